@@ -14,7 +14,7 @@ from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse
-from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.modules import BackendModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.process.settings import Limits
 from infra import CommandError
@@ -28,7 +28,7 @@ CONNECTIONS, ROUNDS = 10, 5
 SLOWER, LATER = 1.5, 0.03  # others may take 1.5 of the quiet time, or 30 ms more
 _GET, _GRPC = b"GET / HTTP/1.1\r\n", b"POST /group HTTP/1.1\r\ncontent-length: 0\r\ncontent-type: application/grpc\r\n"
 _WORDS = [f"{number:064}" for number in range(66)]
-LARGEST = UserAgentFilter(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
+LARGEST = UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
 
 
 def measure(_setting: Setting) -> Result:
@@ -42,7 +42,7 @@ def measure(_setting: Setting) -> Result:
     return Result([*rows, _wait(max(costs, key=lambda name: costs[name][""]))])
 
 
-def _costs(edge: Edge, name: str, rules: UserAgentFilter) -> dict[str, float]:
+def _costs(edge: Edge, name: str, rules: UserAgentModule) -> dict[str, float]:
     """Return the CPU above a request without a filter, of a usual request and of one of gRPC."""
     host = f"worst{list(WORST).index(name)}"
     worst_filters.serve(edge, host, rules)
@@ -74,10 +74,10 @@ def _memory(edge: Edge) -> Row:
     )
 
 
-def _routes(edge: Edge, name: str, rules: UserAgentFilter | None) -> int:
+def _routes(edge: Edge, name: str, rules: UserAgentModule | None) -> int:
     answer = ServedBackend("acct_many", ids.new("bkdhr"), HttpResponse())
     edge.store.keep(answer)
-    modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
+    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     for number, made in enumerate(itertools.repeat(modules, EDGES)):
         routes = tuple(ServedRoute(ids.new("edghtsrt"), "exact_path", f"/{it}", made) for it in range(ROUTES))
         hostport = f"{name}{number}.{edge.settings.tunnel_domain}:443"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control.control import Control
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -32,16 +32,16 @@ _NEXT = authority.make("Sites").issue("*.tunnels.localhost")
 class Store(Memory):
     """A store with constant costs at any size, because it runs in the measured process."""
 
-    of_account: defaultdict[str, list[Sealed]] = field(default_factory=lambda: defaultdict(list))
+    of_account: defaultdict[str, list[SealedCertificate]] = field(default_factory=lambda: defaultdict(list))
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
-        self.of_account[certificate.account].append(Sealed(certificate, b""))
+        self.of_account[certificate.account].append(SealedCertificate(certificate, b""))
         super().upload(certificate, pair)
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         return self.of_account[account]
 
-    def carry(self, tunnel: Carried) -> None:
+    def carry(self, tunnel: ServedTunnel) -> None:
         """Add an open tunnel to the store."""
         opening = Opening(Grant(tunnel.account, "sshcr_1", ()), tunnel.gateway, "ts_1", "192.0.2.9", tunnel.name)
         self.online[tunnel.id] = tunnel, opening
@@ -59,7 +59,7 @@ def upload(store: Store, number: int, pair: KeyPair, days: int) -> None:
 def open_tunnel(store: Store, account: str, name: str) -> None:
     """Open a tunnel in the store."""
     id, until = f"tn_Test{len(store.online):023}", int(time.time()) + _LONG
-    store.carry(Carried(account, id, "gw-1", f"{name}.tunnels.localhost", until))
+    store.carry(ServedTunnel(account, id, "gw-1", f"{name}.tunnels.localhost", until))
 
 
 async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None:

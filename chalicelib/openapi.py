@@ -25,7 +25,7 @@ def operations() -> Iterator[dict[str, Any]]:
                 "method": method.upper(),
                 "path": path,
                 "operation": told["operationId"],
-                "scope": None if is_open else api_keys.wanted_scope(method.upper(), path),
+                "scope": None if is_open else api_keys.required_scope(method.upper(), path),
                 "refusals": {status: [*_codes(told, status)] for status in told["responses"] if status >= "400"},
             }
 

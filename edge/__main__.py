@@ -85,7 +85,7 @@ async def _gateway(settings: Settings) -> None:
 
 async def _control(settings: Settings) -> None:
     from edge.control.control import Control
-    from edge.control.looks import Looks
+    from edge.control.looks import ProofChecks
     from edge.process import memory, tasks
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
@@ -93,7 +93,7 @@ async def _control(settings: Settings) -> None:
 
     memory.collect_seldom()
     store = table.connect(settings)
-    looks = Looks(store, Resolver(servers.source(settings.dns_servers)).look)
+    looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _store_told():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))
         await tasks.run_all(control.serve(), looks.serve())

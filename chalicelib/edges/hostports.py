@@ -60,13 +60,13 @@ class Listeners(EditableResource):
     def post(self, call: Call) -> Made:
         taken = self._checked(call.body.hostports)
         made = super().post(call)
-        edges.end_tunnels(call.caller.account, taken, by=call.change.by)
+        edges.close_tunnels(call.caller.account, taken, by=call.change.by)
         return made
 
     def patch(self, call: Call) -> Item:
         taken = self._checked(call.body.fields_set().get("hostports", []), call)
         changed = super().patch(call)
-        edges.end_tunnels(call.caller.account, taken, by=call.change.by)
+        edges.close_tunnels(call.caller.account, taken, by=call.change.by)
         return changed
 
     def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
@@ -79,9 +79,9 @@ class Listeners(EditableResource):
         banned = bans.patterns() if hostports else []
         for place, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{place}"
-            if names.is_kept(names.unit(host)) or bans.matches(host, banned):
-                raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
-            if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
+            if names.is_operator_name(names.base_name(host)) or bans.matches(host, banned):
+                raise Conflict(names.OPERATOR_NAME_MESSAGE.format(field), {field: names.OPERATOR_NAME_RULE})
+            if names.is_below(host) and not names.base_name(host) and (self.kind is not TCP_EDGES or "*" in host):
                 raise InvalidRequest.of({field: f"must have a host below {names.domain()}"})
         closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []

@@ -12,7 +12,7 @@ from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import plain
 from chalicelib.model import edges, kinds
 from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, Place
+from chalicelib.model.modules import EDGE, TlsEnd
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank
@@ -26,7 +26,7 @@ class HTTPSListener(Described):
     name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
     proved."""
 
-    terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
+    terminate_at: Annotated[TlsEnd, if_empty(EDGE)] = EDGE
     """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""
 
     keep_headers: KeepHeaders = []
@@ -36,7 +36,7 @@ class HTTPSListener(Described):
 
 class HTTPSEdgeChange(HTTPSListener):
     # Some clients send every field that they know: an empty one must not change where TLS ends.
-    terminate_at: Annotated[Place, unless_blank] = EDGE
+    terminate_at: Annotated[TlsEnd, unless_blank] = EDGE
 
 
 class HTTPSEdge(HTTPSListener, Shown):
@@ -51,7 +51,7 @@ class HTTPSEdge(HTTPSListener, Shown):
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     """Yield the responses of edges. Each edge's routes, up to 5 MB, are read only when needed."""
-    for edge, own in zip(found, edges.routes_of(found), strict=True):
+    for edge, own in zip(found, edges.read_routes(found), strict=True):
         shown = plain(HttpsEdge, edge, call)
         if not shown["keep_headers"]:
             del shown["keep_headers"]

@@ -68,7 +68,7 @@ class Routes(EditableResource):
         edge = table.read(*_edge(self.scope(call)).target)
         if edge is None:
             raise NotFound(_NO_EDGE)
-        return edges.page_of_routes(edge, before=page.before_id, count=page.limit)
+        return edges.read_route_page(edge, before=page.before_id, count=page.limit)
 
     def post(self, call: Call) -> Made:
         try:

@@ -13,7 +13,7 @@ from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
 from chalicelib.model import accounts, api_keys, kinds
 from chalicelib.model.accounts import Owner
-from chalicelib.model.api_keys import EVERYTHING, Holder, Reach
+from chalicelib.model.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 from chalicelib.storage.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
@@ -33,7 +33,7 @@ class Caller:
     admin: bool
     version: str = VERSIONS[0]
     key: str = ""
-    reach: Reach = EVERYTHING
+    limits: KeyLimits = UNLIMITED
     used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
 
@@ -52,7 +52,7 @@ class Caller:
             return Owner(self.id, self.admin, name=self.name)  # an inactive caller could not call
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
-        owner = accounts.owner(self.account, requested)
+        owner = accounts.find_owner(self.account, requested)
         if owner is None:
             raise UnknownReference(
                 "'owner_id' names no user or bot of this account.",
@@ -68,8 +68,8 @@ class Caller:
             "admin": "true" if self.admin else "false",
             "version": self.version,
             "key": self.key,
-            "scopes": " ".join(self.reach.scopes),
-            "expires": str(self.reach.expires or ""),
+            "scopes": " ".join(self.limits.scopes),
+            "expires": str(self.limits.expires or ""),
             "used": str(self.used),
             "name": self.name,
         }
@@ -78,10 +78,10 @@ class Caller:
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller from the context that `as_context` made."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
-        reach = Reach(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
+        limits = KeyLimits(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
         used = int(context.get("used", "0"))
         name = context.get("name", "")
-        return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used, name)
+        return Caller(context["account"], context["caller"], admin, context["version"], key, limits, used, name)
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of open endpoints, which has no account
@@ -93,9 +93,10 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     Names of headers match in any case. Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    holder = _holder(_token(lowered.get("authorization", "")))
-    owner, version = holder.owner, _version(lowered)
-    return Caller(holder.account, owner.id, owner.admin, version, holder.key, holder.reach, holder.used, owner.name)
+    verified = _verify(_token(lowered.get("authorization", "")))
+    owner, version = verified.owner, _version(lowered)
+    limits, used = verified.limits, verified.last_used
+    return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
 def admit(caller: Caller, method: str, path: str) -> None:
@@ -104,9 +105,9 @@ def admit(caller: Caller, method: str, path: str) -> None:
     Raises Forbidden if it lacks the scope that a method on a path needs.
     """
     with suppress(AwsError):  # the record of a use is not worth a refusal
-        api_keys.note_use(caller.key, caller.used)
-    scope = api_keys.wanted_scope(method, path)
-    if scope and not caller.reach.covers(scope):
+        api_keys.record_use(caller.key, caller.used)
+    scope = api_keys.required_scope(method, path)
+    if scope and not caller.limits.covers(scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")
 
 
@@ -152,14 +153,14 @@ def _diagnose(text: str) -> str:
     return f"This is {'a Basic login' if scheme.lower() == 'basic' else 'not the scheme Bearer'}. "
 
 
-def _holder(token: str) -> Holder:
-    holder = api_keys.find(token)
-    if holder is None:
+def _verify(token: str) -> VerifiedKey:
+    verified = api_keys.find(token)
+    if verified is None:
         raise Unauthenticated("The API key is unknown or was deleted.")
-    if not holder.owner.active:
-        kind = "bot" if kinds.BOT_USERS.has(holder.owner.id) else "user"
+    if not verified.owner.active:
+        kind = "bot" if kinds.BOT_USERS.has(verified.owner.id) else "user"
         raise Unauthenticated(f"The {kind} that owns the API key is inactive or was deleted.")
-    return holder
+    return verified
 
 
 def _version(lowered: Mapping[str, str]) -> str:

@@ -57,7 +57,7 @@ def wrap(app: Chalice) -> None:
 def _check_settings(_table: str) -> None:
     """Log how the settings differ from those of the table, with the first request of a process."""
     with suppress(AwsError, ValueError):
-        if sentence := names.difference():
+        if sentence := names.describe_difference():
             log.warning("settings_differ", sentence)
 
 
@@ -99,7 +99,7 @@ def _note_denied(key: str) -> None:
     """Count a denied request in the usage of its API key, if it has one."""
     if key:
         with suppress(AwsError):  # a failure here must not change the answer
-            api_keys.note_denied(key)
+            api_keys.record_denied(key)
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
@@ -150,11 +150,11 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names, the maximum.")
+            return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
         case ListFull():
             return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
-        case Taken(key=key) if names.is_of_the_operator(error):
-            return errors.Conflict(names.KEPT_SENTENCE.format(key.field), {key.field: names.KEPT_RULE})
+        case Taken(key=key) if names.is_taken_by_operator(error):
+            return errors.Conflict(names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: names.OPERATOR_NAME_RULE})
         case Taken(key=key):
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})

@@ -1,4 +1,4 @@
-"""Accounts and the users and bots in them: who can own a credential. The operator makes them, and admins make bots."""
+"""Accounts, and their users and bots, which own credentials. The operator creates all; admins can create bots."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
-Switch: TypeAlias = Literal["on", "off"]  # to what somebody is switched
+Switch: TypeAlias = Literal["on", "off"]  # "off" makes an account, user, bot, credential or certificate inactive
 
 SCOPE = "accounts"
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switched(Created):
-    """The stored form of an account, a user or a bot, which may be switched off."""
+class Switchable(Created):
+    """The stored form of an account, a user or a bot. An inactive one cannot use the service."""
 
     name: str = ""
     active: bool = True
 
-    TOLD = ("name", "active")
+    AUDITED = ("name", "active")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account(Switched):
-    """The stored form of an account. `only_reserved`: its tunnels have names that it has reserved, and no others."""
+class Account(Switchable):
+    """The stored form of an account. With `only_reserved` its tunnels can only use names that it has reserved."""
 
     only_reserved: bool = False
 
@@ -38,8 +38,8 @@ class Account(Switched):
 
 
 @dataclass(frozen=True, kw_only=True)
-class User(Switched):
-    """The stored form of a user. An admin may act for the others of the account."""
+class User(Switchable):
+    """The stored form of a user. An admin can act for all users and bots of the account."""
 
     admin: bool = False
 
@@ -47,16 +47,16 @@ class User(Switched):
     def role(self) -> Literal["admin", "member"]:
         return "admin" if self.admin else "member"
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "role": self.role}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "role": self.role}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return two keys of its name, so that no two users and bots of an account share one.
+        """Return two keys of the name, one among users and one among bots.
 
-        A name has a key among users and one among bots; an owner of earlier editions holds that of its kind alone.
+        So no user has the name of a bot of the account. Records of earlier versions have only the key of their kind.
         """
-        kept = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
-        scopes = [(key, items.scope(account, kind.path)) for key, kind in kept]
+        variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
+        scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
         return tuple(UniqueKey(key, f"{scope}#{self.name}", field="name") for key, scope in scopes)
 
 
@@ -67,7 +67,7 @@ class Bot(User, Described):
 
 @dataclass(frozen=True)
 class Owner:
-    """A user or bot, whether it may act for the others of its account, whether it may act at all, and its name."""
+    """A user or bot. An admin can act for all of its account; an inactive one cannot act."""
 
     id: str
     admin: bool
@@ -76,76 +76,79 @@ class Owner:
 
 
 def new_account(name: str) -> Item:
-    """Make an account, not yet stored."""
+    """Return a new account, which the caller stores."""
     id = ids.new(kinds.ACCOUNTS.prefix)
     return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
-    """Make a user of an account, not yet stored."""
+    """Return a new user of an account, which the caller stores."""
     id = ids.new(kinds.USERS.prefix)
     user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
 
 
-def owner(account: str, id: str) -> Owner | None:
-    """Return the user or bot of that id, or None when the account has none. Raises MalformedRecord, aws.Unavailable."""
+def find_owner(account: str, id: str) -> Owner | None:
+    """Return a user or bot of an account, or None. Raises MalformedRecord, aws.Unavailable."""
     item = read(account, id)
     found = records.decode(User, item) if item else None
     return Owner(id, found.admin, found.active, found.name) if found else None
 
 
 def name_of(account: str, id: str) -> str:
-    """Return the name of a user or bot, or "" if the account has none of that id.
+    """Return the name of a user or bot of an account, or "".
 
     Raises MalformedRecord, aws.Unavailable.
     """
-    found = owner(account, id)
+    found = find_owner(account, id)
     return found.name if found else ""
 
 
 def read(account: str, id: str) -> Item | None:
-    """Return the record of a user or bot, or None when the account has none of that id. It may be malformed.
+    """Return the record of a user or bot of an account, or None.
 
-    Raises aws.Unavailable.
+    It can be malformed. Raises aws.Unavailable.
     """
     kind = OWNERS.get(id.partition("_")[0])
     return table.find(items.scope(account, kind.path), id) if kind else None
 
 
-def is_active(account: str, id: str) -> bool:
-    """Tell whether neither a user or bot nor its account is switched off. Two reads. Raises aws.Unavailable."""
+def is_owner_active(account: str, id: str) -> bool:
+    """Return whether a user or bot and its account are active. Two reads. Raises aws.Unavailable."""
     found = read(account, id)
-    return bool(found and is_on(found)) and is_switched_on(account)
+    return bool(found and is_item_active(found)) and is_account_active(account)
 
 
-def is_switched_on(account: str) -> bool:
-    """Tell whether an account is not switched off. One read. Raises aws.Unavailable."""
+def is_account_active(account: str) -> bool:
+    """Return whether an account is active. One read. Raises aws.Unavailable."""
     found = table.find(SCOPE, account)
-    return bool(found and is_on(found))
+    return bool(found and is_item_active(found))
 
 
-def may_bind_reserved_alone(account: str) -> bool:
-    """Tell whether tunnels of an account may have no names but reserved ones. Raises aws.Unavailable."""
+def requires_reserved_names(account: str) -> bool:
+    """Return whether tunnels of an account can only use reserved names. Raises aws.Unavailable."""
     found = table.find(SCOPE, account)
     return found is None or next((it.only_reserved for _, it in records.decoded(Account, [found])), True)
 
 
-def limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
-    """Return the accounts whose tunnels may have reserved names alone: a hundred in a call. Raises aws.Unavailable."""
+def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
+    """Return the accounts with tunnels that can only use reserved names.
+
+    An account with a malformed record is one of them. One call per hundred accounts. Raises aws.Unavailable.
+    """
     wanted = frozenset(accounts)
     found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
     live = (item for item in found if item.is_live and (item.body or item.malformed))
     return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
 
 
-def is_on(item: Item) -> bool:
-    """Return whether an account, a user or a bot is switched on. A malformed one is not."""
-    return any(stored.active for _, stored in records.decoded(Switched, [item]))
+def is_item_active(item: Item) -> bool:
+    """Return whether an account, user or bot is active, given its item. A malformed one is not."""
+    return any(stored.active for _, stored in records.decoded(Switchable, [item]))
 
 
-def owners(account: str) -> list[Item]:
-    """Return all users and bots of an account, the oldest first. Raises aws.Unavailable."""
+def list_owners(account: str) -> list[Item]:
+    """Return all users and bots of an account, oldest first. Raises aws.Unavailable."""
     found = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
     return sorted(found, key=lambda item: ids.unprefixed(item.id))
 

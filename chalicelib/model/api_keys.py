@@ -1,7 +1,7 @@
-"""API keys: whose token it is, and what it may do. A token is found by the id in it; only its digest is stored.
+"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored.
 
-A scope is `*` for everything, or `<collection>:read` or `<collection>:write`. A collection is the first segment of a
-path, with all that lies beneath; write does not include read. What a key may know of itself needs none.
+A scope is `*` for everything, `<collection>:read` or `<collection>:write`. A collection is the first segment of a path
+and includes all paths below it; write does not include read. Reading the key of the request requires no scope.
 """
 
 import hashlib
@@ -24,34 +24,34 @@ from chalicelib.storage.unique_keys import UniqueKey
 
 ALL, READ_ALL = "*", "*:read"
 
-_NEED_NO_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
+_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
 _KIND = "token"
-_ID = 27  # characters of a token are those of its key's id
+_ID = 27  # characters at the start of a token: the id of its key, without the prefix
 _HOUR = 60 * 60  # seconds
-_MAX_NOTED = 10_000
-MAX_DENIED = 100  # requests of a key in an hour that are counted, and for which is written
+_MAX_RECORDED = 10_000
+MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
 
-# The Unix second at which this process noted the use of a key, by its id: what the caller knows may come from the cache
-# of the gateway's authorizer, and be older.
-_noted: dict[str, int] = {}
+# The Unix second at which this process last recorded the use of a key, by its id. The time that a request brings can
+# come from the cache of the gateway's authorizer and be older.
+_recorded: dict[str, int] = {}
 
-# The Unix second before which no further denied request of a key is counted, by its id.
+# The Unix second until which no further denied requests of a key are counted, by its id.
 _denied_enough: dict[str, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Owned):
-    """The stored form of an API key: without its token, and with an end and scopes only where it has them."""
+    """The stored form of an API key, without its token. A record has an expiry and scopes only if they are set."""
 
     token: None = None
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
 
-    TOLD = ("scopes", "expires_at", "owner_id", "created_by")
+    AUDITED = ("scopes", "expires_at", "owner_id", "created_by")
     IS_SHOWN_ONCE = True  # the token
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "scopes": self.scopes or [ALL]}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "scopes": self.scopes or [ALL]}
 
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
@@ -60,7 +60,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of a token's unique key. Those of earlier versions lack some."""
+    """The attributes of the unique key of a token. Records of earlier versions lack some."""
 
     digest: str
     account: str
@@ -74,68 +74,69 @@ class _Token(Stored):
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The limits of an API key: its scopes, of which none means all, and the Unix second of its end, None for never."""
+class KeyLimits:
+    """The scopes of an API key and its expiry. No scopes allow everything; the expiry is a Unix second or None."""
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
 
     def covers(self, scope: str) -> bool:
-        """Tell whether a key of this reach may do all that a scope allows."""
+        """Return whether the key can do all that a scope allows."""
         own = self.scopes
         return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
 
 
-EVERYTHING = Reach()
+UNLIMITED = KeyLimits()
 
 
 @dataclass(frozen=True)
-class Holder:
-    """The API key of a token: its account, owner, id and limits; `used` is the Unix second of its last use, or 0."""
+class VerifiedKey:
+    """The API key of a valid token. `key` is its id, `last_used` a Unix second or 0."""
 
     account: str
     owner: Owner
     key: str
-    reach: Reach = EVERYTHING
-    used: int = 0
+    limits: KeyLimits = UNLIMITED
+    last_used: int = 0
 
 
 @dataclass(frozen=True)
-class Usage:
-    """The Unix second at which a key was last used, None for never, and how many requests it was denied in an hour."""
+class KeyUsage:
+    """The last use of a key and its denied requests. `last_used` is a Unix second, or None for never."""
 
     last_used: int | None
     denied_last_hour: int
 
 
-def known_scopes() -> tuple[str, ...]:
-    """Return every scope that there is."""
+def list_scopes() -> tuple[str, ...]:
+    """Return all scopes."""
     collections = sorted({kind.path.split("/")[1] for kind in kinds.TABLE if kind.array})
     return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
 
 
-def wanted_scope(method: str, path: str) -> str | None:
-    """Return the scope that a method on a path needs, None where every key may do it."""
-    if path in _NEED_NO_SCOPE:
+def required_scope(method: str, path: str) -> str | None:
+    """Return the scope that a request requires, or None."""
+    if path in _WITHOUT_SCOPE:
         return None
     return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
 
 
 def key_of(id: str) -> UniqueKey:
-    """Return the unique key of an API key's token, without its attributes."""
+    """Return the unique key of the token of an API key, without attributes."""
     return UniqueKey(_KIND, ids.unprefixed(id))
 
 
 def new_token(id: str) -> tuple[str, str]:
-    """Make a bearer token for an API key, 192 random bits beside the key's id; return it and its digest."""
+    """Return a new bearer token for an API key, and its digest. It has 192 random bits."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
-    return token, _digest(token)
+    return token, _hash_token(token)
 
 
-def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -> UniqueKey:
-    """Return the unique key of a token. Its attributes are all that authentication needs, so that one read will do.
+def unique_key(id: str, digest: str, account: str, owner: Owner, limits: KeyLimits) -> UniqueKey:
+    """Return the unique key of a token, with all attributes that authentication requires.
 
-    What it says of the owner may be old by the time it is stored: `owners.check_new_key` corrects it.
+    So authentication takes one read. The copied fields of the owner can be outdated when the key is stored:
+    `owners.check_new_key` corrects them.
     """
     attributes = {
         "digest": digest,
@@ -144,16 +145,16 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, reach: Reach) -
         "admin": owner.admin,
         "active": owner.active,
         "name": owner.name,
-        "scopes": list(reach.scopes),
-        "expires_at": reach.expires,
+        "scopes": list(limits.scopes),
+        "expires_at": limits.expires,
     }
     return UniqueKey(_KIND, ids.unprefixed(id), attributes)
 
 
-def find(token: str) -> Holder | None:
-    """Return the holder of a token, None when no key has it or the key has ended. One read.
+def find(token: str) -> VerifiedKey | None:
+    """Return the API key of a valid token, or None.
 
-    None also if what authentication needs is malformed. Raises aws.Unavailable.
+    An expired or malformed key is not valid. One read. Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{_KIND}#{token[:_ID]}", unique_keys.ID)
     if record is None:
@@ -163,31 +164,31 @@ def find(token: str) -> Holder | None:
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
         return None
-    if not hmac.compare_digest(found.digest, _digest(token)):
+    if not hmac.compare_digest(found.digest, _hash_token(token)):
         return None
     if found.expires_at is not None and found.expires_at <= clock.seconds():
         return None
     owner = Owner(found.owner_id, found.admin, _is_active(found), found.name)
-    reach = Reach(tuple(found.scopes), found.expires_at)
-    return Holder(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", reach, found.used_at)
+    limits = KeyLimits(tuple(found.scopes), found.expires_at)
+    return VerifiedKey(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", limits, found.used_at)
 
 
-def note_use(key: str, used: int) -> None:
-    """Note that a key is used now, unless `used`, the second noted last, or this process's own note is within the hour.
+def record_use(key: str, used: int) -> None:
+    """Store that a key is used now, at most once an hour.
 
-    Raises aws.Unavailable.
+    `used` is the last recorded Unix second that the request knows of. Raises aws.Unavailable.
     """
     now = int(time.time())
-    if now - max(used, _noted.get(key, 0)) < _HOUR:
+    if now - max(used, _recorded.get(key, 0)) < _HOUR:
         return
     direct_writes.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
-    _remember(_noted, key, now)
+    _remember(_recorded, key, now)
 
 
-def note_denied(key: str) -> None:
-    """Count a request of a key that was denied, up to MAX_DENIED in an hour. Raises aws.Unavailable.
+def record_denied(key: str) -> None:
+    """Count a denied request of a key, up to MAX_DENIED per hour. Raises aws.Unavailable.
 
-    Each is a member of a set beside the last use, so that those of the same time do not overtake one another.
+    Each is a member of a set, so that concurrent requests do not overwrite each other.
     """
     now = clock.seconds()
     if now < _denied_enough.get(key, 0):
@@ -200,24 +201,25 @@ def note_denied(key: str) -> None:
     try:
         dynamodb.do(write)
     except ConditionFailed:
-        with suppress(ConditionFailed):  # the key is gone, or others have come first
-            if _forget_denied(key, now):
+        with suppress(ConditionFailed):  # the key was deleted, or other requests filled the set
+            if _remove_old_denied(key, now):
                 dynamodb.do(write)
 
 
-def usage(key: str) -> Usage:
-    """Return when a key was last used, right within an hour, and how often it was denied. Raises aws.Unavailable."""
+def read_usage(key: str) -> KeyUsage:
+    """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
     found = dynamodb.get(_scope(key), unique_keys.ID) or {"body": {}}
-    return Usage(found["body"].get("used_at"), len(_denied_after(found, clock.seconds() - _HOUR)))
+    return KeyUsage(found["body"].get("used_at"), len(_select_denied(found, clock.seconds() - _HOUR)))
 
 
-def _forget_denied(key: str, now: int) -> bool:
-    """Remove what was denied to a key more than an hour ago, and tell whether there was any.
+def _remove_old_denied(key: str, now: int) -> bool:
+    """Remove denied requests older than an hour; return whether any were removed.
 
-    Else remember how long enough is counted. Raises ConditionFailed for a key that is gone, aws.Unavailable.
+    Otherwise remember when the oldest will be an hour old. Raises ConditionFailed if the key was deleted,
+    aws.Unavailable.
     """
     found = dynamodb.get(_scope(key), unique_keys.ID) or {}
-    recent = _denied_after(found, now - _HOUR)
+    recent = _select_denied(found, now - _HOUR)
     if old := {*found.get("denied", ())} - recent:
         there = Condition("attribute_exists(#id)")
         dynamodb.do(Write.update(_scope(key), unique_keys.ID, there, removes={"denied": old}))
@@ -227,15 +229,15 @@ def _forget_denied(key: str, now: int) -> bool:
     return False
 
 
-def _denied_after(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the members of the set of denied requests after a Unix second, which they begin with."""
+def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
+    """Return the denied requests after a Unix second. Each begins with its second."""
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 
-def _remember(noted: dict[str, int], key: str, second: int) -> None:
-    if len(noted) >= _MAX_NOTED:
-        noted.clear()  # some are noted twice in an hour, then
-    noted[key] = second
+def _remember(seconds: dict[str, int], key: str, second: int) -> None:
+    if len(seconds) >= _MAX_RECORDED:
+        seconds.clear()  # then some keys are written twice within an hour
+    seconds[key] = second
 
 
 def _scope(key: str) -> str:
@@ -245,11 +247,11 @@ def _scope(key: str) -> str:
 def _is_active(found: _Token) -> bool:
     if found.active is not None:
         return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first edition, which switched off bots alone
+    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first version, where only bots could be inactive
         return True
     bot = accounts.read(found.account, found.owner_id)
-    return bool(bot and accounts.is_on(bot))
+    return bool(bot and accounts.is_item_active(bot))
 
 
-def _digest(token: str) -> str:
+def _hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

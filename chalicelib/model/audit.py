@@ -161,7 +161,7 @@ def reason() -> str:
     return OPERATOR.identified().reason
 
 
-def told(action: str, subject: str) -> Write:
+def operator_event(action: str, subject: str) -> Write:
     """Return the write of an event that concerns no account, with the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(

@@ -1,9 +1,9 @@
-"""Backends: what answers traffic. A group's tunnels, and a tunnel's group, follow from labels at any moment."""
+"""Backends, which answer traffic. Labels decide which tunnels belong to a group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.model import kinds, records, tunnels
+from chalicelib.model import kinds, online_tunnels, records
 from chalicelib.model.records import Described, References
 from chalicelib.storage import items, table
 from chalicelib.storage.items import Item
@@ -11,7 +11,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse(Described):
-    """The stored form of a backend that answers every request alike."""
+    """The stored form of a backend with one fixed response."""
 
     status_code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -20,44 +20,46 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a backend made of the online tunnels that carry all its labels; without labels, of none."""
+    """The stored form of a group of tunnels: all online tunnels with all its labels. Without labels it is empty."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    TOLD = ("labels",)
+    AUDITED = ("labels",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weighted(Described):
-    """The stored form of a backend that shares traffic between others: their ids, each with its weight."""
+    """The stored form of a backend that divides traffic among others. `backends` has their weights by id."""
 
     backends: Mapping[str, int] = field(default_factory=dict)
 
-    TOLD = ("backends",)
+    AUDITED = ("backends",)
 
     def references(self) -> References:
         return {"backends": self.backends}
 
 
-def members(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the online tunnels of each tunnel group, by the group's id: one query, if one has labels.
+def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
+    """Return the ids of the online tunnels by group id.
 
-    Raises aws.Unavailable.
+    One query, none if no group has labels. Raises aws.Unavailable.
     """
-    online = tunnels.online(account) if any(group.labels for group in groups.values()) else []
+    online = online_tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
     return {
-        id: tuple(tunnel.id for tunnel in online if tunnels.carries(tunnel, group.labels))
+        id: tuple(tunnel.id for tunnel in online if online_tunnels.has_all_labels(tunnel, group.labels))
         for id, group in groups.items()
     }
 
 
-def serving(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the id of the oldest tunnel group that each of some tunnels belongs to now, by the tunnel's id.
+def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
+    """Return the id of the oldest group by tunnel id, for tunnels with a group.
 
-    One query, if one has labels. Raises aws.Unavailable.
+    One query, none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
-    # Of several groups of one tunnel the last stays, which is the oldest.
-    return {tunnel.id: id for id, labels in groups for tunnel in labelled if tunnels.carries(tunnel, labels)}
+    # A later entry replaces an earlier one of the same tunnel, and the oldest group comes last.
+    return {
+        tunnel.id: id for id, labels in groups for tunnel in labelled if online_tunnels.has_all_labels(tunnel, labels)
+    }

@@ -1,6 +1,6 @@
-"""Patterns of host names that the operator has banned: nobody gets a name that matches one.
+"""Patterns of host names that the operator has banned. No account can get a name that matches one.
 
-`*` stands for any characters, dots too. A gateway reads all of them every other second, the API with each name.
+`*` matches any characters, also dots. A gateway reads all patterns every two seconds, the API with each name.
 """
 
 import re
@@ -12,21 +12,21 @@ from chalicelib.model.operator_lists import OperatorList
 
 MAX_PATTERNS = 100  # each is compared with each name
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
-_LEAST = 3  # characters beside the stars: of fewer the operator would ban half of all names by a slip
+_MIN_CHARACTERS = 3  # without the stars: a shorter pattern could ban half of all names by mistake
 _FORM = re.compile(r"[a-z0-9.*-]{1,253}")
 
 
 class TooManyPatterns(Exception):
-    """MAX_PATTERNS are banned already."""
+    """There are already MAX_PATTERNS patterns."""
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
     pattern = text.lower()
     if not _FORM.fullmatch(pattern):
         raise ValueError("is not a pattern of host names, for example *bank* or *.bank.example")
-    if len(pattern.replace("*", "")) < _LEAST:
-        raise ValueError(f"has fewer than {_LEAST} characters beside its stars")
+    if len(pattern.replace("*", "")) < _MIN_CHARACTERS:
+        raise ValueError(f"must have at least {_MIN_CHARACTERS} characters other than '*'")
     domain = names.domain_in_use()
     if domain and matches(f".{domain}", [pattern]):
         raise ValueError(f"would ban every name below {domain}")
@@ -34,14 +34,14 @@ def normal(text: str) -> str:
 
 
 def ban(pattern: str) -> None:
-    """Ban a pattern in its normal form, with an event in the operator's trail. Raises TooManyPatterns."""
+    """Ban a pattern in its normal form, with an audit event. Raises TooManyPatterns."""
     if len({*patterns(), pattern}) > MAX_PATTERNS:
         raise TooManyPatterns
     _PATTERNS.add(pattern)
 
 
 def allow(pattern: str) -> bool:
-    """Lift the ban of a pattern; False where there is none. Raises aws.Unavailable."""
+    """Lift the ban of a pattern. Return False if it is not banned. Raises aws.Unavailable."""
     return _PATTERNS.remove(pattern)
 
 
@@ -51,5 +51,5 @@ def patterns() -> list[str]:
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a name, or a wildcard of names, matches one of some patterns."""
+    """Return whether a name or wildcard matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

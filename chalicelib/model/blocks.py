@@ -1,34 +1,34 @@
-"""Networks that the operator has blocked: nobody from there signs in at a gateway, and no edge host answers them."""
+"""Networks that the operator has blocked. Gateways and edge hosts do not accept clients from them."""
 
 import ipaddress
 
 from chalicelib.model.operator_lists import Entry, OperatorList
 
 _NETWORKS = OperatorList("/blocked_networks", "network_block")
-_LEAST = {4: 8, 6: 19}  # bits: of less the operator would lock out the internet by a slip
+_MIN_PREFIX = {4: 8, 6: 19}  # bits by IP version: a larger network could lock out the internet by mistake
 
 
-def normal(text: str) -> str:
-    """Return a network, or an address as the network of one, in its normal form. Raises ValueError."""
+def normalize(text: str) -> str:
+    """Return a network or a single address in its normal form. Raises ValueError."""
     try:
         found = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ValueError("is not a network, for example 192.0.2.0/24 or 2001:db8::/32") from None
-    if found.prefixlen < _LEAST[found.version]:
-        raise ValueError(f"is larger than a /{_LEAST[found.version]}")
+    if found.prefixlen < _MIN_PREFIX[found.version]:
+        raise ValueError(f"is larger than a /{_MIN_PREFIX[found.version]}")
     return str(found)
 
 
 def block(network: str) -> None:
-    """Block a network in its normal form, with an event in the operator's trail. Raises aws.Unavailable."""
+    """Block a network in its normal form, with an audit event. Raises aws.Unavailable."""
     _NETWORKS.add(network)
 
 
 def unblock(network: str) -> bool:
-    """Lift the block of a network; False where there is none. Raises aws.Unavailable."""
+    """Lift the block of a network. Return False if it is not blocked. Raises aws.Unavailable."""
     return _NETWORKS.remove(network)
 
 
-def every() -> list[tuple[str, Entry]]:
+def list_networks() -> list[tuple[str, Entry]]:
     """Return all blocked networks with their entries. One query. Raises aws.Unavailable."""
     return _NETWORKS.entries()

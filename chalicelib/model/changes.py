@@ -264,6 +264,6 @@ def _shown_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:
 def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a record that events show. Raises MalformedRecord."""
     try:
-        return stored.of(record).told()
+        return stored.of(record).audited_fields()
     except ValueError:  # of a fingerprint of what is no key
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

@@ -1,7 +1,7 @@
-"""The status of an edge on the live edge: written by each edge host where it changes, read by the API.
+"""The status of edges on the live edge. Edge hosts write it when it changes; the API reads it.
 
-Each host has a scope of its own, so that what it said goes with it. An edge's own record is not touched: a status is no
-change of it, and has no event.
+Each host writes to a separate scope, so that its statuses can be removed with it. The record of the edge does not
+change and no audit event is written.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,15 +20,16 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
-_WORST_FIRST: tuple[State, ...] = ("refused", "unproved", "waiting")
+_WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 _WAITING: tuple[State, ...] = ("waiting",)
 
 
 @dataclass(frozen=True)
 class HostportStatus:
-    """A hostport. `since` is when its state began, RFC 3339; `error` a sentence, "" where there is none.
+    """The status of a hostport. `since` is the time at which its state began, `error` a sentence or "".
 
-    `certificate_id` is "" under the operator's certificate, `not_after` the end of either.
+    `certificate_id` is "" if it is served with the operator's certificate; `not_after` is the end of the certificate
+    in both cases. Times are RFC 3339.
     """
 
     hostport: str
@@ -41,7 +42,7 @@ class HostportStatus:
 
 @dataclass(frozen=True)
 class RouteStatus:
-    """A route of an HTTPS edge."""
+    """The status of a route of an HTTPS edge."""
 
     id: str
     state: State
@@ -51,7 +52,7 @@ class RouteStatus:
 
 @dataclass(frozen=True)
 class BackendStatus:
-    """A backend that the edge leads to, and how many tunnels stand behind it."""
+    """The number of tunnels of a backend of the edge."""
 
     backend_id: str
     tunnels: int
@@ -59,7 +60,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of an edge on one edge host: of its `revision`, since `at`."""
+    """The status of an edge revision on one host, since `at`."""
 
     state: State
     revision: int
@@ -70,112 +71,116 @@ class EdgeStatus:
 
 
 Part = TypeVar("Part", HostportStatus, RouteStatus)
-NOTHING = EdgeStatus("waiting", 0, "")
+NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
 def announce(host: str, *, lease: int) -> None:
-    """Say that an edge host lives for `lease` seconds: only what a living one said counts. Raises aws.Unavailable."""
+    """Register an edge host for `lease` seconds. Only statuses of live hosts count. Raises aws.Unavailable."""
     record = {"scope": HOSTS, "id": host, "body": {}, "lease": clock.seconds() + lease, "revision": 1}
     dynamodb.do(Write.put(record))
 
 
 def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
-    """Replace what a host says of an edge. Raises aws.Unavailable."""
-    body = asdict(replace(status, hostports=_cut(status.hostports), routes=_cut(status.routes)))
+    """Replace the status of an edge on a host. Raises aws.Unavailable."""
+    body = asdict(replace(status, hostports=_shorten_errors(status.hostports), routes=_shorten_errors(status.routes)))
     dynamodb.do(Write.put({"scope": _scope(host), "id": _id(account, edge_id), "body": body, "revision": 1}))
 
 
 def remove(account: str, edge_id: str, host: str) -> None:
-    """Remove the status that a host has written of an edge. Raises aws.Unavailable."""
+    """Remove the status of an edge on a host. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
 
 
-def written(host: str) -> dict[tuple[str, str], EdgeStatus]:
-    """Return the statuses that a host, living or not, has written, by account and edge. Raises aws.Unavailable."""
-    return {_place(item.id): _of(item.body) for item in table.every(_scope(host))}
+def read_statuses(host: str) -> dict[tuple[str, str], EdgeStatus]:
+    """Return the statuses of a host, live or not, by account and edge. Raises aws.Unavailable."""
+    return {_parse_id(item.id): _decode(item.body) for item in table.every(_scope(host))}
 
 
-def withdraw(host: str) -> None:
-    """Remove a host with all that it said. Can be repeated. Raises aws.Unavailable."""
-    said = [item.id for item in table.every(_scope(host))]
-    for start in range(0, len(said), _AT_ONCE):
-        dynamodb.transact([Write.delete(_scope(host), id) for id in said[start : start + _AT_ONCE]])
+def remove_host(host: str) -> None:
+    """Remove a host with its statuses. Can be repeated. Raises aws.Unavailable."""
+    written = [item.id for item in table.every(_scope(host))]
+    for start in range(0, len(written), _AT_ONCE):
+        dynamodb.transact([Write.delete(_scope(host), id) for id in written[start : start + _AT_ONCE]])
     dynamodb.do(Write.delete(HOSTS, host))
 
 
-def end_lapsed(*, grace: int) -> list[str]:
-    """Withdraw the hosts whose lease ended more than `grace` seconds ago; return them. Raises aws.Unavailable."""
-    gone = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
-    for host in gone:
-        withdraw(host.id)
-    return [host.id for host in gone]
+def remove_expired_hosts(*, grace: int) -> list[str]:
+    """Remove the hosts with a lease that ended `grace` seconds ago. Return them. Raises aws.Unavailable."""
+    expired = [host for host in table.every(HOSTS) if (host.lease or 0) + grace < clock.seconds()]
+    for host in expired:
+        remove_host(host.id)
+    return [host.id for host in expired]
 
 
 def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
-    """Return the merged status of an edge with a present revision, and the number of living hosts that wrote one.
+    """Return the merged status of an edge, and the number of its hosts.
 
-    Two calls. Raises aws.Unavailable.
+    Only live hosts with a status count. `revision` is the current one of the edge. Two calls. Raises aws.Unavailable.
     """
     places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
     found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
-    said = [_of(record["body"]) for record in chain.from_iterable(found) if record]
-    return merged(said, len(places) - len(said), revision), len(said)
+    statuses = [_decode(record["body"]) for record in chain.from_iterable(found) if record]
+    return merge(statuses, len(places) - len(statuses), revision), len(statuses)
 
 
-def merged(said: Sequence[EdgeStatus], silent: int, revision: int) -> EdgeStatus:
-    """Return the statuses of several hosts as one; `silent` is how many hosts have none, `revision` the present one.
+def merge(statuses: Sequence[EdgeStatus], missing: int, revision: int) -> EdgeStatus:
+    """Return the merged status of several hosts.
 
-    What is in one state everywhere is in that. What is live somewhere alone is `partly`. Otherwise the worst counts:
-    refused, unproved, waiting. Whoever does not name a part waits. All times are the latest, the revision and the
-    tunnels the lowest, and the certificate is the one that ends first.
+    `missing` is the number of hosts without a status, `revision` the current one of the edge. If all hosts agree, their
+    state is the result. If some are live, it is `partly`. Otherwise it is the worst: refused, unproved, waiting. A host
+    without a status of a part counts as waiting. Times are the latest; revision and tunnels are the lowest; the
+    certificate is the first to end.
     """
-    if not said:
-        return NOTHING
-    lowest = min(it.revision for it in said)
-    state = state_of([*(it.state for it in said), *_WAITING * silent]) if lowest == revision else "waiting"
-    hostports, routes = [it.hostports for it in said], [it.routes for it in said]
+    if not statuses:
+        return NO_STATUS
+    lowest = min(it.revision for it in statuses)
+    state = combine_states([*(it.state for it in statuses), *_WAITING * missing]) if lowest == revision else "waiting"
+    hostports, routes = [it.hostports for it in statuses], [it.routes for it in statuses]
     return EdgeStatus(
         state,
         lowest,
-        max(it.at for it in said),
-        tuple(_ending_first(same, _part(same, len(said) + silent)) for same in _grouped(hostports, _hostport)),
-        tuple(_part(same, len(said) + silent) for same in _grouped(routes, _route)),
-        _backends(chain.from_iterable(it.backends for it in said)),
+        max(it.at for it in statuses),
+        tuple(
+            _with_first_end(parts, _merge_part(parts, len(statuses) + missing))
+            for parts in _group(hostports, _hostport)
+        ),
+        tuple(_merge_part(parts, len(statuses) + missing) for parts in _group(routes, _route)),
+        _merge_backends(chain.from_iterable(it.backends for it in statuses)),
     )
 
 
-def state_of(states: Sequence[State]) -> State:
-    """Return the state of what is made of parts in these states, at least one."""
+def combine_states(states: Sequence[State]) -> State:
+    """Return the state of a whole, given the states of its parts."""
     if len({*states}) == 1:
         return states[0]
     if "live" in states or "partly" in states:
         return "partly"
-    return next(state for state in _WORST_FIRST if state in states)
+    return next(state for state in _WORST_STATES if state in states)
 
 
-def _part(same: Sequence[Part], hosts: int) -> Part:
-    """Return a hostport or a route as those say that name it, of so many hosts."""
-    state = state_of([*(it.state for it in same), *_WAITING * (hosts - len(same))])
-    error = next((it.error for it in same if it.error), "")
-    return replace(same[0], state=state, since=max(it.since for it in same), error=error)
+def _merge_part(parts: Sequence[Part], hosts: int) -> Part:
+    """Return the merged status of a hostport or route."""
+    state = combine_states([*(it.state for it in parts), *_WAITING * (hosts - len(parts))])
+    error = next((it.error for it in parts if it.error), "")
+    return replace(parts[0], state=state, since=max(it.since for it in parts), error=error)
 
 
-def _ending_first(same: Sequence[HostportStatus], shown: HostportStatus) -> HostportStatus:
-    found = min((it for it in same if it.not_after), key=lambda it: it.not_after, default=shown)
-    return replace(shown, certificate_id=found.certificate_id, not_after=found.not_after)
+def _with_first_end(parts: Sequence[HostportStatus], merged: HostportStatus) -> HostportStatus:
+    found = min((it for it in parts if it.not_after), key=lambda it: it.not_after, default=merged)
+    return replace(merged, certificate_id=found.certificate_id, not_after=found.not_after)
 
 
-def _backends(said: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
+def _merge_backends(backends: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
     fewest: dict[str, int] = {}
-    for it in said:
+    for it in backends:
         fewest[it.backend_id] = min(it.tunnels, fewest.get(it.backend_id, it.tunnels))
     return tuple(BackendStatus(*it) for it in fewest.items())
 
 
-def _grouped(said: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
-    """Return the parts of the same name, in the order in which the first host names them."""
+def _group(by_host: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
+    """Return the parts grouped by name, in order of first appearance."""
     groups: dict[str, list[Part]] = {}
-    for it in chain.from_iterable(said):
+    for it in chain.from_iterable(by_host):
         groups.setdefault(name(it), []).append(it)
     return groups.values()
 
@@ -188,11 +193,11 @@ def _route(status: RouteStatus) -> str:
     return status.id
 
 
-def _cut(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _shorten_errors(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(replace(it, error=it.error[:MAX_ERROR]) for it in parts)
 
 
-def _of(body: Mapping[str, Any]) -> EdgeStatus:
+def _decode(body: Mapping[str, Any]) -> EdgeStatus:
     return EdgeStatus(
         body["state"],
         body["revision"],
@@ -211,6 +216,6 @@ def _id(account: str, edge_id: str) -> str:
     return f"{account} {edge_id}"
 
 
-def _place(id: str) -> tuple[str, str]:
+def _parse_id(id: str) -> tuple[str, str]:
     account, _, edge_id = id.partition(" ")
     return account, edge_id

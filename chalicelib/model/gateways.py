@@ -1,4 +1,4 @@
-"""Gateways that are up: where each is reached, for as long as it says so. Only it writes what its record says."""
+"""Gateways that are up, and their addresses. Only the gateway writes its record, and it expires with its lease."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from chalicelib.storage.writes import Overtaken
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway, and where edge hosts reach the tunnels that it carries.
+    """A gateway, and the address at which edge hosts connect to its tunnels.
 
-    `socket` is the path at which an edge host does that is the gateway's own; no record has it.
+    `socket` is the path that an edge host on the same machine uses; it is not stored.
     """
 
     id: str
@@ -35,33 +35,33 @@ class _Record(Stored):
 
 
 def announce(gateway: Gateway, *, lease: int) -> None:
-    """Say that a gateway is up for `lease` seconds. Raises aws.Unavailable."""
+    """Register a gateway as up for `lease` seconds. Raises aws.Unavailable."""
     until = clock.seconds() + lease
     if not direct_writes.renew(GATEWAYS, gateway.id, lease=until):
         direct_writes.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
 
 
 def withdraw(id: str) -> None:
-    """Say that a gateway is down, also one whose lease has ended. Raises aws.Unavailable."""
+    """Remove the record of a gateway, also after its lease. Raises aws.Unavailable."""
     for gateway in (it for it in table.every(GATEWAYS) if it.id == id):
         with suppress(Overtaken):
             (Change(audit.EDGE).remove(gateway) if gateway.is_live else Change(audit.EDGE).end(gateway)).commit()
 
 
 def read(id: str) -> Gateway | None:
-    """Return a gateway, None where it is not up. Raises aws.Unavailable."""
+    """Return a gateway, or None if it is not up. Raises aws.Unavailable."""
     found = table.find(GATEWAYS, id)
-    return next((_of(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
+    return next((_decode(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
 
 
-def every() -> list[tuple[Gateway, bool]]:
-    """Return all gateways, and whether each is up: of one that is not, the tunnels may not have been ended yet.
+def list_gateways() -> list[tuple[Gateway, bool]]:
+    """Return all gateways, and whether each is up. Raises aws.Unavailable.
 
-    Raises aws.Unavailable.
+    The tunnels of a gateway that is down may still have records.
     """
     found = records.decoded(_Record, table.every(GATEWAYS))
-    return [(_of(item, stored), item.is_live) for item, stored in found]
+    return [(_decode(item, stored), item.is_live) for item, stored in found]
 
 
-def _of(item: Item, stored: _Record) -> Gateway:
+def _decode(item: Item, stored: _Record) -> Gateway:
     return Gateway(item.id, stored.host, stored.port)

@@ -1,7 +1,7 @@
-"""Who had a name, and when: kept as long as audit events, and found by the name with one read.
+"""The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
 
-A tunnel has a record below its name from the transaction that opens it on; the one that ends it writes it again. An
-edge has one below each hostport that it has given up, written before the transaction that does so.
+The transaction that opens a tunnel stores a record below its name; the one that ends it replaces the record. An edge
+gets a record below each hostport that a change takes from it, before the transaction of that change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,8 @@ _REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "st
 
 
 @dataclass(frozen=True)
-class Had:
-    """A tunnel that had a name. `ended_at` is "" while nobody has written that it has ended."""
+class TunnelRecord:
+    """A tunnel that used a name. `ended_at` is "" until its end is recorded."""
 
     account: str
     tunnel: str
@@ -34,8 +34,8 @@ class Had:
 
 
 @dataclass(frozen=True)
-class Listened:
-    """An edge that listened on a hostport until `ended_at`, "" where it still does; its events tell since when."""
+class FormerEdge:
+    """An edge that used a hostport until `ended_at`, "" if it still does. Its audit events show since when."""
 
     account: str
     edge: str
@@ -43,49 +43,54 @@ class Listened:
     ended_at: str = ""
 
 
-def kept(name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None) -> list[Write]:
-    """Return the write that records which tunnel has a name, none for the name "".
+def record_tunnel(
+    name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
+) -> list[Write]:
+    """Return the write that records the use of a name by a tunnel. It is empty for the name "".
 
     `ended` is the Unix second of its end, None while it is online.
     """
     if not name:
         return []
-    told = {"account": account, **{field: body.get(field, "") for field in _REPEATED}}
+    fields = {"account": account, **{field: body.get(field, "") for field in _REPEATED}}
     ended_at = {} if ended is None else {"ended_at": clock.rfc3339(clock.at(ended))}
     expires = audit.kept_until(ids.created_at(id) if ended is None else clock.at(ended))
-    return [Write.put(Item(_scope(name), id, {**told, **ended_at}, expires=expires).to_record())]
+    return [Write.put(Item(_scope(name), id, {**fields, **ended_at}, expires=expires).to_record())]
 
 
-def last(name: str, second: int) -> Had | None:
-    """Return the last tunnel that a name had at a Unix second or before, also one that had ended then.
+def find_tunnel(name: str, second: int) -> TunnelRecord | None:
+    """Return the last tunnel of a name at a Unix second, or None.
 
-    None where it had none. One read. Raises aws.Unavailable.
+    It was opened by then, and may have ended by then. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
-    return Had(tunnel=found[0].id, **found[0].body) if found else None
+    return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None
 
 
-def record_left(before: Item, after: Item | None) -> None:
-    """Record each hostport that a change takes from an edge, so that it leads to the edge later.
+def record_former_edge(before: Item, after: Item | None) -> None:
+    """Record each hostport that a change takes from an edge.
 
-    Stored before the change, and harmless if the change fails. Raises aws.Unavailable.
+    Called before the change; a record is harmless if the change fails. Raises aws.Unavailable.
     """
     old, new = (listening.hostports(item) if item else () for item in (before, after))
     now = clock.now()
-    told = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
-    body, id, expires = {**told, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end")), audit.kept_until(now)
-    left = [Write.put(Item(_left(it), id, body, expires=expires).to_record()) for it in old if it not in new]
-    if left:
-        dynamodb.transact(left)
+    fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
+    body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end"))
+    expires = audit.kept_until(now)
+    writes = [
+        Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new
+    ]
+    if writes:
+        dynamodb.transact(writes)
 
 
-def listened(hostport: str) -> Iterator[Listened]:
-    """Yield the edges that gave up a hostport, the latest first. Raises aws.Unavailable."""
-    for found in table.newest(_left(hostport)):
-        yield Listened(**found.body)
+def read_former_edges(hostport: str) -> Iterator[FormerEdge]:
+    """Yield the edges that no longer use a hostport, latest first. Raises aws.Unavailable."""
+    for found in table.newest(_hostport_scope(hostport)):
+        yield FormerEdge(**found.body)
 
 
-def _left(hostport: str) -> str:
+def _hostport_scope(hostport: str) -> str:
     return items.scope(EDGE, f"/left_hostports/{hostport}")
 
 

@@ -198,13 +198,13 @@ TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if i
 
 # The stored types of modules, by the names of the modules.
 MODULES: Mapping[str, str] = {
-    "backend": "chalicelib.model.modules.Backend",
-    "mutual_tls": "chalicelib.model.modules.MutualTls",
-    "oauth": "chalicelib.model.modules.OAuth",
-    "policy": "chalicelib.model.ssh.policies.Policy",
-    "tls_termination": "chalicelib.model.modules.TlsTermination",
-    "traffic_policy": "chalicelib.model.modules.TrafficPolicy",
-    "user_agent_filter": "chalicelib.model.modules.UserAgentFilter",
+    "backend": "chalicelib.model.modules.BackendModule",
+    "mutual_tls": "chalicelib.model.modules.MutualTlsModule",
+    "oauth": "chalicelib.model.modules.OAuthModule",
+    "policy": "chalicelib.model.ssh.policies.PolicyModule",
+    "tls_termination": "chalicelib.model.modules.TlsTerminationModule",
+    "traffic_policy": "chalicelib.model.modules.TrafficPolicyModule",
+    "user_agent_filter": "chalicelib.model.modules.UserAgentModule",
 }
 
 _BY_PREFIX = {kind.prefix: kind for kind in TABLE}

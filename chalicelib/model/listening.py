@@ -1,6 +1,6 @@
-"""The edges of all accounts that listen somewhere: a record of each, by which the live edge finds them.
+"""The list of all edges with hostports, for the live edge.
 
-The record comes and goes in the transactions that change the edge, and no two edges share one.
+Each edge has a separate record. The transaction that changes the edge adds or removes it.
 """
 
 import zlib
@@ -12,28 +12,28 @@ from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
-HOSTPORTS = "hostports"  # the kind of the unique keys of where an edge listens
+HOSTPORTS = "hostports"  # the kind of the unique keys of hostports
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
-_SHARDS = 16  # scopes: each takes 1,000 edges a second, and is one query for some thousand
+_SHARDS = 16  # scopes; each takes 1,000 writes a second, and one query reads some thousand edges
 
 
 def hostports(item: Item) -> Sequence[str]:
-    """Return where an item listens, nowhere if it is no edge. Of a malformed one its unique keys say where."""
+    """Return the hostports of an item, none if it is no edge. Of a malformed edge its unique keys name them."""
     if item.path not in _PATHS:
         return ()
     if item.malformed:
-        return listed(item)
+        return hostports_from_keys(item)
     found: Sequence[str] = item.body.get("hostports", ())
     return found
 
 
-def listed(item: Item) -> list[str]:
-    """Return the hostports that the unique keys of an edge name."""
+def hostports_from_keys(item: Item) -> list[str]:
+    """Return the hostports in the unique keys of an edge."""
     return [key.value.rpartition("/")[2] for key in item.unique_keys if key.kind == HOSTPORTS]
 
 
-def moved(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that lists an edge or takes it off the list, none where a change leaves its hostports alone."""
+def list_edge(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write that adds an edge to the list or removes it. It is empty if the hostports stay the same."""
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         return [
@@ -44,22 +44,19 @@ def moved(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def is_listed(edge: str) -> bool:
-    """Tell whether an edge has its record. Raises aws.Unavailable."""
+    """Return whether an edge is in the list. Raises aws.Unavailable."""
     return dynamodb.get(_shard(edge), edge) is not None
 
 
 def every() -> Iterator[tuple[str, str]]:
-    """Yield the account and id of each edge that listens somewhere, whatever its record says there.
-
-    Raises aws.Unavailable.
-    """
+    """Yield the account and id of each edge in the list, without validation. Raises aws.Unavailable."""
     for shard in range(_SHARDS):
         for item in table.every(_scope(shard)):
             yield f"{item.body.get('account')}", item.id
 
 
-def is_whole(account: str, id: str) -> bool:
-    """Tell whether a record of the list names an edge of an account."""
+def is_valid_entry(account: str, id: str) -> bool:
+    """Return whether an entry has a valid account and edge id."""
     return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
 
 

@@ -1,7 +1,7 @@
-"""Looks for the proof of reserved domains: which are due, who has one, and what it changed. The live edge makes them.
+"""The schedule and outcomes of the proof checks of reserved domains.
 
-What is due stands in one scope of the edge, by when: a page of it is one query, whatever is not due. Each entry moves
-in the transaction that changes its reservation.
+The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due.
+The transaction that changes a reservation also moves its entry.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from chalicelib.model import audit, kinds, records
 from chalicelib.model.changes import Change
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.proofs import Proof, Step
-from chalicelib.model.reservations import ReservedDomain, listed, with_proof
+from chalicelib.model.proofs import Proof, ProofChange
+from chalicelib.model.reservations import ReservedDomain, list_proved, set_proof
 from chalicelib.storage import decoding, dynamodb, items, queries, table, writes
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Write
@@ -18,13 +18,13 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-_LAST = 9_999_999_999  # entries sort by the seconds left until then: the one that is longest due has the highest id
+_LAST = 9_999_999_999  # ids of entries begin with the seconds from their time to this one, so the oldest is the highest
 _AT_ONCE = 100  # records in one read
 
 
 @dataclass(frozen=True)
-class Due:
-    """The proof of a reservation, as of a revision of its record."""
+class DueCheck:
+    """The proof of a reservation in one revision of its record."""
 
     account: str
     id: str
@@ -33,60 +33,64 @@ class Due:
     revision: int
 
 
-def due(now: int, most: int) -> list[Due]:
-    """Return reservations that are to be looked at, the longest due first, at most so many. Raises aws.Unavailable."""
+def find_due(now: int, most: int) -> list[DueCheck]:
+    """Return at most `most` reservations that are due for a check, oldest first. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _DUE, "now": f"{_LAST - now:010}"},
         limit=most,
         KeyConditionExpression="#scope = :scope AND #id >= :now",
     )
     entries = [entry["id"] for entry in next(pages)][:most]
-    named = {id: place for id in entries if (place := _named(id))}
-    places, found = [*named.values()], list[Due]()
-    for start in range(0, len(places), _AT_ONCE):
-        read = dynamodb.get_each(*places[start : start + _AT_ONCE])
-        found += [it for record in read if record and (it := _readable(Item.from_record(record)))]
-    known = {(_scope(it.account), it.id) for it in found}
+    valid = {id: key for id in entries if (key := _parse_entry(id))}
+    keys, found = [*valid.values()], list[DueCheck]()
+    for start in range(0, len(keys), _AT_ONCE):
+        read = dynamodb.get_each(*keys[start : start + _AT_ONCE])
+        found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
+    live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if named.get(id) not in known:  # or it would be the first that is due for ever
+        if valid.get(id) not in live:  # otherwise it would be the first entry for ever
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
 
-def claim(due: Due, *, until: int) -> Due | None:
-    """Put a look off, so that nobody else makes it meanwhile; None where another was first. Raises aws.Unavailable."""
-    before = _read(due)
+def claim(check: DueCheck, *, until: int) -> DueCheck | None:
+    """Postpone a check to a Unix second, and return it.
+
+    So no other host makes it meanwhile. Return None if another host was first. Raises aws.Unavailable.
+    """
+    before = _read_same(check)
     if before is None:
         return None
-    after = with_proof(before, Proof(**{**asdict(due.proof), "next_at": until}))
+    after = set_proof(before, Proof(**{**asdict(check.proof), "next_at": until}))
     try:
-        writes.commit([*writes.rewrite(before, after), *moved(before, after)])
+        writes.commit([*writes.rewrite(before, after), *reschedule(before, after)])
     except writes.Overtaken:
         return None
-    return _due(after)
+    return _decode(after)
 
 
-def holder(domain: str) -> Due | None:
-    """Return the reservation that has proved a domain, of whatever account, or None. Raises aws.Unavailable."""
+def find_proved(domain: str) -> DueCheck | None:
+    """Return the reservation, of any account, that has proved a domain, or None. Raises aws.Unavailable."""
     found = table.look_up("domain", domain)
     item = table.find(_scope(found["account"]), found["id"]) if found else None
-    return _readable(item) if item else None
+    return _decode_live(item) if item else None
 
 
-def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
-    """Write down what a look found, and what the one loses from whom it takes the domain; False where nothing was.
+def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
+    """Store the outcome of a check.
 
-    Nothing is written where another changed one of them meanwhile, or has the domain. Raises aws.Unavailable.
+    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of
+    them has changed or another reservation has proved the domain. Raises aws.Unavailable.
     """
     change = Change(audit.EDGE)
-    for it, turn in [(due, step), *([loser] if loser else [])]:
-        before = _read(it)
+    for changed, outcome in [(check, result), *([loser] if loser else [])]:
+        before = _read_same(changed)
         if before is None:
             return False
-        after = with_proof(before, turn.proof)
-        change = change.also(*moved(before, after))
-        if turn.event:
-            change = change.rewrite(before, lambda _, after=after: after, verb=turn.event)  # type: ignore[misc]
+        after = set_proof(before, outcome.proof)
+        change = change.also(*reschedule(before, after))
+        if outcome.event:
+            change = change.rewrite(before, lambda _, after=after: after, verb=outcome.event)  # type: ignore[misc]
         else:
             change = change.also(*writes.rewrite(before, after))
     try:
@@ -96,60 +100,63 @@ def record(due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
     return True
 
 
-def begun(reservation: Item) -> list[Write]:
-    """Return the write that schedules the first look at a new reservation, none where it needs no proof."""
+def schedule(reservation: Item) -> list[Write]:
+    """Return the write that schedules the check of a reservation. It is empty if no proof is required."""
     return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
 
 
-def ended(reservation: Item) -> list[Write]:
-    """Return the writes that take a reservation off the schedule, and off the list of what is proved."""
-    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *listed(reservation, None)]
+def unschedule(reservation: Item) -> list[Write]:
+    """Return the writes that end the checks and the proof of a reservation."""
+    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
 
 
-def moved(before: Item, after: Item) -> list[Write]:
-    """Return the writes that move a look to another time, and list what is proved; none where both stay."""
+def reschedule(before: Item, after: Item) -> list[Write]:
+    """Return the writes that follow a change of the check time or proof."""
     if _entries(before) == _entries(after):
-        return listed(before, after)
-    return [*(Write.delete(_DUE, id) for id in _entries(before)), *begun(after), *listed(before, after)]
+        return list_proved(before, after)
+    return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
 
 
 def _entries(item: Item) -> list[str]:
-    """Return the id of the entry of a reservation, none where it needs no proof."""
+    """Return the id of the entry of a reservation. It is empty if no proof is required."""
     proof = item.body.get("proof")
     try:
         next_at = decoding.decode(Proof, proof).next_at if proof else None
-    except MalformedRecord:  # its entry goes when it is due
+    except MalformedRecord:  # `find_due` removes its entry
         next_at = None
     return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
 
 
-def _named(entry: str) -> tuple[str, str] | None:
-    """Return the scope and id of the reservation that an entry names, or None if it names none."""
+def _parse_entry(entry: str) -> tuple[str, str] | None:
+    """Return scope and id of the reservation of a valid entry, or None."""
     _, _, named = entry.partition("/")
     account, _, id = named.partition("/")
     return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
 
 
-def _readable(item: Item) -> Due | None:
-    """Return the proof of a live reservation, or None if its record is malformed or it needs none."""
+def _decode_live(item: Item) -> DueCheck | None:
+    """Return the check of a live reservation, or None.
+
+    None if it is malformed or requires no proof.
+    """
     if not item.is_live or not (item.body or item.malformed):
         return None
     try:
-        return _due(item)
+        return _decode(item)
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return None
 
 
-def _due(item: Item) -> Due | None:
+def _decode(item: Item) -> DueCheck | None:
     stored = records.decode(ReservedDomain, item)
-    return Due(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
+    return DueCheck(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
 
 
-def _read(due: Due) -> Item | None:
-    """Return the record of a reservation, None where it is not in the revision that was read."""
-    item = table.find(_scope(due.account), due.id)
-    return item if item and item.revision == due.revision and _readable(item) else None
+def _read_same(check: DueCheck) -> Item | None:
+    """Return the record of a reservation, or None if its revision has changed."""
+    item = table.find(_scope(check.account), check.id)
+    return item if item and item.revision == check.revision and _decode_live(item) else None
 
 
 def _scope(account: str) -> str:

@@ -1,7 +1,7 @@
-"""The worst cost of matching a pattern with RE2, in the instructions that it visits for a byte of the text.
+"""The worst cost of an RE2 pattern, in instructions per byte.
 
-RE2 follows all partial matches at once. So a pattern costs at most its program, and less if few of its places can be
-reached by one text: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
+RE2 follows all partial matches at the same time. So a pattern costs at most the size of its program, and less if a text
+can have only few partial matches: `a[ab]{300}X` costs 300, a sentence without repetitions a few instructions.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 _ONE = (
-    r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # classes, and escaped signs
+    r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # classes and escaped characters
     r"|\[\^?[^]\[\\]+\]"  # a class without escapes
     r"|[^\\^$.|?*+()\[\]{}]|\."
 )
@@ -18,15 +18,15 @@ _TOKENS = re.compile(rf"({_ONE})([*+?]\??)?", re.DOTALL)
 _SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
 _SIMPLE = re.compile(rf"(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)", re.DOTALL)
 _ALTERNATIVE = re.compile(rf"\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)", re.DOTALL)
-_REPEATED = 3  # instructions of a place that repeats, or may be left out
+_REPEATED = 3  # instructions of a repeated or optional element
 
 
 class Uncompilable(ValueError):
-    """RE2 does not take a pattern; the message says why."""
+    """RE2 cannot compile a pattern; the message gives the reason."""
 
 
-def compiled(pattern: str) -> Any:
-    """Return the program of a pattern. Raises Uncompilable."""
+def compile_pattern(pattern: str) -> Any:
+    """Return the compiled program of a pattern. Raises Uncompilable."""
     import re2
 
     try:
@@ -36,36 +36,36 @@ def compiled(pattern: str) -> Any:
         raise Uncompilable(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
 
 
-def size(pattern: str) -> int:
-    """Return the instructions of a pattern's program. Raises Uncompilable."""
-    return int(compiled(pattern).programsize)
+def program_size(pattern: str) -> int:
+    """Return the number of instructions of a program. Raises Uncompilable."""
+    return int(compile_pattern(pattern).programsize)
 
 
-def cost(pattern: str) -> int:
-    """Return the instructions that a byte costs at most. Raises Uncompilable."""
-    program = size(pattern)
+def matching_cost(pattern: str) -> int:
+    """Return the maximal number of instructions per byte. Raises Uncompilable."""
+    program = program_size(pattern)
     found = _SIMPLE.fullmatch(pattern.encode().decode("latin-1"))
     if not found:
         return program
     flag, text = found[1] or "", found[2]
-    return min(program, sum(_of_sequence(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
+    return min(program, sum(_sequence_cost(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
 
 
-def _of_sequence(text: str, flag: str) -> int:
+def _sequence_cost(text: str, flag: str) -> int:
     """Return the cost of a pattern without alternatives and groups."""
     total, piece = 1, list[int]()
     for token, repetition in _TOKENS.findall(text):
         if repetition:
-            total, piece = total + _at_once(piece) + _REPEATED, []
+            total, piece = total + _simultaneous_steps(piece) + _REPEATED, []
         else:
-            piece.append(_bytes_of(token, flag))
-    return total + _at_once(piece)
+            piece.append(_matching_bytes(token, flag))
+    return total + _simultaneous_steps(piece)
 
 
-def _at_once(piece: list[int]) -> int:
-    """Return how many places of a sequence one text can reach at once, the one before the first included.
+def _simultaneous_steps(piece: list[int]) -> int:
+    """Return the maximal number of simultaneous partial matches, including the empty one.
 
-    Two places are reached at once only if the classes before them have bytes in common, each with each.
+    A text can match two prefixes at the same time only if all classes that they align have bytes in common.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):
@@ -78,8 +78,8 @@ def _at_once(piece: list[int]) -> int:
 
 
 @cache
-def _bytes_of(token: str, flag: str) -> int:
-    """Return the bytes that a literal or class matches, as a set of bits."""
+def _matching_bytes(token: str, flag: str) -> int:
+    """Return the bytes that a literal or class matches, as a bit set."""
     import re2
 
     one = re2.compile(f"{flag}(?s:{token})".encode("latin-1"), _options())
@@ -91,7 +91,7 @@ def _options() -> Any:
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # as the engine of the live edge does
-    options.log_errors = False  # which would write the caller's pattern to the log
+    options.encoding = re2.Options.Encoding.LATIN1  # the same as Envoy uses
+    options.log_errors = False  # otherwise the pattern of a client would be logged
     options.max_mem = 1024 * 1024
     return options

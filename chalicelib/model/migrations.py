@@ -95,7 +95,7 @@ def filter_cost(record: Record) -> int:
         return 0
     rules = Modules.of(Item.from_record(record).modules).user_agent_filter
     try:
-        return user_agents.cost(rules) if rules else 0
+        return user_agents.matching_cost(rules) if rules else 0
     except Uncompilable:
         return 0
 
@@ -147,7 +147,7 @@ def _with_unique_key(item: Item) -> Sequence[Write]:
     authority = authorities.SshAuthority.of(item.body)
     (key,) = authority.unique_keys(item.account, item.id)
     has_list = revocation_lists.read(item.id) is not None
-    begun = () if has_list else (authorities.new_list(item.account, item.id, authority.public_key),)
+    begun = () if has_list else (authorities.begin_list(item.account, item.id, authority.public_key),)
     second = _second(item.scope, item.id, claims=[[key.kind, key.value]])
     return (second, unique_keys.take(key, item.scope, item.id), *begun)
 
@@ -195,7 +195,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
     item = Item.from_record(record)
     after = replace(item, unique_keys=edges.Edge.of(item.body).unique_keys(item.account, item.id))
     rewritten = writes.rewrite(item, after)
-    return (*rewritten, *name_counts.add(item.account, name_counts.of(rewritten), bounds={}))
+    return (*rewritten, *name_counts.add(item.account, name_counts.sum_counts(rewritten), bounds={}))
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
@@ -218,14 +218,14 @@ def _with_counts(record: Record, _forms: Forms) -> Sequence[Write]:
     if path == name_counts.FORMER_COOLDOWNS:
         return (Write.delete(record["scope"], record["id"], Condition("attribute_exists(#id)")),)
     if path == cooldowns.SCOPE:
-        return name_counts.unlist(Cooldowns.of(record))
-    return name_counts.recount(account) if (record["scope"], record["id"]) == name_counts.place(account) else ()
+        return name_counts.remove_wrong_cooldowns(Cooldowns.of(record))
+    return name_counts.recount(account) if (record["scope"], record["id"]) == name_counts.record_key(account) else ()
 
 
 def _listed_cooldown(record: Record, name: str) -> Sequence[Write]:
     """List the cooldown of a name in its account. Earlier versions did not list it."""
     listed = shared_keys.list_cooldown(record, name)
-    return (*listed, *name_counts.add(record.get("account", ""), name_counts.of(listed), bounds={}))
+    return (*listed, *name_counts.add(record.get("account", ""), name_counts.sum_counts(listed), bounds={}))
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
@@ -242,7 +242,7 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
-    found = listening.moved(None, item)
+    found = listening.list_edge(None, item)
     if not found or listening.is_listed(item.id):
         return ()
     return (Write.check(item.scope, item.id, items.unchanged(item)), *found)

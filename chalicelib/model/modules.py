@@ -1,4 +1,4 @@
-"""Modules of edges and routes as they are stored (SPEC 2.9). Secrets stay sealed in them; opening one is a call."""
+"""The stored types of the modules of edges and routes (SPEC 2.9). Secrets are sealed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,31 +8,31 @@ from chalicelib.model import details
 from chalicelib.model.records import References, Stored
 from chalicelib.storage import vault
 
-Place = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
-EDGE: Final = "edge"  # on one that does not say
+TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
+EDGE: Final = "edge"  # the default
 UPSTREAM: Final = "upstream"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Module(Stored):
-    """The base of all modules. Each names in `TOLD` what its audit events show of it."""
+class StoredModule(Stored):
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
 
     enabled: bool = True
 
-    TOLD: ClassVar[tuple[str, ...]] = ("enabled",)
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        """Return the module that the fields of a request describe, its secrets sealed with the context.
+        """Return the module of a request, with its secrets sealed for the context.
 
-        What is as in the module before stays as it is there. Raises aws.Unavailable where it holds a secret.
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
         """
         return cls.of(values)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OAuthProvider(Stored):
-    """An identity provider, and which of its users may pass; `teams` and `organizations` are GitHub's alone."""
+class StoredProvider(Stored):
+    """An identity provider and the users that it admits. Only GitHub has `teams` and `organizations`."""
 
     client_id: str = ""
     client_secret: bytes = field(default=b"", repr=False)
@@ -42,41 +42,41 @@ class OAuthProvider(Stored):
     teams: list[str] | None = None
     organizations: list[str] | None = None
 
-    TOLD = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
+    AUDITED = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
 
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the client secret, "" where there is none. Raises aws.Unavailable."""
+        """Return the client secret, "" if there is none. Raises aws.Unavailable."""
         return vault.unseal(self.client_secret, context, bytes.decode) if self.client_secret else ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OAuth(Module):
-    """The OAuth module of a route: `provider` has all eight providers by name, one of them set. Durations in seconds.
+class OAuthModule(StoredModule):
+    """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
 
-    The client secret of an OAuth app is sealed for the route that holds it alone.
+    The client secret is sealed for its route and cannot be opened for another one.
     """
 
-    provider: Mapping[str, OAuthProvider | None]
+    provider: Mapping[str, StoredProvider | None]
     options_passthrough: bool = False
     cookie_prefix: str = "service."
     inactivity_timeout: int = 0
     maximum_duration: int = 0
     auth_check_interval: int = 0
 
-    TOLD = (
+    AUDITED = (
         *("enabled", "provider", "options_passthrough", "cookie_prefix"),
         *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
     )
 
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        known = [found.client_secret for found in before.provider.values() if found] if before else []
+        sealed = [found.client_secret for found in before.provider.values() if found] if before else []
         providers = {
-            name: asked and {**asked, "client_secret": _sealed(asked["client_secret"], context, known)}
-            for name, asked in values["provider"].items()
+            name: requested and {**requested, "client_secret": _seal(requested["client_secret"], context, sealed)}
+            for name, requested in values["provider"].items()
         }
         return cls.of({**values, "provider": providers})
 
@@ -84,65 +84,68 @@ class OAuth(Module):
         return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
 
 
-def _sealed(secret: str, context: Mapping[str, str], known: Sequence[bytes]) -> bytes:
-    """Return the secret sealed, as it is already where it has not changed: sealed anew it would differ."""
-    same = (kept for kept in known if secret and kept and vault.unseal(kept, context, bytes.decode) == secret)
+def _seal(secret: str, context: Mapping[str, str], sealed: Sequence[bytes]) -> bytes:
+    """Return a sealed secret.
+
+    An unchanged secret keeps its bytes: sealed again they would differ, and look like a change.
+    """
+    same = (it for it in sealed if secret and it and vault.unseal(it, context, bytes.decode) == secret)
     if found := next(same, b""):
         return found
     return vault.seal(secret.encode(), context, read=bytes.decode) if secret else b""
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserAgentFilter(Module):
-    """RE2 patterns of User-Agents to let pass, and to refuse."""
+class UserAgentModule(StoredModule):
+    """RE2 patterns of the User-Agents to allow and to deny."""
 
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
 
-    TOLD = ("enabled", "allow", "deny")
+    AUDITED = ("enabled", "allow", "deny")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backend(Module):
-    """The id of the backend that answers the traffic, None where none is attached."""
+class BackendModule(StoredModule):
+    """The id of the backend that answers traffic, or None."""
 
     backend_id: str | None = None
 
-    TOLD = ("enabled", "backend_id")
+    AUDITED = ("enabled", "backend_id")
 
     def references(self) -> References:
         return {"backend_id": [self.backend_id] if self.backend_id else []}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficPolicy(Module):
-    """A JSON document of rules, kept as it was sent."""
+class TrafficPolicyModule(StoredModule):
+    """A JSON document of rules, stored as it was sent."""
 
     value: str
 
-    TOLD = ("enabled", "value")
+    AUDITED = ("enabled", "value")
 
-    def told(self) -> dict[str, Any]:
-        """Return the document by its digest: its rules may hold what a secret is compared with."""
-        return {**super().told(), "value": details.digest(self.value)}
+    def audited_fields(self) -> dict[str, Any]:
+        """Return a digest of the document, since its rules can contain secrets."""
+        return {**super().audited_fields(), "value": details.digest(self.value)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MutualTls(Module):
-    """The ids of certificate authorities, in order: a client needs a certificate of one of them."""
+class MutualTlsModule(StoredModule):
+    """The ids of certificate authorities. A client requires a certificate by one of them."""
 
     certificate_authority_ids: list[str]
 
-    TOLD = ("enabled", "certificate_authority_ids")
+    AUDITED = ("enabled", "certificate_authority_ids")
 
     def references(self) -> References:
         return {"certificate_authority_ids": self.certificate_authority_ids}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TlsTermination(Module):
-    """The oldest version of TLS that an edge takes, None for a safe default. Where TLS ends is the edge's own."""
+class TlsTerminationModule(StoredModule):
+    """The lowest TLS version that an edge accepts, None for a safe default. The edge stores where TLS ends."""
 
     min_version: str | None = None
 
-    TOLD = ("enabled", "min_version")
+    AUDITED = ("enabled", "min_version")

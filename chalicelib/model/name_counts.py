@@ -1,7 +1,8 @@
-"""How many names an account has: those that its edges and reservations hold, and those in cooldown.
+"""The number of names of an account, in use and in cooldown.
 
-Each name counts once, in the transactions of the changes that take and release it. A reserved domain that is not below
-TUNNEL_DOMAIN is a name that is held. The record counts a cooldown that has ended until it is settled.
+Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name
+change the count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
+until `remove_ended_cooldowns`.
 """
 
 from collections import Counter
@@ -19,18 +20,18 @@ from chalicelib.storage.cooldowns import Cooldowns
 from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
 
-MAX_HELD = 1000
-MAX_COOLDOWN = 10_000  # beyond it the oldest cooldowns end early
+MAX_NAMES = 1000
+MAX_COOLDOWN = 10_000  # above it the oldest cooldowns end early
 COUNT = "count"  # the id of the record
-FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed them, by reservation
+FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed cooldowns, by reservation
 _PATH = "/names"
-_BOUNDS: Mapping[str, int] = {"names": MAX_HELD, "cooldown": MAX_COOLDOWN}
+_BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
 _AT_ONCE = 50  # lists of cooldowns in one transaction
 _KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
 class TooManyNames(LimitReached):
-    """The account would hold too many names, or have too many in cooldown."""
+    """The account would have too many names in use, or in cooldown."""
 
     def __init__(self, account: str, counts: Mapping[str, int]) -> None:
         super().__init__()
@@ -42,33 +43,33 @@ class TooManyNames(LimitReached):
 
 @dataclass(frozen=True)
 class NameCounts:
-    """The numbers of an account's names."""
+    """The number of names of an account in use and in cooldown."""
 
     held: int
     cooldown: int
 
 
 def read(account: str) -> NameCounts:
-    """Return the numbers of an account's names. Raises aws.Unavailable."""
-    record = dynamodb.get(*place(account)) or {}
+    """Return the number of names of an account. Raises aws.Unavailable."""
+    record = dynamodb.get(*record_key(account)) or {}
     counted = record.get("cooldown", 0)
     ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
     return NameCounts(max(0, record.get("names", 0)), max(0, counted - ended))
 
 
-def place(account: str) -> tuple[str, str]:
-    """Return the scope and id of the record of an account's counts."""
+def record_key(account: str) -> tuple[str, str]:
+    """Return the scope and id of the counts of an account."""
     return items.scope(account, _PATH), COUNT
 
 
-def elsewhere(item: Item) -> int:
-    """Return 1 for a reserved domain that is not below TUNNEL_DOMAIN, else 0."""
+def count_elsewhere(item: Item) -> int:
+    """Return 1 for a reserved domain outside TUNNEL_DOMAIN, otherwise 0."""
     has_name = any(key.kind == names.KIND for key in item.unique_keys)
     return int(item.path == kinds.RESERVED_DOMAINS.path and not has_name)
 
 
-def of(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
-    """Return what some writes add to the counts, without what stays the same."""
+def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
+    """Return the changes of the counts by some writes, without zeros."""
     total = Counter({"names": names_elsewhere})
     for write in writes:
         total.update(write.counts)
@@ -76,19 +77,20 @@ def of(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
 
 
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
-    """Return the write that counts the names which a changed item takes and releases, given the item's own writes.
+    """Return the write that counts the names of a changed item.
 
-    Stops counting cooldowns that have ended if the change begins others. Raises aws.Unavailable.
+    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises
+    aws.Unavailable.
     """
-    new, old = (elsewhere(item) if item else 0 for item in (after, before))
-    counts = of(own, new - old)
+    new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
+    counts = sum_counts(own, new - old)
     account = next(item.account for item in (after, before) if item)
-    settle(account, counts)
+    remove_ended_cooldowns(account, counts)
     return add(account, counts)
 
 
 def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
-    """Return the write that adds to an account's counts; it fails with TooManyNames beyond the bounds."""
+    """Return the write that changes the counts of an account. It fails with TooManyNames above the bounds."""
     if not counts:
         return []
     more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
@@ -96,42 +98,47 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
     free = Condition(text, {f"most_{name}": most for name, most in more.items()})
     adds = {**counts, "revision": 1}
     return [
-        Write.update(*place(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts))
+        Write.update(
+            *record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts)
+        )
     ]
 
 
-def settle(account: str, counts: Mapping[str, int]) -> None:
-    """Stop counting cooldowns that have ended, if a change begins others. Raises aws.Unavailable."""
+def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
+    """Subtract ended cooldowns from the count if a change adds others. Raises aws.Unavailable."""
     if counts.get("cooldown", 0) <= 0:
         return
     if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
         count = sum(len(it.values) for it in ended)
-        with suppress(TransactionFailed):  # another process has settled some
+        with suppress(TransactionFailed):  # another process has removed some
             dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """Return whether a change that met a bound can be tried again; end the oldest cooldowns for it.
+    """End the oldest cooldowns for a change above a bound. Return whether it can be retried.
 
     Raises aws.Unavailable.
     """
-    record = dynamodb.get(*place(account)) or {}
-    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_HELD:
+    record = dynamodb.get(*record_key(account)) or {}
+    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:
         return "recounted" not in record and _correct(account)
     excess = record.get("cooldown", 0) + counts.get("cooldown", 0) - MAX_COOLDOWN
     return excess <= 0 or _end_oldest(account, excess) or _correct(account)
 
 
 def recount(account: str) -> list[Write]:
-    """Return the write that corrects the counts of an account, none if they are right. Raises aws.Unavailable."""
-    record = dynamodb.get(*place(account)) or {}
-    counts = _recounted(account)
+    """Return the write that corrects wrong counts of an account.
+
+    Raises aws.Unavailable.
+    """
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
     is_right = all(record.get(name, 0) == count for name, count in counts.items())
-    return [] if is_right or not record else [_corrected(account, record, counts)]
+    return [] if is_right or not record else [_correction(account, record, counts)]
 
 
-def unlist(listed: Cooldowns) -> list[Write]:
-    """Return the writes that remove names from a list which an earlier version took back; none without such.
+def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
+    """Return the writes that remove cooldowns that an earlier version ended.
 
     Raises aws.Unavailable.
     """
@@ -145,32 +152,32 @@ def unlist(listed: Cooldowns) -> list[Write]:
 
 
 def _correct(account: str) -> bool:
-    """Correct the counts of an account, which an earlier version has made; return whether they were wrong."""
-    record = dynamodb.get(*place(account)) or {}
-    counts = _recounted(account)
-    with suppress(TransactionFailed):  # another process has changed them: the next try recounts
-        dynamodb.transact([_corrected(account, record, counts)])
+    """Correct the counts of an account by an earlier version. Return whether they were wrong."""
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
+    with suppress(TransactionFailed):  # another process has changed them: the next try counts again
+        dynamodb.transact([_correction(account, record, counts)])
     return any(record.get(name, 0) != count for name, count in counts.items())
 
 
-def _corrected(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
-    """Return the write of recounted numbers. Each change of a name changes the record, so it fails after one."""
+def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
+    """Return the write of corrected counts. It fails if a name was taken or released since the count."""
     same = Condition("#revision = :revision", {"revision": record["revision"]})
     sets = {**counts, "recounted": True, "schema": SCHEMA}
-    return Write.update(*place(account), same, sets=sets, adds={"revision": 1})
+    return Write.update(*record_key(account), same, sets=sets, adds={"revision": 1})
 
 
-def _recounted(account: str) -> dict[str, int]:
-    held, others = set[str](), 0
+def _count_again(account: str) -> dict[str, int]:
+    in_use, others = set[str](), 0
     for kind in _KINDS:
         for item in table.every(items.scope(account, kind.path)):
-            held |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
-            others += elsewhere(item)
-    return {"names": len(held) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
+            in_use |= {str(key.value) for key in item.unique_keys if key.kind == names.KIND}
+            others += count_elsewhere(item)
+    return {"names": len(in_use) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
 
 
 def _end_oldest(account: str, count: int) -> bool:
-    """End the oldest cooldowns of an account, so many or less; return whether there were any."""
+    """End at most `count` of the oldest cooldowns of an account. Return whether there were any."""
     chosen = list(islice(((it, value) for it in cooldowns.every(account) for value in sorted(it.values)), count))
     keys = {value: names.key(value) for _, value in chosen}
     records = table.records((key.scope, unique_keys.ID) for key in keys.values())
@@ -179,6 +186,6 @@ def _end_oldest(account: str, count: int) -> bool:
     lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
     changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
     if chosen:
-        with suppress(TransactionFailed):  # another process has ended some
+        with suppress(TransactionFailed):  # another process ended some first
             dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
     return bool(chosen)

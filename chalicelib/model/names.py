@@ -1,7 +1,7 @@
-"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS: each is one account's, for all that the account has under it.
+"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
 
-The unit is the label directly left of the domain: `team.D` stands for x.team.D and *.team.D too. It has one record, a
-shared key of the storage. `name_counts` counts how many names an account has.
+The base name of a host is its label directly left of the domain: `team.D` is the base name of x.team.D and of *.team.D.
+A base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
 """
 
 import os
@@ -18,10 +18,12 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 KIND = "tunnel_name"
-# What the operator keeps; below "cname" lie the targets of domains that are elsewhere.
-KEPT = frozenset({"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"})
-KEPT_SENTENCE = "'{}' is kept by the operator: choose another name."
-KEPT_RULE = "must be one that the operator does not keep"
+# Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
+OPERATOR_NAMES = frozenset(
+    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
+)
+OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
+OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
@@ -31,22 +33,22 @@ _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
 
 
 class OtherSettingsError(Exception):
-    """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table. The text says how, and how to correct it."""
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the settings of the table. The message says how to correct it."""
 
 
 def domain() -> str:
-    """Return TUNNEL_DOMAIN in its normal form, "" where it is unset. Raises ValueError."""
+    """Return TUNNEL_DOMAIN in its normal form, "" if it is unset. Raises ValueError."""
     text = os.environ.get("TUNNEL_DOMAIN", "").strip()
     return domains.normal(text) if text else ""
 
 
 def ports() -> range:
-    """Return the ports of TCP_PORTS, as 20000-20099; none where it is unset. Raises ValueError."""
-    return ports_of(ports_text())
+    """Return the ports of TCP_PORTS, an empty range if it is unset. Raises ValueError."""
+    return parse_ports(ports_text())
 
 
-def ports_of(text: str) -> range:
-    """Return the ports that a text names, as 20000-20099; none where it is empty. Raises ValueError."""
+def parse_ports(text: str) -> range:
+    """Return the ports of a text like 20000-20099, none for "". Raises ValueError."""
     if not text.strip():
         return range(0)
     first, _, last = text.strip().partition("-")
@@ -57,14 +59,15 @@ def ports_of(text: str) -> range:
 
 
 def check_settings() -> None:
-    """Store the settings if the table has none. Raises OtherSettingsError if it has others, ValueError."""
-    check_settings_of(domain(), ports_text())
+    """Store the settings if the table has none. Raises OtherSettingsError if they differ, ValueError."""
+    check_given_settings(domain(), ports_text())
 
 
 def check_settings_for(hosts: Iterable[str]) -> None:
-    """Do what `check_settings` does, but accept other settings if no host lies below either domain.
+    """Check the settings for a service with these hosts.
 
-    Raises OtherSettingsError, ValueError.
+    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError,
+    ValueError.
     """
     try:
         check_settings()
@@ -74,31 +77,31 @@ def check_settings_for(hosts: Iterable[str]) -> None:
             raise
 
 
-def check_settings_of(tunnel_domain: str, tcp_ports: str) -> None:
-    """Do what `check_settings` does for the given settings, once for each table in a process."""
+def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
+    """Do the same as `check_settings` for given settings, once per table and process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
-def difference() -> str:
-    """Return a sentence that says how the settings differ from those of the table, "" if they do not.
+def describe_difference() -> str:
+    """Return a sentence about how the settings differ from the table, or "".
 
     Raises ValueError, aws.Unavailable.
     """
-    return difference_of(domain(), ports_text())
+    return describe_difference_from(domain(), ports_text())
 
 
-def difference_of(tunnel_domain: str, tcp_ports: str) -> str:
-    """Return what `difference` does for the given settings. Raises aws.Unavailable."""
+def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
+    """Return the same as `describe_difference` for given settings. Raises aws.Unavailable."""
     found, wanted = _stored(), (tunnel_domain, tcp_ports)
-    return difference_between(found, wanted) if found else ""
+    return compare_settings(found, wanted) if found else ""
 
 
-def difference_between(stored: Settings, wanted: Settings) -> str:
-    """Return a sentence that says how settings differ from those of the table, "" if they do not."""
+def compare_settings(stored: Settings, wanted: Settings) -> str:
+    """Return a sentence about how settings differ from the table, or ""."""
     differing = [place for place in (0, 1) if stored[place] != wanted[place]]
     if not differing:
         return ""
-    there, here = (_assigned(settings, differing) for settings in (stored, wanted))
+    there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
         f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
@@ -111,9 +114,9 @@ def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
     if tunnel_domain and not found:
         try:
             dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
-        except ConditionFailed:  # another process has stored its own
+        except ConditionFailed:  # another process has stored its settings first
             found = _stored()
-    if found and (sentence := difference_between(found, (tunnel_domain, tcp_ports))):
+    if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
         raise OtherSettingsError(sentence)
 
 
@@ -122,32 +125,30 @@ def _stored() -> Settings | None:
     return (found["body"]["tunnel_domain"], found["body"]["tcp_ports"]) if found else None
 
 
-def _assigned(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
+def _format_settings(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
     return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[it]}={settings[it] or 'unset'}" for it in places)
 
 
 def ports_text() -> str:
-    """Return TCP_PORTS as it is set, "" if it is unset."""
+    """Return TCP_PORTS without surrounding spaces, "" if it is unset."""
     return os.environ.get("TCP_PORTS", "").strip()
 
 
 def forget_settings() -> str:
-    """Let the next process that uses names store its settings. Return those of the table, "" if it has none.
+    """Remove the settings of the table.
 
+    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none.
     Raises aws.Unavailable.
     """
     _check.cache_clear()
     found = _stored()
     if found:
         dynamodb.do(Write.delete(*_SETTINGS))
-    return _assigned(found) if found else ""
+    return _format_settings(found) if found else ""
 
 
-def used() -> Iterator[str]:
-    """Yield the names and ports that accounts hold or have in cooldown. Reads the whole table.
-
-    Raises aws.Unavailable.
-    """
+def names_in_use() -> Iterator[str]:
+    """Yield the names and ports in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
     selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
     in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
     values = {"keys": f"{KIND}#", "now": clock.seconds()}
@@ -156,98 +157,102 @@ def used() -> Iterator[str]:
 
 
 def domain_in_use() -> str:
-    """Return the TUNNEL_DOMAIN with which the table is used, "" where none is written down. Raises aws.Unavailable."""
+    """Return the TUNNEL_DOMAIN that the table stores, "" if it has none. Raises aws.Unavailable."""
     found = _stored()
     return found[0] if found else ""
 
 
 def is_below(host: str) -> bool:
-    """Tell whether a host in its normal form lies below TUNNEL_DOMAIN, or is it."""
+    """Return whether a host in its normal form is TUNNEL_DOMAIN or below it."""
     return domains.is_below(host, domain())
 
 
-def unit(host: str) -> str:
-    """Return the name that stands for a host below TUNNEL_DOMAIN, "" for the domain itself and what is elsewhere."""
-    return _unit(host, domain())
+def base_name(host: str) -> str:
+    """Return the base name of a host below TUNNEL_DOMAIN, or ""."""
+    return _base_name_below(host, domain())
 
 
-def account_of(name: str, tunnel_domain: str) -> str:
-    """Return the account that has a host below the domain, or host:port, or "". Raises aws.Unavailable."""
+def find_account(name: str, tunnel_domain: str) -> str:
+    """Return the account of a host or host:port below a domain, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
-    record = dynamodb.get(f"{KIND}#{of_port or _unit(host, tunnel_domain)}", unique_keys.ID) or {}
+    record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
     return str(record.get("account", ""))
 
 
-def _unit(host: str, below: str) -> str:
+def _base_name_below(host: str, below: str) -> str:
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 
 
-def may_be_a_tunnels(host: str) -> bool:
-    """Tell whether a tunnel may have a host for its name: one label below TUNNEL_DOMAIN, or whatever is elsewhere."""
-    return bool(domain()) and not host.startswith(domains.WILDCARD) and unit(host) in (host, "")
+def can_name_tunnel(host: str) -> bool:
+    """Return whether a tunnel can have a host as its name.
+
+    That is a host one label below TUNNEL_DOMAIN, or any host outside it, but no wildcard.
+    """
+    return bool(domain()) and not host.startswith(domains.WILDCARD) and base_name(host) in (host, "")
 
 
-def is_kept(unit: str) -> bool:
-    """Tell whether the operator keeps a name for the service itself."""
-    return unit.partition(".")[0] in KEPT
+def is_operator_name(unit: str) -> bool:
+    """Return whether the operator has reserved a base name for the service."""
+    return unit.partition(".")[0] in OPERATOR_NAMES
 
 
-def address(port: int) -> str:
-    """Return the address of a port of the edge, host:port, which is its unit."""
+def port_address(port: int) -> str:
+    """Return the address of a port, host:port. It is its base name."""
     return f"{domain()}:{port}"
 
 
 def key(name: str, *, field: str = "") -> UniqueKey:
-    """Return the key of a name or port, which the items of an account hold together."""
+    """Return the key of a base name or port. Items of one account share it."""
     return UniqueKey(KIND, name, field=field, hold="together")
 
 
-def listening(account: str, hostport: str) -> UniqueKey:
-    """Return the key that an edge of an account has while it listens on a hostport."""
+def listening_key(account: str, hostport: str) -> UniqueKey:
+    """Return the key of an edge with a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
-def keys_of(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
-    """Return the keys of what an edge of a kind listens on: names, and of TCP also ports."""
+def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
+    """Return the keys of the base names of hostports. TCP edges also have keys of their ports."""
     found: dict[UniqueKey, None] = {}
     by_port = kind is kinds.TCP_EDGES
     for place, hostport in enumerate(hostports):
         host, _, port = hostport.rpartition(":")
-        names = [unit(host), address(int(port)) if by_port and is_below(host) else ""]
+        names = [base_name(host), port_address(int(port)) if by_port and is_below(host) else ""]
         found |= dict.fromkeys(key(name, field=f"hostports.{place}") for name in names if name)
     return tuple(found)
 
 
-def holds(edge: Item, hostport: str, tunnel_domain: str) -> bool:
-    """Tell whether an edge holds the keys of a hostport: of one below the domain its name, of TCP its port.
+def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
+    """Return whether an edge has all keys of a hostport.
 
-    One that was made before the service had the domain does not, and another account may have the name.
+    An edge that is older than the TUNNEL_DOMAIN of the service does not, and another account may have the name. Hosts
+    outside the domain have no keys.
     """
     host, _, port = hostport.rpartition(":")
     if not domains.is_below(host, tunnel_domain):
         return True
     by_port = kinds.of(edge.id) is kinds.TCP_EDGES
-    wanted = {_unit(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    wanted = {_base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
     return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 
 def is_reserved(account: str, name: str) -> bool:
-    """Tell whether an account has reserved a name, something below it, or an address. Raises aws.Unavailable."""
-    return bool(reservations(account, name))
+    """Return whether an account has reserved a base name or address. Raises aws.Unavailable."""
+    return bool(list_reservations(account, name))
 
 
-def reservations(account: str, name: str) -> list[str]:
-    """Return the ids of an account's reservations of a name, what is below it, or an address.
+def list_reservations(account: str, name: str) -> list[str]:
+    """Return the ids of an account's reservations of a base name or address.
 
-    Raises aws.Unavailable.
+    Reservations of hosts below the base name count too. Raises aws.Unavailable.
     """
     record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
     holders = record.get("sharers", ()) if record.get("account") == account else ()
     return [id for path, _, id in (holder.rpartition("/") for holder in holders) if path in _RESERVED]
 
 
-def is_of_the_operator(taken: Taken) -> bool:
-    """Tell whether it is the operator who has a name that was found taken."""
+def is_taken_by_operator(taken: Taken) -> bool:
+    """Return whether the operator has a name that is taken."""
     return kinds.is_internal(taken.by)

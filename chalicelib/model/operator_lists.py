@@ -1,4 +1,4 @@
-"""Texts that the operator lists, as banned patterns and blocked networks, with events in the operator's trail."""
+"""Lists of the operator, like banned patterns and blocked networks. Changes have events in the operator's trail."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Entry(Created):
 
 @dataclass(frozen=True)
 class OperatorList:
-    """A list below a path of the edge's own; its events are `<noun>.create` and `<noun>.delete`."""
+    """A list that is stored below a path. Its events are `<noun>.create` and `<noun>.delete`."""
 
     path: str
     noun: str
@@ -30,17 +30,17 @@ class OperatorList:
         """Add a text, or replace its entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
         record = Item(self._scope, text, body).to_record()
-        Change(audit.OPERATOR).also(Write.put(record), audit.told(f"{self.noun}.create", text)).commit()
+        Change(audit.OPERATOR).also(Write.put(record), audit.operator_event(f"{self.noun}.create", text)).commit()
 
     def remove(self, text: str) -> bool:
-        """Remove a text; False where it is not listed. Raises aws.Unavailable."""
-        change = Change(audit.OPERATOR).also(audit.told(f"{self.noun}.delete", text))
+        """Remove a text. Return False if it is not in the list. Raises aws.Unavailable."""
+        change = Change(audit.OPERATOR).also(audit.operator_event(f"{self.noun}.delete", text))
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:
         """Return all texts, sorted, with their entries. One query.
 
-        Raises MalformedRecord if one cannot be read, since a shorter list would let more in; aws.Unavailable.
+        Raises MalformedRecord if an entry is malformed, since a shorter list would admit more clients; aws.Unavailable.
         """
         found = sorted(table.newest_of_all(self._scope), key=lambda item: item.id)
         return [(item.id, records.decode(Entry, item)) for item in found]

@@ -1,6 +1,6 @@
-"""Proof that a domain is an account's own: which record proves it, when it is looked at, and what a look changes.
+"""The proof that an account owns a domain: checks and outcomes.
 
-Times are Unix seconds. The looks themselves are the live edge's: nothing here speaks DNS.
+Times are Unix seconds. The live edge makes the checks: nothing here uses DNS.
 """
 
 from collections.abc import Mapping
@@ -10,59 +10,59 @@ from typing import Literal, TypeVar
 from chalicelib.domains import WILDCARD
 
 T = TypeVar("T")
-Status = Literal["pending", "verified", "lapsing", "lapsed"]
-Event = Literal["", "verified", "lapsing", "lapsed"]
+ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
+ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # in which a record that is gone may come back
-_UNSEEN = 2 * _DAY  # without an answer of name servers, until that counts as a record that is gone
-_LOST = "The record is gone, and another account has proved the domain."
-_HELD = "Another account has proved this domain, and its record is still there: that must be removed first."
-_UNSURE = "Another account has proved this domain, and whether its record is still there cannot be seen just now: {}"
+_GRACE = 7 * _DAY  # a missing record can come back within that time
+_NO_ANSWER = 2 * _DAY  # after that time without an answer of name servers a record counts as missing
+_LOST_ERROR = "The record is gone, and another account has proved the domain."
+_PROVED_ELSEWHERE = "Another account has proved this domain, and its record is still there: that must be removed first."
+_UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last look.
+    """The progress of the proof of a reserved domain. `error` is "" or a sentence about the last check.
 
-    `value` and `cname_target` hold a label that no other reservation ever has, or a record that is left behind would
-    prove the domain for the next one.
+    `value` and `cname_target` contain a label that no other reservation ever has. Otherwise a forgotten DNS record
+    would prove the domain for its next reservation.
     """
 
     value: str
     cname_target: str
-    status: Status
-    since: int  # when that began
-    next_at: int  # when to look
-    seen_at: int = 0  # when the record was last there
-    checked_at: int = 0  # when it was last looked for
-    wished_at: int = 0  # when its owner last asked for a look
+    status: ProofStatus
+    since: int  # when the status began
+    next_at: int  # when the next check is due
+    seen_at: int = 0  # when the record was last present
+    checked_at: int = 0  # when it was last checked
+    wished_at: int = 0  # when its owner last requested a check
     error: str = ""
 
     @property
     def holds(self) -> bool:
-        """Tell whether the domain is its account's."""
+        """Return whether the account owns the domain."""
         return self.status in ("verified", "lapsing")
 
 
 @dataclass(frozen=True)
-class Found:
-    """The outcome of a look: the record is there, it is not, or neither is sure; then why, as a sentence."""
+class CheckResult:
+    """The result of a DNS lookup of the record. `error` is a sentence that says why it is not present."""
 
     kind: Literal["present", "absent", "unknown"]
     error: str = ""
 
 
 @dataclass(frozen=True)
-class Step:
-    """The proof after a look, and the event that tells of its change, "" where there is none."""
+class ProofChange:
+    """The proof after a check. `event` is its audit event or ""."""
 
     proof: Proof
-    event: Event = ""
+    event: ProofEvent = ""
 
 
 class TooSoon(Exception):
-    """A look was asked for less than a minute ago; `wait` is the seconds until the next may be."""
+    """A check was requested less than a minute ago. `wait` is in seconds until the next can be."""
 
     def __init__(self, wait: int) -> None:
         super().__init__(wait)
@@ -70,56 +70,62 @@ class TooSoon(Exception):
 
 
 def begin(now: int, *, value: str, cname_target: str) -> Proof:
-    """Return the proof of a new reservation, to be looked for at once."""
+    """Return the proof of a new reservation, with a check due now."""
     return Proof(value, cname_target, "pending", since=now, next_at=now)
 
 
 def record_name(domain: str) -> str:
-    """Return where the TXT record of a domain stands; for `*.d` it is that of d, which has a value of its own."""
+    """Return the name of the TXT record of a domain.
+
+    `*.d` has the same name as d, with another value.
+    """
     return f"_tunnel-verification.{domain.removeprefix(WILDCARD)}"
 
 
-def wish(proof: Proof, now: int) -> Proof:
-    """Return the proof with a look due now. Raises TooSoon."""
+def request_check(proof: Proof, now: int) -> Proof:
+    """Return the proof with a check due now. Raises TooSoon."""
     if (wait := proof.wished_at + _MINUTE - now) > 0:
         raise TooSoon(wait)
     return replace(proof, wished_at=now, next_at=min(proof.next_at, now))
 
 
-def after(proof: Proof, found: Found, now: int) -> Step:
-    """Return the step after a look at a domain that is nobody's, or this reservation's own."""
-    looked = replace(proof, checked_at=now, error=found.error)
+def apply_check(proof: Proof, found: CheckResult, now: int) -> ProofChange:
+    """Return the outcome of a check of an uncontested domain."""
+    checked = replace(proof, checked_at=now, error=found.error)
     if found.kind == "present":
-        return _seen(looked, now)
+        return _verify(checked, now)
     match proof.status:
-        case "verified" if found.kind == "absent" or now - proof.seen_at >= _UNSEEN:
-            return _turned(looked, "lapsing", now, next_at=now + _DAY)
+        case "verified" if found.kind == "absent" or now - proof.seen_at >= _NO_ANSWER:
+            return _change_status(checked, "lapsing", now, next_at=now + _DAY)
         case "verified":
-            return Step(replace(looked, next_at=now + _HOUR))
+            return ProofChange(replace(checked, next_at=now + _HOUR))
         case "lapsing" if now >= proof.since + _GRACE:
-            return _turned(looked, "lapsed", now, next_at=now + _MINUTE)
+            return _change_status(checked, "lapsed", now, next_at=now + _MINUTE)
         case "lapsing":
-            return Step(replace(looked, next_at=min(now + _DAY, proof.since + _GRACE)))
-    return Step(replace(looked, next_at=now + _pause(proof, now)))
+            return ProofChange(replace(checked, next_at=min(now + _DAY, proof.since + _GRACE)))
+    return ProofChange(replace(checked, next_at=now + _seconds_until_check(proof, now)))
 
 
-def contest(challenger: Proof, holder: Proof, found: Found, now: int) -> tuple[Step, Step | None]:
-    """Return the next step of a challenger whose record is there, and of the holder if it loses the domain.
+def apply_contest(
+    challenger: Proof, holder: Proof, found: CheckResult, now: int
+) -> tuple[ProofChange, ProofChange | None]:
+    """Return the outcomes for a challenger and for the owner.
 
-    `found` is what a look at the holder's record found in the same moment.
+    The record of the challenger is present. The second outcome is None if the owner keeps the domain. `found` is the
+    result for the record of the owner at the same time.
     """
-    looked = replace(challenger, checked_at=now, error="")
+    checked = replace(challenger, checked_at=now, error="")
     if found.kind == "absent":
-        lost = replace(holder, checked_at=now, error=_LOST)
-        return _seen(looked, now), _turned(lost, "lapsed", now, next_at=now + _MINUTE)
-    error = _HELD if found.kind == "present" else _UNSURE.format(found.error)
-    return Step(replace(looked, error=error, next_at=now + _pause(challenger, now))), None
+        lost = replace(holder, checked_at=now, error=_LOST_ERROR)
+        return _verify(checked, now), _change_status(lost, "lapsed", now, next_at=now + _MINUTE)
+    error = _PROVED_ELSEWHERE if found.kind == "present" else _UNKNOWN_ELSEWHERE.format(found.error)
+    return ProofChange(replace(checked, error=error, next_at=now + _seconds_until_check(challenger, now))), None
 
 
-def proving_names(host: str) -> tuple[str, ...]:
-    """Return the reserved domains of which each proves a host, the one that wins first.
+def list_proving_domains(host: str) -> tuple[str, ...]:
+    """Return the reserved domains that can prove a host, in order of precedence.
 
-    A domain proves itself alone, `*.d` proves all names below d, and so `*.b.d` too.
+    A domain proves only itself; `*.d` proves all names below d, so also `*.b.d`.
     """
     labels = host.removeprefix(WILDCARD).split(".")
     first = 0 if host.startswith(WILDCARD) else 1
@@ -127,20 +133,28 @@ def proving_names(host: str) -> tuple[str, ...]:
     return tuple(below) if first == 0 else (host, *below)
 
 
-def proving(host: str, holders: Mapping[str, T]) -> T | None:
-    """Return the holder of the longest proved domain that proves a host, given the holders of all; None without one."""
-    return next((holders[name] for name in proving_names(host) if name in holders), None)
+def find_proving(host: str, holders: Mapping[str, T]) -> T | None:
+    """Return the owner of the most specific domain that proves a host.
+
+    None if there is none.
+    """
+    return next((holders[name] for name in list_proving_domains(host) if name in holders), None)
 
 
-def _seen(looked: Proof, now: int) -> Step:
-    seen = replace(looked, seen_at=now, next_at=now + _DAY, error="")
-    return Step(seen) if seen.status == "verified" else _turned(seen, "verified", now, next_at=now + _DAY)
+def _verify(checked: Proof, now: int) -> ProofChange:
+    seen = replace(checked, seen_at=now, next_at=now + _DAY, error="")
+    return ProofChange(seen) if seen.status == "verified" else _change_status(seen, "verified", now, next_at=now + _DAY)
 
 
-def _turned(proof: Proof, status: Literal["verified", "lapsing", "lapsed"], now: int, *, next_at: int) -> Step:
-    return Step(replace(proof, status=status, since=now, next_at=next_at), status)
+def _change_status(
+    proof: Proof, status: Literal["verified", "lapsing", "lapsed"], now: int, *, next_at: int
+) -> ProofChange:
+    return ProofChange(replace(proof, status=status, since=now, next_at=next_at), status)
 
 
-def _pause(proof: Proof, now: int) -> int:
-    """Return seconds until an unproved domain is looked at again: half as long as it is unproved, a minute to a day."""
+def _seconds_until_check(proof: Proof, now: int) -> int:
+    """Return the seconds until the next check of an unproved domain.
+
+    That is half of the time for which it is unproved, from a minute to a day.
+    """
     return max(_MINUTE, min((now - proof.since) // 2, _DAY))

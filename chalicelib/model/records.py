@@ -46,12 +46,12 @@ class LimitReached(Exception):
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
-    `TOLD` are the fields that audit events show: limits, references and rights, never a secret or free text. Of a field
-    that holds stored values, only their own `TOLD` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
+    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of fields
+    that hold stored values, only their own `AUDITED` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
     set if the response to a creation shows a secret that no other response shows.
     """
 
-    TOLD: ClassVar[tuple[str, ...]] = ()
+    AUDITED: ClassVar[tuple[str, ...]] = ()
     PACKED: ClassVar[Mapping[str, Packing]] = {}
     IS_SHOWN_ONCE: ClassVar[bool] = False
 
@@ -93,9 +93,9 @@ class Stored:
         """Return a record with its missing fields added."""
         return cls.of(record).over(record)
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         """Return the fields that audit events show. Events show only the presence of sealed bytes."""
-        return {name: _told(getattr(self, name)) for name in self.TOLD}
+        return {name: _told(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
         """Return the ids of other resources by field. They must exist if references are strict."""
@@ -185,7 +185,7 @@ def decode(form: type[S], item: Item) -> S:
 def _told(value: Any) -> Any:
     """Return what audit events show of the value of a field."""
     if isinstance(value, Stored):
-        return value.told()
+        return value.audited_fields()
     if isinstance(value, Mapping):
         return {name: _told(entry) for name, entry in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""Reserved domains and addresses: names that stay an account's, online or not."""
+"""Reserved domains and addresses. An account keeps them while no tunnel uses them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,12 +16,15 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
 
 _AT_ONCE = 100  # addresses in one read
-_OWN, _PROVED = "reserved_domain", "domain"  # the keys of a domain in its account, and of a proved one
+_RESERVED_DOMAIN, _PROVED_DOMAIN = (
+    "reserved_domain",
+    "domain",
+)  # the keys of a domain in its account, and of a proved one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedDomain(Described):
-    """The stored form of a reserved domain. `proof` is that of `proofs`, empty below TUNNEL_DOMAIN."""
+    """The stored form of a reserved domain. `proof` is a `Proof` as a record, empty below TUNNEL_DOMAIN."""
 
     domain: str
     region: str = ""
@@ -32,10 +35,10 @@ class ReservedDomain(Described):
     keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    TOLD = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
+    AUDITED = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
 
-    def told(self) -> dict[str, Any]:
-        return {name: value for name, value in super().told().items() if value or name != "keep_headers"}
+    def audited_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super().audited_fields().items() if value or name != "keep_headers"}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
@@ -45,20 +48,24 @@ class ReservedDomain(Described):
 
     @property
     def progress(self) -> Proof | None:
-        """Return the proof, or None if the domain needs none. Raises MalformedRecord."""
+        """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
         return decoding.decode(Proof, self.proof) if self.proof else None
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the domain in its account, and the name, or the domain in the whole service once it is proved."""
-        own = UniqueKey(_OWN, f"{account}/{self.domain}", field="domain")
+        """Return the keys of the domain.
+
+        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole
+        service while it is proved.
+        """
+        own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
         proof = self.progress
         if proof is None:
-            unit = names.unit(self.domain)
-            return (own, names.key(unit, field="domain")) if unit else (own,)
-        proved = UniqueKey(_PROVED, self.domain, {"account": account, "id": id})
+            base_name = names.base_name(self.domain)
+            return (own, names.key(base_name, field="domain")) if base_name else (own,)
+        proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
 
     @classmethod
@@ -67,11 +74,10 @@ class ReservedDomain(Described):
 
 
 @dataclass(frozen=True)
-class Held:
-    """A reserved domain as the edge serves it; below TUNNEL_DOMAIN it counts as proved.
+class ServedReservation:
+    """A reserved domain as the edge serves it. Below TUNNEL_DOMAIN it counts as proved.
 
-    Where its record is of another form than the API writes, `is_readable` is False, and nothing is known but what its
-    unique keys say.
+    If its record is malformed, `is_readable` is False and the other fields are read from its unique keys.
     """
 
     account: str
@@ -84,14 +90,14 @@ class Held:
     keep_headers: tuple[str, ...] = ()
 
     @staticmethod
-    def of(item: Item) -> "Held | None":
-        """Return the reservation that an item holds, None where nothing says of which domain it is."""
+    def of(item: Item) -> "ServedReservation | None":
+        """Return the reservation of an item, or None if its domain is unknown."""
         try:
             stored = records.decode(ReservedDomain, item)
         except MalformedRecord as malformed:
             decoding.report(item.scope, item.id, malformed)
-            return _by_keys(item)
-        return Held(
+            return _decode_keys(item)
+        return ServedReservation(
             item.account,
             item.id,
             stored.domain,
@@ -102,20 +108,20 @@ class Held:
         )
 
 
-def _by_keys(item: Item) -> Held | None:
-    """Return a reservation as its unique keys describe it, None where they do not name its domain."""
+def _decode_keys(item: Item) -> ServedReservation | None:
+    """Return a reservation from its unique keys, or None if its domain is unknown."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
-    domain = keys.get(_OWN, "").partition("/")[2]
-    is_proved = _PROVED in keys or names.KIND in keys
-    return Held(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
+    domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
+    is_proved = _PROVED_DOMAIN in keys or names.KIND in keys
+    return ServedReservation(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
 
 
-class Unreadable(Exception):
+class UnreadableReservation(Exception):
     """The record of a reservation is malformed."""
 
 
 class NotProved(Exception):
-    """The account has not proved the domain, or has not any more."""
+    """The account has not proved the domain, or its proof has lapsed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +132,7 @@ class ReservedAddr(Described):
     region: str = ""
     proxy_protocol: bool = False
 
-    TOLD = ("addr", "region", "proxy_protocol")
+    AUDITED = ("addr", "region", "proxy_protocol")
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (names.key(self.addr, field="addr"),)
@@ -136,8 +142,8 @@ class ReservedAddr(Described):
         return name_counts.prepare(before, after, writes)
 
 
-def with_proof(item: Item, proof: Proof) -> Item:
-    """Return the next state of a reserved domain, with a proof and the key that goes with it."""
+def set_proof(item: Item, proof: Proof) -> Item:
+    """Return the next revision of a reserved domain, with a proof."""
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
@@ -145,44 +151,47 @@ def with_proof(item: Item, proof: Proof) -> Item:
     return replace(item, body=body, unique_keys=keys, revision=items.following(item))
 
 
-def listed(before: Item, after: Item | None) -> list[Write]:
-    """Return the write by which a domain begins or ends to be found by the domain that it is directly below.
+def list_proved(before: Item, after: Item | None) -> list[Write]:
+    """Return the write that updates the list of proved domains.
 
-    By that the live edge knows what a wildcard does not stand for. It is there while the domain is proved.
+    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard
+    does not serve.
     """
-    old, new = (_listed_at(item) if item else None for item in (before, after))
+    old, new = (_list_scope(item) if item else None for item in (before, after))
     if new and new != old:
         return [Write.put({"scope": new, "id": before.id, "body": {"account": before.account}, "revision": 1})]
     return [Write.delete(old, before.id)] if old and old != new else []
 
 
-def held_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[Held]:
-    """Return the reservations that matter for hosts of an account: its own below TUNNEL_DOMAIN, elsewhere whoever has
-    proved one, and all that are proved directly below a wildcard. Raises aws.Unavailable.
+def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
+    """Return the reservations that decide who serves the hosts of an account.
+
+    Below TUNNEL_DOMAIN only the reservations of the account count. Outside it proved reservations of all accounts do,
+    and for a wildcard all that are proved directly below it. Raises aws.Unavailable.
     """
     wanted = list(hosts)
-    keys = (key for host in wanted for key in _keys(account, host, tunnel_domain))
+    keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
     found = table.records((key.scope, unique_keys.ID) for key in keys)
     places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
-            places += _proved_below(host.removeprefix(domains.WILDCARD))
+            places += _find_proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
-    return [held for item in stored if item.is_live and (held := Held.of(item))]
+    return [reservation for item in stored if item.is_live and (reservation := ServedReservation.of(item))]
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key names the item that holds it."""
+    """Return whether the record of a unique key names its item."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
-def _proved_below(domain: str) -> list[tuple[str, str]]:
-    """Return the places of the reservations that are proved directly below a domain. Raises aws.Unavailable.
+def _find_proved_below(domain: str) -> list[tuple[str, str]]:
+    """Return the keys of reservations proved directly below a domain.
 
-    The edge may write in the list: an entry of another form is passed over, since the edge may not read what it names,
-    and would read nothing of what is asked for with it.
+    Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
+    read, and then the whole read would fail. Raises aws.Unavailable.
     """
-    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_below(domain)))
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_proved_scope(domain)))
     return [
         (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
         for account, id in named
@@ -190,44 +199,41 @@ def _proved_below(domain: str) -> list[tuple[str, str]]:
     ]
 
 
-def proving(host: str, tunnel_domain: str) -> Held | None:
-    """Return the reservation that proves a host elsewhere, None where nobody's does. Raises aws.Unavailable."""
-    found = held_for("", [host], tunnel_domain)
-    return proofs.proving(host, {it.domain: it for it in found if it.is_proved})
+def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
+    """Return the reservation that proves a host outside TUNNEL_DOMAIN, or None. Raises aws.Unavailable."""
+    found = reservations_for("", [host], tunnel_domain)
+    return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
 
 
-def still_proved(held: Held) -> Write:
-    """Return the check that a reservation proves its domain as long as nothing else is written; NotProved."""
-    same = Condition("#holder = :proved", {"proved": held.id})
-    return Write.check(UniqueKey(_PROVED, held.domain).scope, unique_keys.ID, same, NotProved())
+def require_proved(reservation: ServedReservation) -> Write:
+    """Return the check that a reservation still proves its domain. It fails with NotProved."""
+    same = Condition("#holder = :proved", {"proved": reservation.id})
+    return Write.check(UniqueKey(_PROVED_DOMAIN, reservation.domain).scope, unique_keys.ID, same, NotProved())
 
 
-def _keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
+def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
     is_below = domains.is_below(host, tunnel_domain)
-    for domain in proofs.proving_names(host):
-        yield UniqueKey(_OWN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED, domain)
+    for domain in proofs.list_proving_domains(host):
+        yield UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED_DOMAIN, domain)
 
 
-def _listed_at(item: Item) -> str | None:
-    """Return the scope in which a proved domain is found by the one above it; None of others, and of wildcards."""
+def _list_scope(item: Item) -> str | None:
+    """Return the scope of the list with a proved domain, or None. Wildcards are in no list."""
     try:
         stored = records.decode(ReservedDomain, item)
-    except MalformedRecord:  # its deletion takes it off by its unique keys
-        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED), domains.WILDCARD)
+    except MalformedRecord:  # so that its deletion also removes it from the list
+        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
-    return None if domain.startswith(domains.WILDCARD) else _below(domain.partition(".")[2])
+    return None if domain.startswith(domains.WILDCARD) else _proved_scope(domain.partition(".")[2])
 
 
-def _below(domain: str) -> str:
+def _proved_scope(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
-def free_address(account: str, addresses: Sequence[str]) -> str | None:
-    """Return one of some addresses that nobody has, and the account can have now, by chance; None where there is none.
-
-    Raises aws.Unavailable.
-    """
+def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
+    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
     shuffled = SystemRandom().sample(addresses, len(addresses))
     for start in range(0, len(shuffled), _AT_ONCE):
         some = shuffled[start : start + _AT_ONCE]
@@ -238,31 +244,31 @@ def free_address(account: str, addresses: Sequence[str]) -> str | None:
     return None
 
 
-def wants_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
-    """Tell whether an account's reservation of a tunnel's name or address has `proxy_protocol`; False without one.
+def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
+    """Return whether the reservation of the name of a tunnel has `proxy_protocol`.
 
-    Raises Unreadable, aws.Unavailable.
+    False if the account has no reservation of the name or address. Raises UnreadableReservation, aws.Unavailable.
     """
     if ":" in name:
-        return any(_is_proxied(account, id) for id in names.reservations(account, name))
-    found = {it.domain: it for it in held_for(account, [name], tunnel_domain) if it.is_proved}
-    held = proofs.proving(name, found)
-    if held is None or held.account != account:
+        return any(_address_uses_proxy_protocol(account, id) for id in names.list_reservations(account, name))
+    found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
+    reservation = proofs.find_proving(name, found)
+    if reservation is None or reservation.account != account:
         return False
-    if not held.is_readable:
-        raise Unreadable
-    return held.proxy_protocol
+    if not reservation.is_readable:
+        raise UnreadableReservation
+    return reservation.proxy_protocol
 
 
-def _is_proxied(account: str, id: str) -> bool:
-    """Tell whether a reserved address has `proxy_protocol`; False where there is none. Raises Unreadable."""
+def _address_uses_proxy_protocol(account: str, id: str) -> bool:
+    """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
     found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
     if found is None:
         return False
     try:
         return records.decode(ReservedAddr, found).proxy_protocol
     except MalformedRecord:
-        raise Unreadable from None
+        raise UnreadableReservation from None
 
 
 def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:

@@ -1,6 +1,7 @@
-"""Edges, backends and authorities as the live edge serves them: what is enabled of their modules, and no secret.
+"""Edges, backends and authorities as the live edge serves them.
 
-What the API does not write that way is never passed over: it says that it cannot be understood, and is closed.
+They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed
+to all traffic.
 """
 
 import re
@@ -12,12 +13,19 @@ from chalicelib.model import kinds, listening, records
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges import HttpsEdge, Route
 from chalicelib.model.kinds import Kind
-from chalicelib.model.modules import Backend, Module, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import (
+    BackendModule,
+    MutualTlsModule,
+    StoredModule,
+    TlsEnd,
+    TlsTerminationModule,
+    UserAgentModule,
+)
 from chalicelib.model.tls_certificates import ClientAuthority
 from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.items import Item
 
-M = TypeVar("M", bound=Module)
+M = TypeVar("M", bound=StoredModule)
 UNREADABLE = "Its records cannot be understood."
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
@@ -30,28 +38,32 @@ _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
 
 @dataclass(frozen=True)
 class Modules:
-    """The modules of an edge or a route that are enabled, None for one that is not.
+    """The enabled modules of an edge or route. Disabled ones are None.
 
-    `unenforced` are the names of those that are enabled and that the live edge cannot enforce, or cannot understand:
-    what has one is closed.
+    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce. An edge or
+    route with one of them is closed.
     """
 
-    backend: Backend | None = None
-    mutual_tls: MutualTls | None = None
-    tls_termination: TlsTermination | None = None
-    user_agent_filter: UserAgentFilter | None = None
+    backend: BackendModule | None = None
+    mutual_tls: MutualTlsModule | None = None
+    tls_termination: TlsTerminationModule | None = None
+    user_agent_filter: UserAgentModule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
     def of(stored: Mapping[str, Any]) -> "Modules":
-        """Return the enabled ones of the stored modules of an item."""
+        """Return the enabled modules of an item."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
-        backend = _module(Backend, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id))
-        mutual_tls = _module(
-            MutualTls, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
+        backend = _decode_module(
+            BackendModule, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id)
         )
-        termination = _module(TlsTermination, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS)
-        agents = _module(UserAgentFilter, enabled.get("user_agent_filter"))
+        mutual_tls = _decode_module(
+            MutualTlsModule, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
+        )
+        termination = _decode_module(
+            TlsTerminationModule, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS
+        )
+        agents = _decode_module(UserAgentModule, enabled.get("user_agent_filter"))
         enforced = {
             "backend": backend,
             "mutual_tls": mutual_tls,
@@ -74,17 +86,17 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind, with its routes if it is one of HTTPS. Each change of any part raises its `revision`.
+    """An edge of any kind, with routes if HTTPS. Each change of a part raises `revision`.
 
-    What is behind `proxied`, hostports of TCP, reads the PROXY protocol, as their reserved addresses say. `error` says
-    why it serves nobody, as UNREADABLE, "" where it may.
+    Backends of the TCP hostports in `proxied` receive the PROXY protocol, as their reserved addresses require. `error`
+    says why the edge is closed, for example UNREADABLE, or is "".
     """
 
     account: str
     id: str
     revision: int
     hostports: tuple[str, ...]
-    terminate_at: Place = "edge"
+    terminate_at: TlsEnd = "edge"
     modules: Modules = Modules()
     routes: tuple[ServedRoute, ...] = ()
     proxied: frozenset[str] = frozenset()
@@ -97,16 +109,15 @@ class ServedEdge:
 
     @property
     def named(self) -> frozenset[str]:
-        """Return the ids of the backends and authorities that its modules name, and those of its routes."""
-        return frozenset(id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _ids(modules))
+        """Return the ids of all backends and authorities of its modules and routes."""
+        return frozenset(
+            id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
+        )
 
 
 @dataclass(frozen=True)
 class ServedBackend:
-    """A backend, which answers traffic. The tunnels of a group are those online whose labels carry the group's.
-
-    `value` is None where its record cannot be understood.
-    """
+    """A backend, which answers traffic. `value` is None if its record is malformed."""
 
     account: str
     id: str
@@ -115,64 +126,64 @@ class ServedBackend:
 
 @dataclass(frozen=True)
 class ServedAuthority:
-    """An authority that an edge with mutual TLS believes; `pem` is its certificate, "" where that is not understood."""
+    """An authority that an edge with mutual TLS trusts. `pem` is its certificate, "" if malformed."""
 
     account: str
     id: str
     pem: str
 
 
-def edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
-    """Return the edge that an item holds, with the routes of other items.
+def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
+    """Return the edge of an item, with its routes.
 
-    Where these cannot be understood it has an `error`, and what it listens on by its unique keys.
+    If one is malformed, the edge has an `error` and the hostports in its unique keys.
     """
     try:
         stored = records.decode(HttpsEdge, item)
-        _check(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
-        made = tuple(_route(route) for route in routes if route.body or not route.modules)
+        _require(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
+        made = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
         modules = Modules.of(item.modules)
     except MalformedRecord:
-        hostports = tuple(filter(_is_hostport, listening.listed(item)))
+        hostports = tuple(filter(_is_hostport, listening.hostports_from_keys(item)))
         return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
     hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
     edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
     return replace(edge, keep_headers=keep_headers)
 
 
-def part(item: Item) -> ServedBackend | ServedAuthority:
-    """Return the backend or authority that an item holds."""
+def decode_part(item: Item) -> ServedBackend | ServedAuthority:
+    """Return the backend or authority of an item."""
     is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
     try:
-        return _authority(item) if is_authority else _backend(item)
+        return _decode_authority(item) if is_authority else _decode_backend(item)
     except MalformedRecord:
-        return unreadable_part(item.account, item.id)
+        return empty_part(item.account, item.id)
 
 
-def unreadable_part(account: str, id: str) -> ServedBackend | ServedAuthority:
-    """Return the backend or authority of an id whose record cannot be understood."""
+def empty_part(account: str, id: str) -> ServedBackend | ServedAuthority:
+    """Return a backend or authority with a malformed record."""
     is_authority = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
     return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
 
 
-def _backend(item: Item) -> ServedBackend:
+def _decode_backend(item: Item) -> ServedBackend:
     value = records.decode(_BACKENDS[kinds.of(item.id)], item)
-    _check(bool(item.body), "body")
+    _require(bool(item.body), "body")
     if isinstance(value, Weighted):
-        _check(all(map(_is_id, value.backends)), "backends")
+        _require(all(map(_is_id, value.backends)), "backends")
     return ServedBackend(item.account, item.id, value)
 
 
-def _authority(item: Item) -> ServedAuthority:
+def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-def _route(item: Item) -> ServedRoute:
+def _decode_route(item: Item) -> ServedRoute:
     stored = records.decode(Route, item)
     return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
 
 
-def _ids(modules: Modules) -> Iterator[str]:
+def _referenced_ids(modules: Modules) -> Iterator[str]:
     if modules.backend and modules.backend.backend_id:
         yield modules.backend.backend_id
     if modules.mutual_tls:
@@ -183,8 +194,8 @@ def _is_disabled(record: object) -> bool:
     return isinstance(record, Mapping) and record.get("enabled") is False
 
 
-def _module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
-    """Return the module of a record, or None if there is none or it is malformed."""
+def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
+    """Return the module of a valid record, or None."""
     try:
         found = form.of(record) if record is not None else None
     except MalformedRecord:
@@ -192,13 +203,13 @@ def _module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _
     return found if found and is_whole(found) else None
 
 
-def _check(is_whole: bool, field: str) -> None:
+def _require(is_whole: bool, field: str) -> None:
     if not is_whole:
         raise MalformedRecord("ServedEdge", field, "is malformed")
 
 
 def _is_id(value: object) -> bool:
-    """Tell whether a value is a text with the prefix of a known kind's ids."""
+    """Return whether a value has the prefix of a known kind."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

@@ -1,4 +1,4 @@
-"""TLS certificates and the authorities of mutual TLS: what an edge serves, and which clients it believes."""
+"""TLS certificates that edges serve, and the authorities of client certificates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True, kw_only=True)
 class TlsCertificate(Traced):
-    """The stored form of an uploaded certificate: its PEM chain, leaf first, and fields read from the leaf."""
+    """The stored form of an uploaded certificate. It has the PEM chain, leaf first, and fields of the leaf."""
 
     certificate_pem: str
     issued_at: str | None = None
@@ -35,17 +35,21 @@ class TlsCertificate(Traced):
     subject_province: str = ""
     subject_country: str = ""
 
-    TOLD = ("not_after",)
+    AUDITED = ("not_after",)
     PACKED = MappingProxyType({"certificate_pem": texts.CERTIFICATES})
 
-    def told(self) -> dict[str, Any]:
-        names = [name for kept in self.subject_alternative_names.values() for name in kept]
-        return {**super().told(), "fingerprint": details.pem_fingerprint(self.certificate_pem), "names": names}
+    def audited_fields(self) -> dict[str, Any]:
+        names = [name for of_type in self.subject_alternative_names.values() for name in of_type]
+        return {
+            **super().audited_fields(),
+            "fingerprint": details.pem_fingerprint(self.certificate_pem),
+            "names": names,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientAuthority(Described):
-    """The stored form of an authority whose client certificates edges with mutual TLS accept."""
+    """The stored form of an authority that edges with mutual TLS trust."""
 
     ca_pem: str
     subject_common_name: str = ""
@@ -54,16 +58,16 @@ class ClientAuthority(Described):
     key_usages: list[str] = field(default_factory=list)
     extended_key_usages: list[str] = field(default_factory=list)
 
-    TOLD = ("not_after",)
+    AUDITED = ("not_after",)
     PACKED = MappingProxyType({"ca_pem": texts.CERTIFICATES})
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
 
 
 @dataclass(frozen=True)
 class ServedCertificate:
-    """A certificate that an account uploaded, as the edge serves it. What an id stands for never changes."""
+    """An uploaded certificate, as the edge serves it. The certificate of an id never changes."""
 
     account: str
     id: str
@@ -74,7 +78,7 @@ class ServedCertificate:
 
     @staticmethod
     def of(item: Item) -> "ServedCertificate | None":
-        """Return the certificate that an item holds, or None if it is malformed."""
+        """Return the certificate of an item, or None if it is malformed."""
         try:
             stored = records.decode(TlsCertificate, item)
             start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
@@ -89,23 +93,20 @@ class ServedCertificate:
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """A certificate as the edge serves it, with its private key as the vault encrypted it."""
+class SealedCertificate:
+    """A certificate with its private key, encrypted by the vault."""
 
     certificate: ServedCertificate
     key: bytes = field(repr=False)
 
 
-def of_account(account: str) -> list[Sealed]:
-    """Return the certificates that an account has uploaded, without malformed ones.
-
-    Raises aws.Unavailable.
-    """
+def read_certificates(account: str) -> list[SealedCertificate]:
+    """Return the uploaded certificates of an account, without malformed ones. Raises aws.Unavailable."""
     every = ((ServedCertificate.of(it), it) for it in table.every(items.scope(account, kinds.TLS_CERTIFICATES.path)))
-    return [Sealed(served, it.sealed.get("private_key", b"")) for served, it in every if served]
+    return [SealedCertificate(served, it.sealed.get("private_key", b"")) for served, it in every if served]
 
 
-def private_key(sealed: Sealed) -> bytes:
-    """Return the private key of a certificate as PKCS#8 DER: do not keep it. Raises aws.Unavailable."""
+def open_private_key(sealed: SealedCertificate) -> bytes:
+    """Return the private key of a certificate as PKCS#8 DER. Do not store it. Raises aws.Unavailable."""
     context = vault.context(sealed.certificate.account, sealed.certificate.id)
     return vault.unseal(sealed.key, context, bytes)

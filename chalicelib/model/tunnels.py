@@ -1,7 +1,7 @@
-"""Tunnels that are online (SPEC 2.8): opened, renewed and closed by tunnel servers through the functions here.
+"""Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
-A tunnel is online while its lease runs: one that its server does not renew is gone at once. Its name is a unique key,
-which the same credential takes over at once, and anybody when the tunnel is gone.
+A tunnel is online until its lease ends; its gateway renews the lease. The name of a tunnel is a unique key. Another
+tunnel of the same credential can take the name at any time, any other tunnel only after the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,27 +16,26 @@ from chalicelib.model.audit import Trail
 from chalicelib.model.changes import Change
 from chalicelib.model.details import Details
 from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created, Ending, Stored
-from chalicelib.storage import change_log, decoding, direct_writes, dynamodb, items, table, unique_keys, writes
+from chalicelib.model.records import Ending, Stored
+from chalicelib.storage import change_log, direct_writes, dynamodb, items, table, unique_keys, writes
 from chalicelib.storage.change_log import Place
-from chalicelib.storage.decoding import MalformedRecord
 from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken, UniqueKey
-from chalicelib.storage.writes import Overtaken
+from chalicelib.storage.unique_keys import UniqueKey
 
-GATEWAYS = items.scope(EDGE, "/gateways")  # a record's revision grows whenever what it carries may have changed
-_BANNED = items.scope(EDGE, "/banned_names")
+GATEWAYS = items.scope(
+    EDGE, "/gateways"
+)  # a record gets a new revision when the tunnels of the gateway may have changed
 Proto = Literal["http", "https", "tcp", "tls"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tunnel(Stored):
-    """The stored form of both kinds of tunnel; other resources are named by their ids.
+class StoredTunnel(Stored):
+    """The stored fields of both kinds of tunnel. References to other resources are ids.
 
-    `metadata_0` is what API version 0 shows as metadata: there it came from another option of the agent. `gateway` is
-    what carries it, `credential` the SSH credential or user certificate that opened it, `address` and `client` those of
-    the SSH client, and its version: the API shows none of them, its audit events all but the gateway.
+    `metadata_0` is the metadata in API version 0, where another option of the agent sets it. `gateway` serves the
+    tunnel, `credential` is the SSH credential or user certificate that opened it, `address` the IP address of the SSH
+    client and `client` its version. The API shows none of these four, audit events all but the gateway.
     """
 
     started_at: str = ""
@@ -52,10 +51,10 @@ class Tunnel(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentTunnel(Tunnel):
-    """A tunnel with an ephemeral endpoint of its own.
+class AgentTunnel(StoredTunnel):
+    """A tunnel with a public endpoint.
 
-    `proxy_protocol`, which the API does not show, is that of the reservation of its name or port when it was opened.
+    `proxy_protocol` is copied from the reservation of its name or port when it is opened. The API does not show it.
     """
 
     endpoint: str
@@ -65,78 +64,70 @@ class AgentTunnel(Tunnel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackendTunnel(Tunnel):
-    """A tunnel that serves the tunnel group backends whose labels it carries, all of them."""
+class BackendTunnel(StoredTunnel):
+    """A tunnel of all tunnel group backends with labels that it has."""
 
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EitherTunnel(Tunnel):
-    """A tunnel of either kind, as audit events tell of it."""
+class EitherTunnel(StoredTunnel):
+    """A tunnel of either kind, as audit events show it."""
 
     public_url: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    TOLD = ("credential", "public_url", "labels", "address", "client")
+    AUDITED = ("credential", "public_url", "labels", "address", "client")
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         url = urlsplit(self.public_url)
-        return {**super().told(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+        return {**super().audited_fields(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
 
     @classmethod
     def ending(cls, item: Item) -> Ending:
-        end = min(tunnel_ends.until(item), clock.seconds())
-        writes = (*tunnel_ends.kept(item, end), *tunnel_ends.uncarried(item))
-        return Ending(tunnel_ends.details(item, end), writes)
+        end = min(tunnel_ends.lease_end(item), clock.seconds())
+        writes = (*tunnel_ends.record_end(item, end), *tunnel_ends.remove_from_gateway(item))
+        return Ending(tunnel_ends.describe_duration(item, end), writes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _CarriedRecord(Stored):
-    """The record of a tunnel below its gateway."""
-
-    account: str
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    proto: Proto = "https"
-    proxy_protocol: bool = False
-
-
-def of(item: Item) -> AgentTunnel | BackendTunnel:
-    """Return the tunnel that an item holds. Raises MalformedRecord."""
+def decode(item: Item) -> AgentTunnel | BackendTunnel:
+    """Return the tunnel of an item. Raises MalformedRecord."""
     is_of_backends = "labels" in item.body
     return records.decode(BackendTunnel, item) if is_of_backends else records.decode(AgentTunnel, item)
 
 
 @dataclass(frozen=True)
-class Usage:
-    """The traffic of a tunnel, as its gateway counted it.
+class Traffic:
+    """The traffic of a tunnel, counted by its gateway.
 
-    `bytes_in` came from visitors and `bytes_out` from the SSH client. `requests` are those of HTTP/1; a connection of
-    another protocol counts as one.
+    `bytes_in` came from visitors, `bytes_out` from the SSH client. `requests` counts each HTTP/1 request, and one for
+    each connection of another protocol.
     """
 
     bytes_in: int = 0
     bytes_out: int = 0
     requests: int = 0
 
-    def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
 
 
 class EdgeHasName(Exception):
-    """An edge of the account listens there: what its modules ask of visitors holds for all of them."""
+    """An edge of the account has the hostport of the name.
+
+    The tunnel is refused, so that no visitor can bypass the modules of the edge.
+    """
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A tunnel as its gateway carries it. The name of a backend tunnel is "", and others have no labels.
+class ServedTunnel:
+    """A tunnel as its gateway serves it. A backend tunnel has labels and the name "".
 
-    The name of a tunnel of TCP is its address, host:port. With `proxy_protocol`, what it leads to reads the visitor's
-    address first. `expires` is the Unix second at which its lease ends; two that differ in nothing else are the same.
+    The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
+    the visitor first. `expires` is the Unix second at which its lease ends, and does not count in comparisons.
     """
 
     account: str
@@ -162,10 +153,11 @@ def open_tunnel(
     checks: Iterable[Write] = (),
     by: Trail = audit.EDGE,
 ) -> str:
-    """Bring a tunnel online for `lease` seconds under a name or port, if it has one and `checks` hold; return its id.
+    """Store a tunnel that is online for `lease` seconds. Return its id.
 
-    Raises Taken when another account, a tunnel of another credential or the operator has the name; EdgeHasName; what
-    the failing of a check means; aws.Unavailable.
+    `name` is its host name or address, "" for none. `checks` must hold in the same transaction. Raises Taken if another
+    account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check that
+    fails, aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)
@@ -173,211 +165,113 @@ def open_tunnel(
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
     key = UniqueKey(names.KIND, name, {"account": account, "id": id}, successor=successor)
     until = clock.seconds() + lease
-    item = Item(_scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
-    change = Change(by).put(item).also(*histories.kept(name, account, id, body))
+    item = Item(scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
+    change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
     if tunnel.gateway:
-        carried = {"account": account, "name": name, **_of_kind(tunnel)}
-        change = change.put(Item(tunnel_ends.carried_scope(tunnel.gateway), id, carried, lease=until))
+        carried = {"account": account, "name": name, **_gateway_fields(tunnel)}
+        change = change.put(Item(tunnel_ends.gateway_scope(tunnel.gateway), id, carried, lease=until))
     if name:
-        listened = names.listening(account, listener(name)).scope
+        listened = names.listening_key(account, hostport_of(name)).scope
         free = Condition("attribute_not_exists(#id)")
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
     change.commit()
     return id
 
 
-def _of_kind(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
-    """Return the fields of a carried tunnel's record that its kind alone has."""
+def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
+    """Return the fields of the gateway's record that depend on the kind."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
     return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
 
 
 def renew_lease(account: str, id: str, *, lease: int) -> bool:
-    """Keep a tunnel online for `lease` seconds from now; False when it is not online any more. Raises aws.Unavailable.
+    """Renew the lease of a tunnel to `lease` seconds from now. Return False if it is not online.
 
-    A tunnel whose lease ran out cannot be renewed: it has been seen as gone. Open another.
+    A lease that has ended cannot be renewed: open another tunnel. Raises aws.Unavailable.
     """
-    return direct_writes.renew(_scope(account), id, lease=clock.seconds() + lease)
+    return direct_writes.renew(scope(account), id, lease=clock.seconds() + lease)
 
 
-def renew_leases(tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
-    """Keep tunnels of a gateway online for `lease` seconds from now; return the ids of those that are not any more.
+def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
+    """Renew the leases of tunnels to `lease` seconds from now. Return the ids of tunnels that are not online.
 
     Raises aws.Unavailable.
     """
     places = [
         place
         for it in tunnels
-        for place in ((_scope(it.account), it.id), (tunnel_ends.carried_scope(it.gateway), it.id))
+        for place in ((scope(it.account), it.id), (tunnel_ends.gateway_scope(it.gateway), it.id))
     ]
     return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(
-    account: str, id: str, *, gateway: str = "", usage: Usage | None = None, by: Trail = audit.EDGE
+    account: str, id: str, *, gateway: str = "", usage: Traffic | None = None, by: Trail = audit.EDGE
 ) -> bool:
-    """Take a tunnel offline, its name with it; False when it was not online. Raises aws.Unavailable.
+    """Close a tunnel and release its name. Return False if it was not online. Raises aws.Unavailable.
 
-    `gateway` is what carries it, announces that afterwards, and knows its `usage`; whoever is not that gateway leaves
-    both out.
+    Only the gateway that serves the tunnel passes `gateway` and the final `usage`; it then publishes the change itself.
     """
     change = Change(by)
-    if gateway:  # it stops being served first
-        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
-    elif (item := table.find(_scope(account), id)) and (gateway := _gateway(item)):
-        changes.delete(change, tunnel_ends.carried_scope(gateway), id)
+    if gateway:  # edge hosts must stop serving the tunnel first
+        changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
+    elif (item := table.find(scope(account), id)) and (gateway := _gateway_of(item)):
+        changes.delete(change, tunnel_ends.gateway_scope(gateway), id)
         direct_writes.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
-        item = table.find(_scope(account), id)
+        item = table.find(scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, details=_at_end(item, end, usage)).also(*tunnel_ends.kept(item, end)).commit()
+            change.remove(item, details=_describe_end(item, end, usage)).also(
+                *tunnel_ends.record_end(item, end)
+            ).commit()
         return item is not None
 
     return writes.retried(attempt)
 
 
-def note_refusal(tunnel: Carried, reason: str) -> None:
-    """Note why an edge host does not serve a tunnel, "" where it does after all, for its gateway, which hears of it.
+def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
+    """Store why an edge host does not serve a tunnel.
 
-    Nothing is noted of a tunnel that has ended. Raises aws.Unavailable.
+    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises
+    aws.Unavailable.
     """
-    scope, exists = tunnel_ends.carried_scope(tunnel.gateway), Condition("attribute_exists(#id)")
-    noted = Write.update(scope, tunnel.id, exists, sets={"body.refusal": reason})
+    exists = Condition("attribute_exists(#id)")
+    refusal = {"body.refusal": reason}
+    write = Write.update(tunnel_ends.gateway_scope(tunnel.gateway), tunnel.id, exists, sets=refusal)
     with suppress(TransactionFailed):
-        dynamodb.transact([noted, change_log.entry_of(Place(_scope(tunnel.account), tunnel.id))])
+        dynamodb.transact([write, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
 
 
-def refusal(tunnel: Carried) -> str:
-    """Return why an edge host does not serve a tunnel, "" where nothing is noted. Raises aws.Unavailable."""
-    record = dynamodb.get(tunnel_ends.carried_scope(tunnel.gateway), tunnel.id)
+def read_refusal(tunnel: ServedTunnel) -> str:
+    """Return why an edge host does not serve a tunnel, or "". Raises aws.Unavailable."""
+    record = dynamodb.get(tunnel_ends.gateway_scope(tunnel.gateway), tunnel.id)
     return str(record["body"].get("refusal", "")) if record else ""
 
 
-def end_other(account: str, name: str) -> bool:
-    """Take the tunnel offline that another account has at a name; False where there is none. Raises aws.Unavailable."""
+def close_other(account: str, name: str) -> bool:
+    """Close the tunnel of another account at a name. Return False if there is none. Raises aws.Unavailable."""
     found = table.look_up(names.KIND, name) or {}
     return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
 
 
-def carried_by(gateway: str) -> list[Carried]:
-    """Return the tunnels that a gateway carries, newest first, also those whose lease has ended.
-
-    Raises aws.Unavailable.
-    """
-    found = records.decoded(_CarriedRecord, table.every(tunnel_ends.carried_scope(gateway)))
-    return [_carried(item, stored.account, gateway, stored.name, stored) for item, stored in found]
-
-
-def read(account: str, id: str) -> Carried | None:
-    """Return a tunnel that is online as its gateway carries it, or None. Raises aws.Unavailable."""
-    item = table.find(_scope(account), id)
-    if item is None:
-        return None
-    try:
-        stored = of(item)
-    except MalformedRecord as malformed:
-        decoding.report(item.scope, item.id, malformed)
-        return None
-    return _carried(item, account, stored.gateway, tunnel_ends.name(item), stored)
-
-
-def end_lapsed(account: str) -> list[Item]:
-    """Remove the tunnels of an account whose lease has ended, each with one event; return those that are online.
-
-    Raises aws.Unavailable.
-    """
-    found = list(table.every(_scope(account)))
-    for lapsed in (item for item in found if not item.is_live):
-        with suppress(Overtaken):  # another has done it
-            Change(audit.EDGE).end(lapsed).commit()
-    return [item for item in found if item.is_live]
-
-
-def online(account: str) -> list[Item]:
-    """Return the tunnels of an account that are online, newest first. Malformed ones are left out.
-
-    Raises aws.Unavailable.
-    """
-    return [item for item in table.newest(_scope(account)) if _is_readable(item)]
-
-
-def carries(tunnel: Item, labels: Mapping[str, Any]) -> bool:
-    """Tell whether a tunnel has all the labels; False if there are none. Tunnels of agents have no labels."""
-    return has_labels(tunnel.body.get("labels", {}), labels)
-
-
-def has_labels(own: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """Tell whether all of some labels are among a tunnel's own; False if there are none."""
-    return bool(labels) and labels.items() <= own.items()
-
-
-def listener(name: str) -> str:
-    """Return the hostport on which a tunnel's name, or its address of TCP, is served: an edge may have it instead."""
+def hostport_of(name: str) -> str:
+    """Return the hostport of the name of a tunnel. The name of a TCP tunnel is already one."""
     return name if ":" in name else f"{name}:443"
 
 
-def ban_name(name: str) -> None:
-    """Ban a host name: no tunnel can have it, and the one that has it is closed. Raises aws.Unavailable."""
-    body = Created(created_at=clock.rfc3339(clock.now())).to_record()
-    item = Item(_BANNED, name, body, unique_keys=(UniqueKey(names.KIND, name, hold="over"),))
-    ban = Change(audit.OPERATOR).put(item).also(audit.told("name_ban.create", name))
-    while True:
-        try:
-            ban.commit()
-            return
-        except Taken:
-            if found := table.look_up(names.KIND, name):
-                close_tunnel(found["account"], found["id"], by=audit.OPERATOR)
+def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
+    """Return the event details of a tunnel's time online and usage."""
+    return {**tunnel_ends.describe_duration(item, end), **audit.details_of(asdict(usage) if usage else {})}
 
 
-def allow_name(name: str) -> bool:
-    """Lift the ban of a host name; False when it was not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(audit.OPERATOR).also(audit.told("name_ban.delete", name)), _BANNED, name)
-
-
-def is_banned(name: str) -> bool:
-    """Tell whether the operator has banned a host name. Raises aws.Unavailable."""
-    return table.find(_BANNED, name) is not None
-
-
-def banned_names() -> list[str]:
-    """Return the host names that no tunnel may have. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.every(_BANNED))
-
-
-def _at_end(item: Item, end: int, usage: Usage | None) -> Details:
-    """Return the further details of the event of a tunnel's end: how long it was online, and its usage."""
-    return {**tunnel_ends.details(item, end), **audit.details_of(asdict(usage) if usage else {})}
-
-
-def _carried(
-    item: Item, account: str, gateway: str, name: str, stored: "AgentTunnel | BackendTunnel | _CarriedRecord"
-) -> Carried:
-    """Return the tunnel of a record, its own or that of its gateway."""
-    until = tunnel_ends.until(item)
-    if isinstance(stored, BackendTunnel):
-        return Carried(account, item.id, gateway, name, until, stored.labels)
-    labels = {} if isinstance(stored, AgentTunnel) else stored.labels
-    return Carried(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
-
-
-def _gateway(item: Item) -> str:
-    """Return the gateway that carries a tunnel, also a malformed one; "" if its record does not say it."""
+def _gateway_of(item: Item) -> str:
+    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
     gateway = item.body.get("gateway")
     return gateway if isinstance(gateway, str) else ""
 
 
-def _is_readable(item: Item) -> bool:
-    try:
-        of(item)
-    except MalformedRecord as malformed:
-        decoding.report(item.scope, item.id, malformed)
-        return False
-    return True
-
-
-def _scope(account: str) -> str:
+def scope(account: str) -> str:
     return items.scope(account, kinds.TUNNELS.path)

@@ -1,32 +1,34 @@
-"""The traffic of an account's tunnels by the hour, of which a bill is made. Only its gateway writes a record.
+"""The traffic of the tunnels of an account by hour, for billing. Only the gateway writes a record.
 
-A record holds the sum of its hour, not what was added: written twice it says the same.
+A record has the sum of its hour. So a repeated write does not count twice.
 """
 
 from collections.abc import Mapping
 
 from chalicelib import clock
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from chalicelib.storage import dynamodb, items, table
 from chalicelib.storage.dynamodb import Write
 from chalicelib.storage.items import Item
 
-_KEPT = 400 * 86_400  # seconds: a year, and a month to dispute
+_RETENTION = 400 * 86_400  # seconds: a year, and a month for disputes
 
 
-def write(account: str, hour: str, gateway: str, usage: Usage) -> None:
-    """Write what a gateway has carried in an hour, "2026-11-22T14" (UTC). Raises aws.Unavailable."""
+def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:
+    """Store the traffic of a gateway in an hour, for example "2026-11-22T14" (UTC). Raises aws.Unavailable."""
     body = {"bytes_in": usage.bytes_in, "bytes_out": usage.bytes_out, "requests": usage.requests}
-    record = Item(_scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=clock.seconds() + _KEPT).to_record()
+    record = Item(
+        _scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=clock.seconds() + _RETENTION
+    ).to_record()
     dynamodb.do(Write.put(record))
 
 
-def by_day(account: str, month: str) -> Mapping[str, Usage]:
-    """Return the traffic of an account's tunnels on each day of a month, "2026-11". Raises aws.Unavailable."""
-    days: dict[str, Usage] = {}
+def read_days(account: str, month: str) -> Mapping[str, Traffic]:
+    """Return the traffic of an account in a month ("2026-11") by day. Raises aws.Unavailable."""
+    days: dict[str, Traffic] = {}
     for item in table.every(_scope(account, month)):
         day = item.id[:10]
-        days[day] = days.get(day, Usage()) + Usage(**item.body)
+        days[day] = days.get(day, Traffic()) + Traffic(**item.body)
     return dict(sorted(days.items()))
 
 

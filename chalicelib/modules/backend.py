@@ -26,7 +26,7 @@ class ShownBackend(Enabled):
     """The backend; null if there is none."""
 
 
-def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: modules.BackendModule, _holder: Item, call: Call) -> dict[str, Any]:
     ref = messages.ref(call.base_url, module.backend_id) if module.backend_id else None
     return {"enabled": module.enabled, "backend": ref}
 
@@ -45,7 +45,7 @@ MODULES = tuple(
     Module(
         path=f"{path}/backend",
         shape=_named(Backend, holder),
-        stored=modules.Backend,
+        stored=modules.BackendModule,
         shows=_named(ShownBackend, holder),
         to_response=_response,
         errors=(UnknownReference, Conflict),

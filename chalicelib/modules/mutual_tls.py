@@ -46,7 +46,7 @@ class ShownHttpsMutualTls(ShownMutualTls):
     """Lets only clients connect that have a certificate of these authorities."""
 
 
-def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: modules.MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
@@ -57,7 +57,7 @@ def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     They are about the requested module, or the stored one if the request does not change it.
     """
     stored = edge.modules.get("mutual_tls")
-    enabled = request.enabled if request else stored is not None and modules.MutualTls.of(stored).enabled
+    enabled = request.enabled if request else stored is not None and modules.MutualTlsModule.of(stored).enabled
     is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
     return {"enabled": "must be false if TLS ends upstream"} if enabled and is_upstream else {}
 
@@ -66,7 +66,7 @@ MODULES = tuple(
     Module(
         path=path,
         shape=shape,
-        stored=modules.MutualTls,
+        stored=modules.MutualTlsModule,
         shows=shows,
         to_response=_response,
         conflicts=conflicts,

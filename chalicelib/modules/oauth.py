@@ -137,9 +137,9 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: modules.OAuth, holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: modules.OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
     context = vault.context(holder.account, holder.id)
-    sees_secret = call.caller.reach.covers(_WRITE)
+    sees_secret = call.caller.limits.covers(_WRITE)
     providers = {
         name: provider
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}
@@ -152,7 +152,7 @@ MODULES = (
     Module(
         path="/edges/https/{edge_id}/routes/{id}/oauth",
         shape=OAuth,
-        stored=modules.OAuth,
+        stored=modules.OAuthModule,
         to_response=_response,
         headers=NO_STORE,
     ),

@@ -125,11 +125,11 @@ class ShownPolicy(Enabled):
 def _permit(caller: Caller) -> None:
     if not caller.admin:
         raise Forbidden("Only an admin may see and change the policy of an authority.")
-    if not caller.reach.covers(api_keys.ALL):
+    if not caller.limits.covers(api_keys.ALL):
         raise Forbidden(f"This API key lacks the scope {api_keys.ALL}.")
 
 
-def _response(policy: policies.Policy, _holder: Item, _call: Call) -> dict[str, Any]:
+def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict[str, Any]:
     shown = asdict(policy)
     if shown["host"]:
         shown["host"] = {name: value for name, value in shown["host"].items() if name in HostBounds.__annotations__}
@@ -140,7 +140,7 @@ MODULES = (
     Module(
         path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
         shape=Policy,
-        stored=policies.Policy,
+        stored=policies.PolicyModule,
         shows=ShownPolicy,
         to_response=_response,
         permits=_permit,

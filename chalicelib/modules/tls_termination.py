@@ -6,7 +6,7 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model import modules
 from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, UPSTREAM, Place
+from chalicelib.model.modules import EDGE, UPSTREAM, TlsEnd
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.items import Item
 
@@ -16,7 +16,7 @@ Version = Literal["1.0", "1.1", "1.2", "1.3"]
 class TlsTermination(Enabled):
     """The TLS versions that an HTTPS edge accepts."""
 
-    terminate_at: Annotated[Place | None, if_empty(None)] = None
+    terminate_at: Annotated[TlsEnd | None, if_empty(None)] = None
     """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server.
 
     It is a field of the edge. A request may repeat it, but not change it.
@@ -29,7 +29,7 @@ class TlsTermination(Enabled):
 class ShownTermination(Enabled):
     """The TLS versions that an HTTPS edge accepts."""
 
-    terminate_at: Place
+    terminate_at: TlsEnd
     """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""
 
     min_version: Version | None
@@ -42,7 +42,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     They are about the requested module, or the stored one if the request does not change it.
     """
     terminate_at = HttpsEdge.of(edge.body).terminate_at
-    stored = modules.TlsTermination.of(edge.modules.get("tls_termination", {}))
+    stored = modules.TlsTerminationModule.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
@@ -52,7 +52,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     return wrong
 
 
-def _response(module: modules.TlsTermination, edge: Item, _call: Call) -> dict[str, Any]:
+def _response(module: modules.TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     min_version = module.min_version if terminate_at == EDGE else None
     return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
@@ -62,7 +62,7 @@ MODULES = (
     Module(
         path="/edges/https/{edge_id}/tls_termination",
         shape=TlsTermination,
-        stored=modules.TlsTermination,
+        stored=modules.TlsTerminationModule,
         shows=ShownTermination,
         to_response=_response,
         conflicts=_conflicts,

@@ -53,4 +53,4 @@ class TrafficPolicy(Enabled):
     """
 
 
-MODULES = (Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy, stored=modules.TrafficPolicy),)
+MODULES = (Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy, stored=modules.TrafficPolicyModule),)

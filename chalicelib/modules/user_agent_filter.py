@@ -17,14 +17,14 @@ _MAX_LIST = 4608  # characters: the slowest patterns of that size take a second 
 
 def _compiles(pattern: str) -> str:
     try:
-        match_costs.compiled(pattern)
+        match_costs.compile_pattern(pattern)
     except Uncompilable as error:
         raise ValueError(f"must be a regular expression as RE2 reads it: {error}") from None
     return pattern
 
 
 def _without_a_name_twice(patterns: list[str]) -> list[str]:
-    names = [name for pattern in patterns for name in match_costs.compiled(pattern).groupindex]
+    names = [name for pattern in patterns for name in match_costs.compile_pattern(pattern).groupindex]
     if len({*names}) < len(names):
         raise ValueError("must not have two groups with the same name")
     return patterns
@@ -34,7 +34,7 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     """Check the cost of a list, of `deny` together with a valid `allow`."""
     allow = above.get("allow", [])
     try:
-        cost = user_agents.cost(modules.UserAgentFilter(allow=allow, deny=patterns))
+        cost = user_agents.matching_cost(modules.UserAgentModule(allow=allow, deny=patterns))
     except Uncompilable as error:
         raise ValueError(f"must compile together: {error}") from None
     if cost > MAX_COST:
@@ -75,6 +75,6 @@ MODULES = (
     Module(
         path="/edges/https/{edge_id}/routes/{id}/user_agent_filter",
         shape=UserAgentFilter,
-        stored=modules.UserAgentFilter,
+        stored=modules.UserAgentModule,
     ),
 )

@@ -83,7 +83,7 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
     clashes = []
     for account in list_accounts():
         by_name: dict[str, list[str]] = {}
-        for owner in accounts.owners(account.id):
+        for owner in accounts.list_owners(account.id):
             by_name.setdefault(User.of(owner.body).name, []).append(owner.id)
         clashes += [(account.id, name, ids) for name, ids in by_name.items() if len(ids) > 1]
     return clashes
@@ -91,13 +91,13 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
 
 def to_json(item: Item) -> dict[str, Any]:
     """Return an account, user or bot as lists show it."""
-    return {"id": item.id, **item.body, "active": owners.may_let_in(item)}
+    return {"id": item.id, **item.body, "active": owners.is_shown_active(item)}
 
 
 def to_line(item: Item) -> str:
     """Return an account, user or bot as one line of text."""
     admin = " (admin)" if item.body.get("admin") else ""
-    return f"{item.id} {item.body['name']}{admin}{'' if owners.may_let_in(item) else ' (inactive)'}"
+    return f"{item.id} {item.body['name']}{admin}{'' if owners.is_shown_active(item) else ' (inactive)'}"
 
 
 @group.command("create", help="Create an account, its first admin and the admin's first key.")
@@ -113,7 +113,7 @@ def _create(name: str, admin: str, expires_in: int | None, scopes: Sequence[str]
 @json_option
 def _list(as_json: bool) -> None:
     for account in list_accounts():
-        of_account = accounts.owners(account.id)
+        of_account = accounts.list_owners(account.id)
         if as_json:
             print(json.dumps({**to_json(account), "owners": [to_json(owner) for owner in of_account]}))
             continue

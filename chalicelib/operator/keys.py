@@ -34,10 +34,10 @@ def issue_key(
     It expires after that many seconds, or never if None. No scopes allow everything. Raises UnknownId, and CommandError
     if a value is invalid or the owner or the account is switched off.
     """
-    owner = accounts.owner(account_id, owner_id)
+    owner = accounts.find_owner(account_id, owner_id)
     if owner is None:
         raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
-    if not accounts.is_active(account_id, owner_id):
+    if not accounts.is_owner_active(account_id, owner_id):
         raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
     key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes)
     Change(OPERATOR).put(key).also(*new.also).commit()

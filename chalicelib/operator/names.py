@@ -4,7 +4,7 @@ import re
 
 import click
 
-from chalicelib.model import bans, names, tunnels
+from chalicelib.model import bans, name_bans, names
 from chalicelib.model.bans import TooManyPatterns
 from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
 from chalicelib.schema.fields import DOMAIN
@@ -18,7 +18,7 @@ group = OperatorGroup("names", help="Banned host names and ports.")
 def ban_name(name: str) -> None:
     """Ban a host name, port or pattern, and end its tunnel. Raises CommandError."""
     try:
-        bans.ban(bans.normal(name)) if "*" in name else tunnels.ban_name(parse_host(name))
+        bans.ban(bans.normalize(name)) if "*" in name else name_bans.ban_name(parse_host(name))
     except ValueError as error:
         raise CommandError(f"{name} {error}.") from None
     except TooManyPatterns:
@@ -27,7 +27,7 @@ def ban_name(name: str) -> None:
 
 def allow_name(name: str) -> None:
     """Remove the ban of a host name, port or pattern. Raises CommandError."""
-    if not (bans.allow(name.lower()) if "*" in name else tunnels.allow_name(parse_host(name))):
+    if not (bans.allow(name.lower()) if "*" in name else name_bans.lift_name_ban(parse_host(name))):
         raise CommandError(f"The name {name} is not banned.")
 
 
@@ -36,7 +36,7 @@ def forget_settings(*, is_forced: bool) -> str:
 
     The API and the edge can then start with others. Raises CommandError if names exist, unless it `is_forced`.
     """
-    used = [] if is_forced else list(names.used())
+    used = [] if is_forced else list(names.names_in_use())
     if used:
         raise CommandError(
             f"Nothing was changed: {len(used):,} names exist, for example {min(used)}. Names of another "
@@ -73,7 +73,7 @@ def _allow(name: str) -> None:
 
 @group.command("list", help="List the banned names and patterns.")
 def _list() -> None:
-    for name in (*tunnels.banned_names(), *bans.patterns()):
+    for name in (*name_bans.banned_names(), *bans.patterns()):
         print(name)
 
 

@@ -27,7 +27,7 @@ def unblock_network(network: str) -> None:
 
 def _normalize(text: str) -> str:
     try:
-        return blocks.normal(text)
+        return blocks.normalize(text)
     except ValueError as error:
         raise CommandError(f"{text} {error}.") from None
 
@@ -49,6 +49,6 @@ def _unblock(network: str) -> None:
 @group.command("list", help="List the blocked networks.")
 @json_option
 def _list(as_json: bool) -> None:
-    for network, block in blocks.every():
+    for network, block in blocks.list_networks():
         line = f"{network} {block.created_at} {json.dumps(block.reason)}"
         print(json.dumps({"network": network, **block.to_record()}) if as_json else line)

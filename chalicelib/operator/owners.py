@@ -50,16 +50,16 @@ def delete_user(account_id: str, user_id: str) -> None:
     user = accounts.read(account_id, user_id)
     if user is None or not kinds.USERS.has(user_id):
         raise UnknownId(f"The account {account_id} has no user {user_id}.")
-    if owned := owners.owned(account_id, user_id):
+    if owned := owners.list_keys_and_credentials(account_id, user_id):
         raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
     changes.delete(Change(OPERATOR), user.scope, user_id)
-    owners.tell(account_id, user_id)  # a key that was created at the same time must not work
+    owners.update_keys(account_id, user_id)  # a key that was created at the same time must not work
 
 
 def list_owners(account_id: str, prefix: str) -> list[Item]:
     """Return an account's users ("usr") or bots ("bot"), the oldest first. Raises UnknownId."""
     check_account(account_id)
-    return [owner for owner in accounts.owners(account_id) if owner.id.startswith(f"{prefix}_")]
+    return [owner for owner in accounts.list_owners(account_id) if owner.id.startswith(f"{prefix}_")]
 
 
 def _prefix(context: click.Context) -> str:

@@ -59,7 +59,7 @@ def list_revoked(later: str) -> list[str]:
     try:
         with dynamodb.in_table(later):
             later_accounts = table.newest(accounts.SCOPE)
-            later_admitted, lists = _admitted(later_accounts), list(revoked.lists())
+            later_admitted, lists = _admitted(later_accounts), list(revoked.read_lists())
     except AwsError as error:
         raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
     if missing := {account.id for account in known} - {account.id for account in later_accounts}:
@@ -119,7 +119,7 @@ def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
         for item in table.newest(items.scope(account.id, kind.path))
     }
     admitted |= {(account.id, account.id): account for account in known}
-    return {key: item for key, item in admitted.items() if accounts.is_on(item)}
+    return {key: item for key, item in admitted.items() if accounts.is_item_active(item)}
 
 
 def _line(account: str, item: Item) -> str:
@@ -130,7 +130,7 @@ def _line(account: str, item: Item) -> str:
 
 def _missing(authority: Issuer, records: Iterable[Item]) -> Iterator[str]:
     """Yield lines for revocations of an authority that this table lacks."""
-    for record in revoked.not_listed(authority, records):
+    for record in revoked.find_unlisted(authority, records):
         yield f"{authority.account} {authority.id} {json.dumps({**record.body, _PUBLIC_KEY: authority.public_key})}"
 
 

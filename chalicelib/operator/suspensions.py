@@ -4,7 +4,7 @@ import click
 
 from chalicelib.model import kinds, owners
 from chalicelib.model.accounts import Switch
-from chalicelib.model.audit import OPERATOR, told
+from chalicelib.model.audit import OPERATOR, operator_event
 from chalicelib.model.changes import Change
 from chalicelib.model.ssh import suspensions
 from chalicelib.operator import accounts
@@ -15,12 +15,12 @@ _ID = "Its id (acct_…, sshcr_… or sucrt_…)."
 
 def suspend_id(id: str) -> None:
     """Suspend an account, SSH credential or user certificate, and end its tunnels. Raises CommandError."""
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.suspend", id)), id, "off")
+    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.suspend", id)), id, "off")
 
 
 def resume_id(id: str) -> None:
     """Undo a suspension. Raises CommandError."""
-    _switch(Change(OPERATOR).also(told(f"{_noun(id)}.resume", id)), id, "on")
+    _switch(Change(OPERATOR).also(operator_event(f"{_noun(id)}.resume", id)), id, "on")
 
 
 @click.command("suspend", cls=OperatorCommand, help="Refuse an account, SSH credential or user certificate.")

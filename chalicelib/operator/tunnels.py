@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from chalicelib import clock, ids
-from chalicelib.model import histories, kinds, names, tunnels
+from chalicelib.model import histories, kinds, names, online_tunnels, tunnels
 from chalicelib.model import usage as usages
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.edges import find_by_name, hostports_at
-from chalicelib.model.histories import Had, Listened
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Usage
+from chalicelib.model.edges import find_by_name, list_hostports
+from chalicelib.model.histories import FormerEdge, TunnelRecord
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Traffic
 from chalicelib.operator.accounts import check_account, list_accounts
 from chalicelib.operator.command_line import (
     CommandError,
@@ -41,7 +41,7 @@ def list_tunnels() -> list[tuple[str, Item]]:
 
     It ends the tunnels whose lease has expired.
     """
-    return [(account.id, tunnel) for account in list_accounts() for tunnel in tunnels.end_lapsed(account.id)]
+    return [(account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.remove_expired(account.id)]
 
 
 def end_tunnel(id: str) -> None:
@@ -52,7 +52,7 @@ def end_tunnel(id: str) -> None:
         raise CommandError(f"No tunnel {id} is online.")
 
 
-def who_had(name: str, moment: str) -> Had | Listened:
+def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
     """Return the tunnel or edge that had a name or port at a time.
 
     The time is RFC 3339, or "" for now. Raises CommandError if there was none.
@@ -62,7 +62,7 @@ def who_had(name: str, moment: str) -> Had | Listened:
     except ValueError as error:
         raise CommandError(f"--at {error}.") from None
     host = parse_host(name)
-    tunnel = histories.last(host, second)
+    tunnel = histories.find_tunnel(host, second)
     if tunnel and _had_name(tunnel, second):
         return tunnel
     edges = _edges_at(host)
@@ -72,15 +72,15 @@ def who_had(name: str, moment: str) -> Had | Listened:
     if not earlier:
         raise CommandError(f"Nobody had {name} then or before.")
     last = max(earlier, key=lambda it: it.ended_at)
-    id = last.tunnel if isinstance(last, Had) else last.edge
+    id = last.tunnel if isinstance(last, TunnelRecord) else last.edge
     raise CommandError(f"Nobody had {name} then; the last before was {id}, until {last.ended_at}.")
 
 
-def read_usage(account: str, month: str) -> Mapping[str, Usage]:
+def read_usage(account: str, month: str) -> Mapping[str, Traffic]:
     """Return an account's usage in a month by day, "" for this month. Raises CommandError."""
     if month and not _MONTH.fullmatch(month):
         raise CommandError(f"--month {month} is no month: write it as 2026-11.")
-    return usages.by_day(account, month or clock.rfc3339(clock.now())[:7])
+    return usages.read_days(account, month or clock.rfc3339(clock.now())[:7])
 
 
 def open_demo_tunnel(account_id: str, labels: Mapping[str, str]) -> str:
@@ -103,7 +103,7 @@ def parse_label(text: str) -> tuple[str, str]:
 @group.command("list", help="List them with their accounts and credentials.")
 def _list() -> None:
     for account, item in list_tunnels():
-        tunnel = tunnels.of(item)
+        tunnel = tunnels.decode(item)
         labels = tunnel.labels.items() if isinstance(tunnel, BackendTunnel) else ()
         shown = ",".join(f"{key}={value}" for key, value in labels) or item.body.get("public_url")
         print(account, item.id, tunnel.started_at, tunnel.credential or "-", shown)
@@ -161,24 +161,24 @@ def print_usage(account: str, month: str, as_json: bool) -> None:
         for day, usage in days.items():
             print(json.dumps({"day": day, **asdict(usage)}))
         return
-    for day, usage in [*days.items(), ("total", sum(days.values(), start=Usage()))]:
+    for day, usage in [*days.items(), ("total", sum(days.values(), start=Traffic()))]:
         print(day, f"bytes_in={usage.bytes_in} bytes_out={usage.bytes_out} requests={usage.requests}")
 
 
-def _began_before(edge: Listened, second: int) -> bool:
+def _began_before(edge: FormerEdge, second: int) -> bool:
     return clock.parse(edge.created_at).timestamp() <= second
 
 
-def _had_name(owner: Had | Listened, second: int) -> bool:
+def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
     """Return whether a tunnel or edge still had its name at a Unix second."""
     return not owner.ended_at or clock.parse(owner.ended_at).timestamp() >= second
 
 
-def _edges_at(name: str) -> list[Listened]:
+def _edges_at(name: str) -> list[FormerEdge]:
     """Return the edges that have or had a name or port, the latest first."""
-    former = [edge for hostport in hostports_at(name) for edge in histories.listened(hostport)]
+    former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
     edge = find_by_name(name, names.domain_in_use())
-    present = [Listened(edge.account, edge.id, edge.body["created_at"])] if edge else []
+    present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []
     return [*present, *sorted(former, key=lambda it: it.ended_at, reverse=True)]
 
 

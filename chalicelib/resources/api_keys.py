@@ -11,7 +11,7 @@ from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, Unknown
 from chalicelib.http.owned import OwnedResource
 from chalicelib.http.resource import New
 from chalicelib.model import api_keys, audit, changes, kinds, owners
-from chalicelib.model.api_keys import ApiKey, Reach
+from chalicelib.model.api_keys import ApiKey, KeyLimits
 from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
@@ -20,7 +20,7 @@ from chalicelib.storage.items import Item
 
 
 def _scope(text: str) -> str:
-    if text not in api_keys.known_scopes():
+    if text not in api_keys.list_scopes():
         raise ValueError("must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read")
     return text
 
@@ -74,26 +74,26 @@ class Usage(Shape):
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:
-    owner, reach = caller.owner(request.owner_id), _reach(caller, request)
+    owner, limits = caller.owner(request.owner_id), _limits(caller, request)
     token, digest = api_keys.new_token(id)
-    ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
+    ends = clock.rfc3339(datetime.fromtimestamp(limits.expires, UTC)) if limits.expires else None
     return New(
         ApiKey(
             description=request.description,
             metadata=request.metadata,
             owner_id=owner.id,
             expires_at=ends,
-            scopes=list(reach.scopes),
+            scopes=list(limits.scopes),
         ),
         once={"token": token},
-        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, reach),),
+        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, limits),),
         also=(audit.keep_key(caller.account, owner.id, id),),
     )
 
 
-def _reach(caller: Caller, request: KeyCreate) -> Reach:
+def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
     """Return the scopes and end of a new key. Raises Forbidden if they exceed the caller's own."""
-    own, wrong = caller.reach, {}
+    own, wrong = caller.limits, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
     if beyond := [scope for scope in named if not own.covers(scope)]:
@@ -102,7 +102,7 @@ def _reach(caller: Caller, request: KeyCreate) -> Reach:
         wrong["expires_at"] = "must not be later than the end of your own key"
     if wrong:
         raise Forbidden("A key cannot create a key with more scopes or a later end than its own.", wrong)
-    return Reach(tuple(named), expires)
+    return KeyLimits(tuple(named), expires)
 
 
 class ApiKeys(OwnedResource):
@@ -143,7 +143,7 @@ def _gone() -> Unauthenticated:
 
 
 def _usage(key: Item, _call: Call) -> dict[str, Any]:
-    found = api_keys.usage(key.id)
+    found = api_keys.read_usage(key.id)
     used = clock.rfc3339(datetime.fromtimestamp(found.last_used, UTC)) if found.last_used else None
     return {"last_used_at": used, "denied_last_hour": found.denied_last_hour}
 

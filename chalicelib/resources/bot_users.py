@@ -56,7 +56,7 @@ def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
 
 
 def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    shown = [{**plain(Bot, bot, call), "active": owners.may_let_in(bot)} for bot in bots]
+    shown = [{**plain(Bot, bot, call), "active": owners.is_shown_active(bot)} for bot in bots]
     return [{name: value for name, value in bot.items() if name != "admin"} for bot in shown]
 
 
@@ -67,14 +67,14 @@ class Bots(EditableResource):
         bot = owners.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
         if bot is None:
             raise self.missing()
-        return owners.tell(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
+        return owners.update_keys(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
         """Return the bot with the requested fields. An unchanged name is not checked again."""
         name = request.fields_set().get("name")
         if name and name != Bot.of(item.body).name:
             _check_name(name)
-        return owners.marked(item, super().changed(item, request))
+        return owners.mark_switch(item, super().changed(item, request))
 
 
 def _check_name(name: str) -> None:

@@ -78,13 +78,13 @@ def _get(call: Call) -> Item:
 
 def _show(owner: Item, call: Call) -> dict[str, Any]:
     counts = name_counts.read(call.caller.account)
-    user, reach = records.decode(User, owner), call.caller.reach
-    ends = clock.rfc3339(datetime.fromtimestamp(reach.expires, UTC)) if reach.expires else None
+    user, limits = records.decode(User, owner), call.caller.limits
+    ends = clock.rfc3339(datetime.fromtimestamp(limits.expires, UTC)) if limits.expires else None
     return {
         "account": call.caller.account,
         "owner": {"id": owner.id, "name": user.name, "role": user.role},
-        "key": {"id": call.caller.key, "scopes": [*reach.scopes] or [api_keys.ALL], "expires_at": ends},
-        "names": {**asdict(counts), "allowed": name_counts.MAX_HELD},
+        "key": {"id": call.caller.key, "scopes": [*limits.scopes] or [api_keys.ALL], "expires_at": ends},
+        "names": {**asdict(counts), "allowed": name_counts.MAX_NAMES},
     }
 
 

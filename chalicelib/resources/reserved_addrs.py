@@ -41,7 +41,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     names.check_settings()
     if not (names.domain() and names.ports()):
         raise Conflict("No ports can be reserved here: the operator has not set TCP_PORTS.")
-    addr = reservations.free_address(caller.account, [names.address(port) for port in names.ports()])
+    addr = reservations.find_free_address(caller.account, [names.port_address(port) for port in names.ports()])
     if addr is None:
         raise Conflict("All ports are reserved: none is left.")
     values = {name: value for name, value in request.values().items() if name != "addr"}

@@ -146,13 +146,13 @@ def make(caller: Caller, id: str, request: Create) -> New:
     target = f"{label}.cname.{names.domain()}" if names.domain() else ""
     proof = proofs.begin(clock.seconds(), value=value, cname_target=target)
     stored = replace(stored, proof=asdict(proof))
-    return New(stored, also=looks.begun(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record())))
+    return New(stored, also=looks.schedule(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record())))
 
 
 def _refuse_kept(domain: str) -> None:
-    if names.is_kept(names.unit(domain)) or bans.matches(domain, bans.patterns()):
-        raise Conflict(names.KEPT_SENTENCE.format("domain"), {"domain": names.KEPT_RULE})
-    if names.is_below(domain) and not names.unit(domain):
+    if names.is_operator_name(names.base_name(domain)) or bans.matches(domain, bans.patterns()):
+        raise Conflict(names.OPERATOR_NAME_MESSAGE.format("domain"), {"domain": names.OPERATOR_NAME_RULE})
+    if names.is_below(domain) and not names.base_name(domain):
         raise InvalidRequest.of({"domain": f"must be a name below {names.domain()}"})
 
 
@@ -190,7 +190,7 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
     def attempt() -> bool:
         item = table.find(scope, id)
         if item:
-            change.remove(item).also(*looks.ended(item)).commit()
+            change.remove(item).also(*looks.unschedule(item)).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -231,11 +231,11 @@ class ReservedDomains(EditableResource):
             if stored.progress is None:
                 raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
             try:
-                after = reservations.with_proof(before, proofs.wish(stored.progress, now))
+                after = reservations.set_proof(before, proofs.request_check(stored.progress, now))
             except TooSoon as soon:
                 sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
                 raise RateLimited(sentence, retry_after=soon.wait) from None
-            call.change.rewrite(before, lambda _: after).also(*looks.moved(before, after)).commit()
+            call.change.rewrite(before, lambda _: after).also(*looks.reschedule(before, after)).commit()
             return after
 
         return Made(writes.retried(attempt))

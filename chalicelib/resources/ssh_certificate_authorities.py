@@ -78,7 +78,7 @@ def make(caller: Caller, id: str, request: SSHAuthorityCreate) -> New:
         public_key=crypto.keys.authorized_key(key.public_key()),
         key_type=request.private_key_type,
     )
-    revocations = authorities.new_list(caller.account, id, stored.public_key)
+    revocations = authorities.begin_list(caller.account, id, stored.public_key)
     return New(stored, sealed={"private_key": crypto.keys.to_der(key)}, also=[revocations])
 
 

@@ -73,7 +73,7 @@ class SshCredentials(OwnedResource):
     def post(self, call: Call) -> Made:
         made = super().post(call)
         with suppress(AwsError):
-            owners.tell_new_credential(made.item)
+            owners.update_new_credential(made.item)
         return made
 
 

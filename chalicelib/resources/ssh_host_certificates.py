@@ -70,7 +70,7 @@ class SSHHostCertificate(Described, Traced):
 
 def make(caller: Caller, id: str, request: HostCreate) -> New:
     signer = ssh_signing.signer(caller, request)
-    bounds = policies.of(signer.authority, "host")
+    bounds = policies.read_bounds(signer.authority, "host")
     created_at = ids.created_at(id)
     certificate = crypto.ssh_certificates.HostCertificate(
         **ssh_signing.common(id, created_at, request, bounds, LIFETIME)

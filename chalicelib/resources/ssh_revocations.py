@@ -130,7 +130,7 @@ class Revocations(Resource):
             raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
-        if not revocations.take_back(call.change, self.scope(call), call.id):
+        if not revocations.remove(call.change, self.scope(call), call.id):
             raise self.missing()
 
 
@@ -138,7 +138,7 @@ _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 
 
 def _issuer(call: Call) -> Issuer:
-    found = revocations.find(call.caller.account, call.path["id"])
+    found = revocations.find_issuer(call.caller.account, call.path["id"])
     if found is None:
         raise NotFound(f"This account has no resource with that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
     return found
@@ -153,7 +153,7 @@ def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
         case "serial":
             return Revocation(serial=value)
         case "public_key":
-            return revocations.of_key(value)
+            return revocations.revoke_key(value)
     item = table.read(items.scope(issuer.account, kinds.of(value).path), value)
     certificate = IssuedCertificate.of(item.body) if item else None
     if item is None or certificate is None or certificate.ssh_certificate_authority_id != issuer.id:
@@ -161,7 +161,7 @@ def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
         raise UnknownReference(f"'{field}' names a resource that does not exist.", {field: rule})
     if certificate.end <= clock.seconds():
         raise InvalidRequest.of({field: "must be the id of a certificate that has not expired"})
-    return revocations.of_certificate(item)
+    return revocations.describe_certificate(item)
 
 
 RESOURCE = Revocations(

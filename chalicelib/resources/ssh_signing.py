@@ -13,7 +13,7 @@ from chalicelib.model import accounts, kinds, records
 from chalicelib.model.accounts import User
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
-from chalicelib.model.ssh.policies import Bounds
+from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.items import Item
 
 
@@ -33,14 +33,14 @@ def signer(caller: Caller, request: Any) -> Signer:
     """
     digest = crypto.keys.digest(request.public_key.key)
     fingerprint = crypto.keys.fingerprint(digest)
-    found, has_revoked_key = authorities.signer(caller.account, request.ssh_certificate_authority_id, digest)
+    found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
     return Signer(found, fingerprint, has_revoked_key)
 
 
-def common(id: str, created_at: datetime, request: Any, bounds: Bounds, default: timedelta) -> dict[str, Any]:
+def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
     """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
 
     The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
@@ -52,17 +52,17 @@ def common(id: str, created_at: datetime, request: Any, bounds: Bounds, default:
         "public_key": request.public_key.key,
         "principals": request.principals,
         "valid_after": request.valid_after or created_at - timedelta(seconds=bounds.backdate),
-        "valid_until": request.valid_until or created_at + policies.lifetime(bounds, default),
+        "valid_until": request.valid_until or created_at + policies.default_lifetime(bounds, default),
     }
 
 
 def check(
-    certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller, created_at: datetime
+    certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
 ) -> None:
     """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
-    if wrong := policies.violations(bounds, certificate, name, created_at):
+    if wrong := policies.find_violations(bounds, certificate, name, created_at):
         raise InvalidRequest.of(wrong)
 
 
@@ -88,10 +88,10 @@ def signed(
         principals=list(certificate.principals),
         valid_after=clock.rfc3339(certificate.valid_after),
         valid_until=clock.rfc3339(certificate.valid_until),
-        certificate=crypto.ssh_certificates.sign(certificate, authorities.signing_key(authority)),
+        certificate=crypto.ssh_certificates.sign(certificate, authorities.open_signing_key(authority)),
         **options,
     )
-    return New(issued, details=authorities.told_of(issued, certificate.serial, signer.fingerprint))
+    return New(issued, details=authorities.audited_certificate(issued, certificate.serial, signer.fingerprint))
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:

@@ -62,7 +62,7 @@ def public_key(call: Call) -> Static:
 def _list(heads: list[Head]) -> bytes:
     if sum(head.count for head in heads) > _MAX_ENTRIES:
         raise Conflict(_TOO_LARGE)
-    content = revoked.krl(heads)
+    content = revoked.build_krl(heads)
     if len(content) * 4 // 3 > MAX_ANSWER:
         raise Conflict(_TOO_LARGE)
     return content

@@ -95,11 +95,11 @@ class SSHUserCertificate(Described, Traced):
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:
     signer = ssh_signing.signer(caller, request)
-    bounds = policies.of(signer.authority, "user")
+    bounds = policies.read_bounds(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
-        "critical_options": policies.critical_options(bounds, asked),
-        "extensions": policies.extensions(bounds, request.extensions),
+        "critical_options": policies.merge_critical_options(bounds, asked),
+        "extensions": policies.choose_extensions(bounds, request.extensions),
     }
     created_at = ids.created_at(id)
     certificate = crypto.ssh_certificates.UserCertificate(

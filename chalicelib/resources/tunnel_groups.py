@@ -33,7 +33,9 @@ class TunnelGroupBackend(GroupCreate, Shown):
 
 
 def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    members = backends.members(call.caller.account, {group.id: records.decode(TunnelGroup, group) for group in groups})
+    members = backends.find_tunnels(
+        call.caller.account, {group.id: records.decode(TunnelGroup, group) for group in groups}
+    )
     return [
         {
             **plain(TunnelGroup, group, call),

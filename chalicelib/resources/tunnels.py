@@ -56,13 +56,13 @@ class Tunnel(Shape):
 
 
 def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
-    groups = backends.serving(call.caller.account, found)
+    groups = backends.find_groups(call.caller.account, found)
     return [_response(item, groups.get(item.id), call) for item in found]
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
     """Return a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
-    tunnel = tunnels.of(item)
+    tunnel = tunnels.decode(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}
     refs = {name: messages.ref(call.base_url, id) for name, id in named.items() if id}
@@ -74,7 +74,7 @@ class Tunnels(Resource):
     """Tunnels, of both kinds."""
 
     def check(self, item: Item) -> None:
-        tunnels.of(item)
+        tunnels.decode(item)
 
 
-RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.Tunnel, response=Tunnel, to_responses=_responses)
+RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.StoredTunnel, response=Tunnel, to_responses=_responses)

@@ -47,7 +47,7 @@ def _response(item: Item, user: User, call: Call) -> dict[str, Any]:
         "created_at": user.created_at,
         "name": user.name,
         "role": user.role,
-        "active": owners.may_let_in(item),
+        "active": owners.is_shown_active(item),
     }
 
 
@@ -70,12 +70,12 @@ class Users(Resource):
             before = User.of(item.body)
             after = replace(before, **sets)
             body = {**item.body, **after.to_record()} if after != before else item.body
-            return owners.marked(item, replace(item, body=body))
+            return owners.mark_switch(item, replace(item, body=body))
 
         user = owners.rewrite(call.change, self.scope(call), call.id, switched)
         if user is None:
             raise self.missing()
-        return owners.tell(user.account, user.id) if sets else user
+        return owners.update_keys(user.account, user.id) if sets else user
 
 
 RESOURCE = Users(kind=kinds.USERS, stored=User, response=ShownUser, to_responses=_responses)

@@ -59,7 +59,10 @@ MESSAGES: dict[Kind, Any] = {
 TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
 
 
-_ALWAYS: tuple[Kind, ...] = ("cluster", "listener")  # which Envoy wants by whatever name; it asks for others by theirs
+_WILDCARD_KINDS: tuple[Kind, ...] = (
+    "cluster",
+    "listener",
+)  # which Envoy wants by whatever name; it asks for others by theirs
 _FILL = "\x7f"  # of the blanks: in no name, id or PEM
 
 
@@ -125,7 +128,7 @@ class Catalog:
         self._parts: dict[Name, Parts] = {}
         self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
 
-    def change(self, changes: Changes) -> list[Name]:
+    def apply(self, changes: Changes) -> list[Name]:
         """Take up changes; return the names of the resources that are others now."""
         before = {name: self._digest(name) for name in (Name(key.kind, key.name) for key in changes)}
         for key, resource in changes.items():
@@ -133,7 +136,7 @@ class Catalog:
             if resource is None:
                 parts.drop(key.part)
             else:
-                value = encoded(resource)
+                value = encode(resource)
                 digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
                 parts.put(key.part, Encoded(int.from_bytes(digest), value))
         for name in before:
@@ -156,25 +159,25 @@ class Catalog:
         """Return the names of all resources of a kind."""
         return [name for name in self._parts if name.kind == kind]
 
-    def answered(self, name: Name) -> Answer | None:
+    def current_answer(self, name: Name) -> Answer | None:
         """Return Envoy's answer to a resource as it is now, None where it has given none."""
         answer = self.answers.get(name)
         return answer if answer and answer.version == self.version(name) else None
 
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        return name not in self._parts or self.answered(name) is not None or not self._is_asked_for(name)
+        return name not in self._parts or self.current_answer(name) is not None or not self._is_asked_for(name)
 
     def refusal(self, name: Name) -> str:
         """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
-        answer = self.answered(name)
+        answer = self.current_answer(name)
         return answer.error if answer else ""
 
     def _is_asked_for(self, name: Name) -> bool:
         """Tell whether Envoy asks for a resource: for what is not always wanted, a listener must name it."""
         edge, _, end = name.name.rpartition("/")
         by = edge if name.kind == "routes" and edge else end
-        return name.kind in _ALWAYS or any(not self.refusal(it) for it in self._asking.get(by).values())
+        return name.kind in _WILDCARD_KINDS or any(not self.refusal(it) for it in self._asking.get(by).values())
 
     def _digest(self, name: Name) -> int | None:
         parts = self._parts.get(name)
@@ -182,7 +185,7 @@ class Catalog:
 
     def _index(self, name: Name) -> None:
         """Note what a listener names; forget a resource without its first part."""
-        is_whole, named = self._parts[name].is_whole, _stands_for(name.name)
+        is_whole, named = self._parts[name].is_whole, _edge_and_certificate(name.name)
         if not is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
@@ -192,62 +195,62 @@ class Catalog:
             self._asking.drop(named, name.name)
 
 
-def _stands_for(listener: str) -> list[str]:
+def _edge_and_certificate(listener: str) -> list[str]:
     """Return the edge of a listener, if it is of one, and its certificate."""
     edge, _, certificate = listener.rpartition("/")
     return [edge, certificate]
 
 
-def encoded(resource: Resource) -> bytes:
+def encode(resource: Resource) -> bytes:
     """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none.
 
     Of a listener the address stands behind the rest: its port is no word, but a number.
     """
-    kind, body = resource.key.kind, resource.made
+    kind, body = resource.key.kind, resource.content
     if isinstance(body, Form):
-        return _formed(kind, body)
+        return _encode_form(kind, body)
     if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:
-        return _worded(kind, json.dumps(body), resource.words)
+        return _encode_with_words(kind, json.dumps(body), resource.words)
     rest = {name: value for name, value in body.items() if name != "address"}
-    address = _serialized.__wrapped__(kind, json.dumps({"address": body["address"]}))
-    return _worded(kind, json.dumps(rest), resource.words) + address
+    address = _serialize.__wrapped__(kind, json.dumps({"address": body["address"]}))
+    return _encode_with_words(kind, json.dumps(rest), resource.words) + address
 
 
-def _formed(kind: Kind, form: Form) -> bytes:
+def _encode_form(kind: Kind, form: Form) -> bytes:
     """Return the encoding of the same form with blanks as long for its words, which are put in."""
-    blanks = _blanks(form.words)
+    blanks = _make_blanks(form.words)
     if len(blanks) < len(form.words) or _FILL in "".join(form.words):
-        return _serialized.__wrapped__(kind, json.dumps(form.body()))
-    return _filled(_blank(kind, replace(form, words=tuple(blank for _, blank in blanks))), blanks)
+        return _serialize.__wrapped__(kind, json.dumps(form.body()))
+    return _fill_blanks(_serialize_form(kind, replace(form, words=tuple(blank for _, blank in blanks))), blanks)
 
 
 @functools.lru_cache(1024)
-def _blank(kind: Kind, form: Form) -> bytes:
-    return _serialized.__wrapped__(kind, json.dumps(form.body()))
+def _serialize_form(kind: Kind, form: Form) -> bytes:
+    return _serialize.__wrapped__(kind, json.dumps(form.body()))
 
 
-def _filled(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
+def _fill_blanks(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
     for word, blank in blanks:
         value = value.replace(blank.encode(), word.encode())
     return value
 
 
-def _worded(kind: Kind, text: str, words: Sequence[str]) -> bytes:
+def _encode_with_words(kind: Kind, text: str, words: Sequence[str]) -> bytes:
     """Return the encoding of the same text with blanks as long for its words, which are put in."""
-    blanks = _blanks(words)
+    blanks = _make_blanks(words)
     if _as_json(_FILL) in text:
-        return _serialized.__wrapped__(kind, text)
+        return _serialize.__wrapped__(kind, text)
     blanked = text
     for word, blank in blanks:
         blanked = blanked.replace(_as_json(word), blank)
     try:
-        value = _serialized(kind, blanked)
+        value = _serialize(kind, blanked)
     except json_format.ParseError:  # also where a word stands for more than itself
-        return _serialized.__wrapped__(kind, text)
-    return _filled(value, blanks)
+        return _serialize.__wrapped__(kind, text)
+    return _fill_blanks(value, blanks)
 
 
-def _blanks(words: Sequence[str]) -> list[tuple[str, str]]:
+def _make_blanks(words: Sequence[str]) -> list[tuple[str, str]]:
     """Return words each with a blank of its own, as many as there are letters."""
     several = zip((word for word in words if len(word) > 1), ascii_uppercase, strict=False)
     return [(word, letter + _FILL * (len(word.encode()) - 1)) for word, letter in several]
@@ -258,5 +261,5 @@ def _as_json(word: str) -> str:
 
 
 @functools.lru_cache(1024)
-def _serialized(kind: Kind, text: str) -> bytes:
+def _serialize(kind: Kind, text: str) -> bytes:
     return bytes(json_format.Parse(text, MESSAGES[kind]()).SerializeToString(deterministic=True))

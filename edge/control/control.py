@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedEdge
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control import pressure
-from edge.control.certificates import Certificates, Uploaded
+from edge.control.certificates import AccountCertificates, Certificates
 from edge.control.discovery import Discovery
-from edge.control.edges import Edges
+from edge.control.edges import EdgeRecords
 from edge.control.ports import Ports
 from edge.control.reading import Reader
 from edge.control.statuses import Statuses
@@ -36,16 +36,17 @@ from edge.process.settings import Settings
 from edge.store.records import Store, Unavailable
 from edge.traffic import listeners
 from edge.traffic import metrics as counts
-from edge.traffic.bootstrap import bootstrap
+from edge.traffic.bootstrap import build_bootstrap
 from edge.traffic.clusters import LINK_SECRET
-from edge.traffic.resources import Changes, Key, Resource, stages
+from edge.traffic.record_index import Removed, Update
+from edge.traffic.resources import Changes, Key, Resource, split_stages
 from edge.traffic.serving import Serving
-from edge.traffic.world import OPERATOR, Fact, Gone
+from edge.traffic.world import OPERATOR
 
 POLL = 0.4  # seconds between two readings of the log
-_BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned names
-_PATIENCE = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
-_ANSWER = 1.0  # seconds for which a change waits for Envoy's answer to what it names
+_BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned names
+_READ_TIMEOUT = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
+_ANSWER_TIMEOUT = 1.0  # seconds for which a change waits for Envoy's answer to what it names
 
 
 class Control:
@@ -55,10 +56,10 @@ class Control:
         self.discovery = Discovery(_version_key(link_authority))
         self.reader = Reader(store)
         self._settings, self._store = settings, store
-        self._certificates, self._edges = Certificates(store), Edges(store)
+        self._certificates, self._edges = Certificates(store), EdgeRecords(store)
         self._serving = Serving(settings, link_authority.pem)
         self._world = self._serving.world
-        self._statuses = Statuses(store, _host(settings), self._serving.standing, self.discovery)
+        self._statuses = Statuses(store, _host_id(settings), self._serving.planned_status, self.discovery)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
         self._made = {
@@ -73,16 +74,16 @@ class Control:
 
     async def serve(self) -> None:
         """Serve Envoy what the records want, until cancelled; nothing before all is known."""
-        configuration = json.dumps(bootstrap(self._settings)).encode()
+        configuration = json.dumps(build_bootstrap(self._settings)).encode()
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
-        pressure.begin(self._settings)
+        pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.change(self._serving.begin())
-        await self._step(within=None)
+        self.discovery.apply(self._serving.start())
+        await self._step(timeout=None)
         with files.short(self._settings.discovery_socket) as socket:
-            async with self.discovery.serving(socket):
+            async with self.discovery.run(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
-                await tasks.run_all(self._follow(), *serving, pressure.write_for_ever(self._settings))
+                await tasks.run_all(self._follow(), *serving, pressure.write_changes(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
@@ -97,7 +98,7 @@ class Control:
                 await asyncio.Event().wait()
 
     async def _of_envoy(self) -> bytes:
-        return counts.conforming(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
+        return counts.format_for_prometheus(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
@@ -107,33 +108,35 @@ class Control:
             await asyncio.sleep(POLL)
             await self._publish(self._refused())
             with suppress(Unavailable):  # what is served stays as it is
-                await self._step(within=_PATIENCE)
+                await self._step(timeout=_READ_TIMEOUT)
 
-    async def _step(self, *, within: float | None) -> None:
+    async def _step(self, *, timeout: float | None) -> None:
         """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
-        news = await asyncio.to_thread(self.reader.news, self._world)
-        self.reader.count(self._edges.hear(news.places))
+        news = await asyncio.to_thread(self.reader.read_changes, self._world)
+        self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
-            self._edges.look()
+            self._edges.start_resync()
         facts = [
             *map(self._near, news.facts),
-            *await self._edges.taken(within=within),
+            *await self._edges.collect(timeout=timeout),
             *(self._unused() if news.is_all else ()),
         ]
         reserved = self._reserved(facts)
         changes = self._update(facts, self._due())
         waiting = {
-            account for account in _named(facts) if self._world.names_of(account) - self._world.ready_of(account)
+            account
+            for account in _accounts_with_names(facts)
+            if self._world.hosts_of_account(account) - self._world.ready_hosts(account)
         }
         for account in waiting | news.accounts | reserved | self._reserved(facts):
             self._read(account)
-        for uploaded in await self._certificates.taken(within=within):
+        for uploaded in await self._certificates.collect(timeout=timeout):
             changes |= self._take(uploaded)
         changes |= self._renewed()
         await self._publish({**changes, **await self._newly_blocked()})
         self._read_at = time.monotonic()
 
-    def _near(self, fact: Fact) -> Fact:
+    def _near(self, fact: Update) -> Update:
         """Return a gateway of this host with its socket, any other fact as it is; Envoy runs in control's folder."""
         if not isinstance(fact, Gateway):
             return fact
@@ -141,7 +144,7 @@ class Control:
 
     async def _newly_blocked(self) -> Changes:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""
-        if time.monotonic() < self._blocked_at + _BLOCKS:
+        if time.monotonic() < self._blocked_at + _BLOCKS_PERIOD:
             return {}
         before = self._blocked
         self._blocked = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
@@ -150,62 +153,66 @@ class Control:
 
     def _refused(self) -> Changes:
         """Take up Envoy's answers; return the changes that its refusals lead to."""
-        names = self.discovery.news()
-        self._statuses.hear(names)
-        self._ports.hear(names)
+        names = self.discovery.take_answered()
+        self._statuses.on_answers(names)
+        self._ports.on_answers(names)
         errors = {name: error for name in names if (error := self.discovery.catalog.refusal(name))}
         now = datetime.now(UTC)
-        unusable = self._serving.unusable({it.name: error for it, error in errors.items() if it.kind == "secret"}, now)
+        unusable = self._serving.reject_certificates(
+            {it.name: error for it, error in errors.items() if it.kind == "secret"}, now
+        )
         routes = {it.name: error for it, error in errors.items() if it.kind == "routes"}
-        return {**unusable, **self._serving.refused(routes, now)}
+        return {**unusable, **self._serving.reject_routes(routes, now)}
 
-    def _reserved(self, facts: Iterable[Fact]) -> frozenset[str]:
+    def _reserved(self, facts: Iterable[Update]) -> frozenset[str]:
         """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
-        known = (fact if isinstance(fact, Held) else self._world.held.get(fact.id) for fact in facts)
-        return frozenset(account for it in known if it for account in self._world.accounts_at(it))
+        known = (
+            fact if isinstance(fact, ServedReservation) else self._world.reservations.get(fact.id) for fact in facts
+        )
+        return frozenset(account for it in known if it for account in self._world.accounts_of_reservation(it))
 
-    def _update(self, facts: Sequence[Fact], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
+    def _update(self, facts: Sequence[Update], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
         """Return the resources that facts change; a certificate that is gone takes its key with it."""
-        gone = [it.id for it in facts if isinstance(it, Gone) and it.id in self._world.certificates]
+        gone = [it.id for it in facts if isinstance(it, Removed) and it.id in self._world.certificates]
         changes = self._serving.update(facts, datetime.now(UTC), names)
         return {**changes, **{Key("secret", id): None for id in gone}}
 
-    def _unused(self) -> list[Fact]:
+    def _unused(self) -> list[Update]:
         """Forget the certificates of accounts that have no name any more, and their keys; reservations of no name."""
-        unused = [it for it in self._world.certificates.values() if not self._world.names_of(it.account)]
+        unused = [it for it in self._world.certificates.values() if not self._world.hosts_of_account(it.account)]
         for certificate in unused:
             self._certificates.forget(certificate.account)
-            self._world.ready(certificate.account, frozenset())
-        idle = [it for it in self._world.held.values() if not self._world.hosts_of(it)]
-        return [*(Gone(it.id) for it in unused), *(Gone(it.id) for it in idle)]
+            self._world.set_ready(certificate.account, frozenset())
+        idle = [it for it in self._world.reservations.values() if not self._world.hosts_of_reservation(it)]
+        return [*(Removed(it.id) for it in unused), *(Removed(it.id) for it in idle)]
 
     def _read(self, account: str) -> None:
         """Begin to read the certificates of an account, or forget them where it has no names."""
-        if names := self._world.names_of(account):
+        if names := self._world.hosts_of_account(account):
             self._certificates.read(account, names)
         else:
-            self._world.ready(account, frozenset())
+            self._world.set_ready(account, frozenset())
 
-    def _take(self, uploaded: Uploaded) -> dict[Key, Resource | None]:
+    def _take(self, uploaded: AccountCertificates) -> dict[Key, Resource | None]:
         """Take up the certificates of an account in the place of those before."""
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
-        gone = [Gone(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
-        held = {it.id for it in uploaded.held}
-        freed = [Gone(it.id) for it in self._world.held_for(account, uploaded.names) if it.id not in held]
-        if uploaded.names == self._world.ready_of(account) and (gone or uploaded.pairs):
-            self.reader.suspect(account)
-        names = self._world.ready(account, uploaded.names)
-        secrets = {Key("secret", id): listeners.secret(id, it.chain, it.key) for id, it in uploaded.pairs.items()}
+        gone = [Removed(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
+        held = {it.id for it in uploaded.reservations}
+        freed = [Removed(it.id) for it in self._world.reservations_for(account, uploaded.names) if it.id not in held]
+        if uploaded.names == self._world.ready_hosts(account) and (gone or uploaded.pairs):
+            self.reader.suspect_missed(account)
+        names = self._world.set_ready(account, uploaded.names)
+        secrets = {Key("secret", id): listeners.build_secret(id, it.chain, it.key) for id, it in uploaded.pairs.items()}
         for certificate in uploaded.certificates:
             for moment in (certificate.not_before, certificate.not_after):
                 heapq.heappush(self._ends, (moment.timestamp(), account))
-        return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.held], names)}
+        return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.reservations], names)}
 
     def _due(self) -> frozenset[str]:
         """Return the names of accounts of which a certificate has begun or ended."""
         names: frozenset[str] = frozenset()
         while self._ends and self._ends[0][0] <= time.time():
-            names |= self._world.names_of(heapq.heappop(self._ends)[1])
+            names |= self._world.hosts_of_account(heapq.heappop(self._ends)[1])
         return names
 
     async def _publish(self, changes: Changes) -> None:
@@ -213,25 +220,25 @@ class Control:
 
         What Envoy refuses of them is led to by nobody who had something else before.
         """
-        first, then, last = stages(changes)
-        named = self.discovery.change(first)
+        first, then, last = split_stages(changes)
+        named = self.discovery.apply(first)
         if then:
-            await self.discovery.answered(named, within=_ANSWER)
+            await self.discovery.wait_for_answers(named, timeout=_ANSWER_TIMEOUT)
             if instead := self._refused():
                 await self._publish({**then, **last, **instead})
                 return
-            named = self.discovery.change(then)
+            named = self.discovery.apply(then)
         if last:
-            await self.discovery.answered(named, within=_ANSWER)
-            self.discovery.change(last)
-        self._statuses.touch(self._serving.touched_edges())
+            await self.discovery.wait_for_answers(named, timeout=_ANSWER_TIMEOUT)
+            self.discovery.apply(last)
+        self._statuses.schedule(self._serving.take_changed_edges())
 
     def _renewed(self) -> Changes:
         """Return the certificates made here that are others now."""
         pairs = {name: renewed.pair() for name, renewed in self._made.items()}
         new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
         self._served |= new
-        made = {Key("secret", name): listeners.secret(name, pair.chain, pair.key) for name, pair in new.items()}
+        made = {Key("secret", name): listeners.build_secret(name, pair.chain, pair.key) for name, pair in new.items()}
         return {**made, **(self._operator_renamed(new[OPERATOR]) if OPERATOR in new else {})}
 
     def _operator_renamed(self, pair: KeyPair) -> Changes:
@@ -240,9 +247,9 @@ class Control:
         return {}
 
 
-def _named(facts: Iterable[Fact]) -> set[str]:
+def _accounts_with_names(facts: Iterable[Update]) -> set[str]:
     """Return the accounts that facts may give a name."""
-    return {it.account for it in facts if isinstance(it, Carried | ServedEdge)}
+    return {it.account for it in facts if isinstance(it, ServedTunnel | ServedEdge)}
 
 
 def _version_key(link_authority: Authority) -> bytes:
@@ -250,7 +257,7 @@ def _version_key(link_authority: Authority) -> bytes:
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
 
 
-def _host(settings: Settings) -> str:
+def _host_id(settings: Settings) -> str:
     """Return the id of this edge host, which it keeps when it is started again."""
     file = settings.directory / "host"
     if not file.exists():

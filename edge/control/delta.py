@@ -54,7 +54,7 @@ class Stream:
         self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # by nonce, with the versions
         self._nonces = map(str, count(1))
 
-    def hear(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
+    def receive(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         """Take up what Envoy says; return the answers in it."""
         kind = _KINDS.get(request.type_url)
         if kind is None:
@@ -63,7 +63,7 @@ class Stream:
         self._subscribe(kind, request)
         return self._had(kind) if is_first else self._answered(request)
 
-    def changed(self, names: Iterable[Name]) -> None:
+    def enqueue(self, names: Iterable[Name]) -> None:
         """Hear that resources are others now, or gone."""
         wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
         for kind in _ORDER:

@@ -20,7 +20,7 @@ from edge.control.delta import Stream
 from edge.process import log
 from edge.traffic.resources import Changes
 
-_MOST = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
+_MAX_MESSAGE = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # which has no types
@@ -31,21 +31,21 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
         self._heard = asyncio.Condition()
         self._news: set[Name] = set()
-        self.since = 0.0  # on the monotonic clock: when an Envoy came last
+        self.connected_at = 0.0  # on the monotonic clock: when an Envoy came last
 
     @property
     def has_envoy(self) -> bool:
         return bool(self._streams)
 
-    def news(self) -> set[Name]:
+    def take_answered(self) -> set[Name]:
         """Return the resources to which Envoy has given another answer since this was asked before."""
         found, self._news = self._news, set()
         return found
 
     @contextlib.asynccontextmanager
-    async def serving(self, socket: Path) -> AsyncIterator[None]:
+    async def run(self, socket: Path) -> AsyncIterator[None]:
         """Answer on a socket of mode 0660."""
-        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST)])
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)
         before = os.umask(0o117)  # so that there is no moment at which others may open it
@@ -59,27 +59,27 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         finally:
             await server.stop(None)
 
-    def change(self, changes: Changes) -> list[Name]:
+    def apply(self, changes: Changes) -> list[Name]:
         """Serve changed resources from now on; return their names."""
-        names = self.catalog.change(changes)
+        names = self.catalog.apply(changes)
         self.send(names)
         return names
 
     def send(self, names: Iterable[Name]) -> None:
         """Send resources as they are, also those that Envoy has refused: it may take them now."""
         for stream, woken in self._streams.items():
-            stream.changed(names)
+            stream.enqueue(names)
             woken.set()
 
-    async def answered(self, names: Iterable[Name], *, within: float) -> None:
+    async def wait_for_answers(self, names: Iterable[Name], *, timeout: float) -> None:
         """Wait until Envoy has accepted or refused resources, if there is an Envoy."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within), self._heard:
+            async with asyncio.timeout(timeout), self._heard:
                 await self._heard.wait_for(lambda: not self._streams or all(map(self.catalog.is_answered, names)))
 
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
-        self._streams[stream], self.since = woken, time.monotonic()
+        self._streams[stream], self.connected_at = woken, time.monotonic()
         hearing = asyncio.create_task(self._hear(stream, requests, woken))
         try:
             while not hearing.done():
@@ -96,7 +96,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     async def _hear(self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event) -> None:
         try:
             async for request in requests:
-                if answers := stream.hear(request):
+                if answers := stream.receive(request):
                     await self._take(answers)
                 woken.set()
         finally:

@@ -17,42 +17,44 @@ from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.records import Store, Unavailable
-from edge.traffic.world import Gone
+from edge.traffic.record_index import Removed
 
-Part: TypeAlias = ServedBackend | ServedAuthority
-Value: TypeAlias = ServedEdge | Part
-Listed: TypeAlias = Mapping[tuple[str, str], int]  # revisions, by account and id
-Looking: TypeAlias = "asyncio.Future[Listed]"
+EdgePart: TypeAlias = ServedBackend | ServedAuthority
+EdgeRecord: TypeAlias = ServedEdge | EdgePart
+Revisions: TypeAlias = Mapping[tuple[str, str], int]  # revisions, by account and id
+Listing: TypeAlias = "asyncio.Future[Revisions]"
 R = TypeVar("R")
 
-_AT_ONCE = 32
+_MAX_READS = 32
 
 
 @dataclass(frozen=True)
-class Found:
-    """The values read of an account, by id, None for what is not there. `is_away`: the store could not be reached."""
+class AccountRecords:
+    """The values read of an account by id, None if absent. `is_unavailable`: the store could not be reached."""
 
     account: str
     asked: frozenset[str]
-    values: Mapping[str, Value | None] = field(default_factory=dict)
-    is_away: bool = False
+    values: Mapping[str, EdgeRecord | None] = field(default_factory=dict)
+    is_unavailable: bool = False
 
 
-class Edges:
+class EdgeRecords:
     """The edges that are known, those being read, and those that the last look at all found to differ."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: defaultdict[str, dict[str, Value | None]] = defaultdict(dict)  # by account; None: named, not there
+        self._known: defaultdict[str, dict[str, EdgeRecord | None]] = defaultdict(
+            dict
+        )  # by account; None: named, not there
         self._wanted: defaultdict[str, set[str]] = defaultdict(set)
-        self._reading: dict[str, asyncio.Future[Found]] = {}
-        self._looking: Looking | None = None
+        self._reading: dict[str, asyncio.Future[AccountRecords]] = {}
+        self._looking: Listing | None = None
         self._has_looked = False
         self._suspects: set[str] = set()  # ids that a look has read again
         self._untold: set[str] = set()  # of those, the ones that were others than known
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "edges")
+        self._threads = ThreadPoolExecutor(_MAX_READS, "edges")
 
-    def hear(self, places: Iterable[Place]) -> frozenset[str]:
+    def request(self, places: Iterable[Place]) -> frozenset[str]:
         """Read the changed places; return the ids that a look found changed and the log has still not told."""
         for place in places:
             account, ids = self._concerned(place)
@@ -74,38 +76,38 @@ class Edges:
             return account, set(filter(_is_of_tcp, self._known.get(account, ())))
         return account, {place.id}
 
-    def look(self) -> None:
+    def start_resync(self) -> None:
         """Begin to look at all edges, unless that is being done."""
         if not self._looking:
             self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
 
-    async def taken(self, *, within: float | None) -> list[Value | Gone]:
+    async def collect(self, *, timeout: float | None) -> list[EdgeRecord | Removed]:
         """Return the differences, after so many seconds at most; those that are read later are returned the next time.
 
         Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
         """
-        facts: list[Value | Gone] = []
-        if self._looking and (within is None or self._looking.done()):
-            facts += self._compare(await self._looked(self._looking, within))
+        facts: list[EdgeRecord | Removed] = []
+        if self._looking and (timeout is None or self._looking.done()):
+            facts += self._compare(await self._looked(self._looking, timeout))
         self._start()
         if self._reading:
-            await asyncio.wait(self._reading.values(), timeout=within)
+            await asyncio.wait(self._reading.values(), timeout=timeout)
         for account in [account for account, reading in self._reading.items() if reading.done()]:
             facts += self._take(self._reading.pop(account).result())
         return facts
 
-    async def _looked(self, looking: Looking, within: float | None) -> Listed | None:
+    async def _looked(self, looking: Listing, timeout: float | None) -> Revisions | None:
         """Return the list that a look has found; None where the store could not be reached, and it looks again."""
         self._looking = None
         try:
             return await looking
         except Unavailable:
-            if within is None:
+            if timeout is None:
                 raise
-        self.look()
+        self.start_resync()
         return None
 
-    def _compare(self, listed: Listed | None) -> list[Gone]:
+    def _compare(self, listed: Revisions | None) -> list[Removed]:
         """Read again all edges that are not of the listed revision, and all that edges lead to.
 
         Those of TCP are read again in any case: what their reserved addresses say is not in their revision. Return what
@@ -136,64 +138,64 @@ class Edges:
             loop = asyncio.get_running_loop()
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
 
-    def _take(self, found: Found) -> Iterator[Value | Gone]:
+    def _take(self, found: AccountRecords) -> Iterator[EdgeRecord | Removed]:
         """Yield the differences from what was known of an account."""
-        if found.is_away:
+        if found.is_unavailable:
             self._wanted[found.account] |= found.asked
             return
         known = self._known[found.account]
         for id, value in found.values.items():
             former = known.get(id)
-            before, known[id] = _served(former), (value := _placed(value, former))
-            if before != (now := _served(value)):
+            before, known[id] = _served_record(former), (value := _retain_hostports(value, former))
+            if before != (now := _served_record(value)):
                 self._untold |= {id} & self._suspects
-                yield now or Gone(id)
+                yield now or Removed(id)
         self._suspects -= found.values.keys()
 
-    def _unnamed(self) -> Iterator[Gone]:
+    def _unnamed(self) -> Iterator[Removed]:
         """Forget what no edge leads to any more."""
         for account in self._known.keys() - self._busy():
             known = self._known.pop(account)
-            kept: dict[str, Value | None] = {id: it for id, it in known.items() if isinstance(it, ServedEdge)}
+            kept: dict[str, EdgeRecord | None] = {id: it for id, it in known.items() if isinstance(it, ServedEdge)}
             named = names_of(kept.values())
             while new := named - kept.keys():
                 kept |= {id: known.get(id) for id in new}
                 named = names_of(kept[id] for id in new)
             if kept:
                 self._known[account] = kept
-            yield from (Gone(id) for id in known.keys() - kept.keys() if known[id])
+            yield from (Removed(id) for id in known.keys() - kept.keys() if known[id])
 
-    def _read(self, account: str, asked: frozenset[str], known: frozenset[str]) -> Found:
+    def _read(self, account: str, asked: frozenset[str], known: frozenset[str]) -> AccountRecords:
         """Read edges and parts of an account, and the parts that they name and that are not known."""
         try:
             asked_edges = [id for id in asked if _is_edge(id)]
-            values: dict[str, Value | None] = {id: self._edge(account, id) for id in asked_edges}
+            values: dict[str, EdgeRecord | None] = {id: self._edge(account, id) for id in asked_edges}
             if asked_edges:
                 is_on = self._is_on(account)  # asked last: the log tells of a switch behind it
-                values = {id: _switched(value, is_on) for id, value in values.items()}
+                values = {id: _apply_switch(value, is_on) for id, value in values.items()}
             named = {*asked.difference(asked_edges), *(names_of(values.values()) - known)}
             while named:
                 read = {it.id: it for it in self._parts(account, named)}
                 values |= {id: read.get(id) for id in named}
                 named = names_of(read.values()) - known - values.keys()
         except Unavailable:
-            return Found(account, asked, is_away=True)
-        return Found(account, asked, values)
+            return AccountRecords(account, asked, is_unavailable=True)
+        return AccountRecords(account, asked, values)
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
         unreadable: ServedEdge | None = ServedEdge(account, id, 0, (), error=served.UNREADABLE)
-        return _readable(account, partial(self._store.edge, account, id), unreadable)
+        return _read_or(account, partial(self._store.edge, account, id), unreadable)
 
     def _is_on(self, account: str) -> bool | None:
         unknown: bool | None = None
-        return _readable(account, partial(self._store.is_on, account), unknown)
+        return _read_or(account, partial(self._store.is_on, account), unknown)
 
-    def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
-        unreadable = [served.unreadable_part(account, id) for id in ids]
-        return _readable(account, partial(self._store.parts, account, ids), unreadable)
+    def _parts(self, account: str, ids: Iterable[str]) -> list[EdgePart]:
+        unreadable = [served.empty_part(account, id) for id in ids]
+        return _read_or(account, partial(self._store.parts, account, ids), unreadable)
 
 
-def names_of(values: Iterable[Value | None]) -> set[str]:
+def names_of(values: Iterable[EdgeRecord | None]) -> set[str]:
     """Return the ids of the backends and authorities that edges and weighted backends name."""
     found: set[str] = set()
     for value in values:
@@ -205,18 +207,18 @@ def names_of(values: Iterable[Value | None]) -> set[str]:
     return found
 
 
-def _served(value: Value | None) -> Value | None:
+def _served_record(value: EdgeRecord | None) -> EdgeRecord | None:
     return None if isinstance(value, ServedEdge) and not value.hostports else value
 
 
-def _switched(value: Value | None, is_on: bool | None) -> Value | None:
+def _apply_switch(value: EdgeRecord | None, is_on: bool | None) -> EdgeRecord | None:
     """Return an edge as it is kept, and not served, while its account is switched off, or whether is not known."""
     if is_on or not isinstance(value, ServedEdge):
         return value
     return replace(value, error=served.UNREADABLE) if is_on is None else replace(value, hostports=(), error="")
 
 
-def _placed(value: Value | None, former: Value | None) -> Value | None:
+def _retain_hostports(value: EdgeRecord | None, former: EdgeRecord | None) -> EdgeRecord | None:
     """Return an edge that cannot be understood with its former hostports, if its records name none.
 
     So neither a tunnel nor another edge is served in its place, without its modules.
@@ -234,7 +236,7 @@ def _is_of_tcp(id: str) -> bool:
     return kinds.of(id) is kinds.TCP_EDGES
 
 
-def _readable(account: str, read: Callable[[], R], otherwise: R) -> R:
+def _read_or(account: str, read: Callable[[], R], otherwise: R) -> R:
     """Return the value read, or another where reading fails in any other way: so their account alone is harmed."""
     try:
         return read()

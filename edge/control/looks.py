@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model import proofs
-from chalicelib.model.looks import Due
-from chalicelib.model.proofs import Found, Proof, Step
+from chalicelib.model.looks import DueCheck
+from chalicelib.model.proofs import CheckResult, Proof, ProofChange
 from edge.process import log
 from edge.store.records import Unavailable
 
@@ -23,39 +23,43 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL = 2.0  # seconds between two readings of what is due
-_CLAIM = 60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
-_MOST, _MOST_OF_ACCOUNT = 64, 8  # looks at once
-_READ = 512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
+_CLAIM_LEASE = (
+    60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
+)
+_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # looks at once
+_MAX_READ = (
+    512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
+)
 
 
-class Store(Protocol):
+class ProofStore(Protocol):
     """The reservations. Every method blocks, and raises Unavailable."""
 
-    def due(self, now: int, most: int) -> list[Due]:
+    def due(self, now: int, most: int) -> list[DueCheck]:
         """Return reservations whose look is due, the longest due first."""
 
-    def claim(self, due: Due, *, until: int) -> Due | None:
+    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         """Postpone the next look to `until`; return the reservation as it is then, None if it was changed before."""
 
-    def holder(self, domain: str) -> Due | None:
+    def holder(self, domain: str) -> DueCheck | None:
         """Return the reservation that holds a domain, as it is now."""
 
-    def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
+    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         """Write proofs with their events; take and release the domain as they say, all or nothing.
 
         Return False, having written nothing, if one of the reservations was changed or another one has the domain.
         """
 
 
-Look = Callable[[str, Proof], Awaitable[Found]]
+Check = Callable[[str, Proof], Awaitable[CheckResult]]
 
 
-class Looks:
+class ProofChecks:
     """The looks of one edge host."""
 
-    def __init__(self, store: Store, look: Look, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ProofStore, look: Check, *, now: Callable[[], float] = time.time) -> None:
         self._store, self._look, self._now = store, look, now
-        self._running: dict[asyncio.Task[None], Due] = {}
+        self._running: dict[asyncio.Task[None], DueCheck] = {}
         self._threads = ThreadPoolExecutor(4, "looks")  # of their own: the others of control never wait for these
 
     async def serve(self) -> None:
@@ -77,18 +81,18 @@ class Looks:
 
     async def start(self) -> None:
         """Begin as many of the looks that are due as may run. Raises Unavailable."""
-        if self.count < _MOST:
-            due = await self._call(self._store.due, int(self._now()), _READ)
+        if self.count < _MAX_CHECKS:
+            due = await self._call(self._store.due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # or all hosts would try to claim the same one
             for it in self._chosen(due):
                 task = asyncio.create_task(self._run(it))
                 self._running[task] = it
                 task.add_done_callback(self._ended)
 
-    def _chosen(self, due: Sequence[Due]) -> Iterator[Due]:
+    def _chosen(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
         of_account = Counter(it.account for it in self._running.values())
         for it in due:
-            if of_account.total() < _MOST and of_account[it.account] < _MOST_OF_ACCOUNT:
+            if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
                 of_account[it.account] += 1
                 yield it
 
@@ -97,8 +101,8 @@ class Looks:
         if not task.cancelled() and (error := task.exception()):  # it is due again when its claim ends
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
-    async def _run(self, found: Due) -> None:
-        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM)
+    async def _run(self, found: DueCheck) -> None:
+        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
         seen = await self._look(due.domain, due.proof)
@@ -108,11 +112,11 @@ class Looks:
         if holder:
             await self._contest(due, holder)
         else:
-            await self._call(self._store.record, due, proofs.after(due.proof, seen, int(self._now())))
+            await self._call(self._store.record, due, proofs.apply_check(due.proof, seen, int(self._now())))
 
-    async def _contest(self, due: Due, holder: Due) -> None:
+    async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
         theirs = await self._look(holder.domain, holder.proof)
-        step, lost = proofs.contest(due.proof, holder.proof, theirs, int(self._now()))
+        step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
         await self._call(self._store.record, due, step, (holder, lost) if lost else None)
 
     async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:

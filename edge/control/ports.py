@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control.catalog import Name
 from edge.control.discovery import Discovery
-from edge.control.status import cleaned
+from edge.control.status import redact
 from edge.process.open_ports import OpenPorts
 from edge.store.records import Store, Unavailable
 from edge.traffic.resources import PORT_PREFIX
@@ -21,14 +21,14 @@ class Ports:
     """The ports of one edge host. `tunnel_at` returns the tunnel of a port, None where that is no tunnel's."""
 
     def __init__(
-        self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], Carried | None], opened: OpenPorts
+        self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
         self._tunnels: dict[Name, str] = {}  # of the open ports
         self._refused: set[Name] = set()
         self._noted: dict[Name, tuple[str, str]] = {}  # the tunnel, and the reason
 
-    def hear(self, names: Iterable[Name]) -> None:
+    def on_answers(self, names: Iterable[Name]) -> None:
         """Hear to which resources Envoy has given another answer."""
         ports = {it for it in names if it.kind == "listener" and it.name.startswith(PORT_PREFIX)}
         self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
@@ -37,7 +37,7 @@ class Ports:
 
     def _record(self, name: Name) -> None:
         """Record the tunnel for which a port is open now, or that it is open for none."""
-        port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.answered(name)
+        port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # the gateway stops waiting
             if tunnel:
@@ -61,8 +61,8 @@ class Ports:
 
     async def _look(self, name: Name) -> None:
         """Note Envoy's answer for the tunnel that has the port; forget a port that it has got, or that is gone."""
-        answer = self._discovery.catalog.answered(name)
-        is_open = answer and await self._note(name, cleaned(answer.error, ())) and not answer.error
+        answer = self._discovery.catalog.current_answer(name)
+        is_open = answer and await self._note(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:
             self._forget(name)
 

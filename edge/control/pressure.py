@@ -11,18 +11,18 @@ from edge.traffic import overload
 _PERIOD = 0.5  # seconds
 
 
-def begin(settings: Settings) -> None:
+def reset(settings: Settings) -> None:
     """Write that there is none, before Envoy starts."""
     _write(0.0, settings)
 
 
-async def write_for_ever(settings: Settings) -> None:
+async def write_changes(settings: Settings) -> None:
     """Write the share of the permitted connections that are open, whenever it has changed."""
     read, written = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
     while True:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy is not there, or starts
-            found = min(1.0, round(counts.pressure((await read()).decode(), settings.limits), 2))
+            found = min(1.0, round(counts.compute_pressure((await read()).decode(), settings.limits), 2))
             if found != written:
                 _write(found, settings)
                 written = found

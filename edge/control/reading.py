@@ -10,58 +10,59 @@ from dataclasses import dataclass
 
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage.change_log import Place
 from edge.process import log
 from edge.store.changes import Follower
 from edge.store.records import Store
-from edge.traffic.world import Fact, Gone, World
+from edge.traffic.record_index import Removed, Update
+from edge.traffic.world import World
 
-_CARRYING = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
-_LOOK = 180.0  # seconds until all is read again
-_OF_EDGES = re.compile(
+_ONLINE_PERIOD = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
+_RESYNC_PERIOD = 180.0  # seconds until all is read again
+_EDGE_SCOPES = re.compile(
     r"accounts|[^#]+#/(?:edges|backends|certificate_authorities|reserved_addrs)(?:/.*)?"
 )  # what control/edges.py reads
-_CERTIFICATES = re.compile(f"[^#]+#{kinds.TLS_CERTIFICATES.path}")
+_CERTIFICATE_SCOPE = re.compile(f"[^#]+#{kinds.TLS_CERTIFICATES.path}")
 
 
 @dataclass(frozen=True)
-class News:
+class RecordChanges:
     """Facts, and the accounts whose certificates are to be read again; `is_all` where they are all there are.
 
     `places` are those of edges, and of what these lead to, that were changed.
     """
 
-    facts: tuple[Fact, ...]
+    facts: tuple[Update, ...]
     accounts: frozenset[str]
     places: frozenset[Place]
     is_all: bool = False
 
 
 @dataclass(frozen=True)
-class Look:
+class OnlineRecords:
     """The gateways and tunnels that are live, and the ids of those whose lease has ended."""
 
     gateways: tuple[Gateway, ...]
-    tunnels: tuple[Carried, ...]
+    tunnels: tuple[ServedTunnel, ...]
     lapsed: frozenset[str] = frozenset()
 
-    def differing(self, known: Iterable[Gateway | Carried]) -> list[Fact]:
+    def differences(self, known: Iterable[Gateway | ServedTunnel]) -> list[Update]:
         """Return the facts that are not known yet, and those of what is gone."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
-        return [*new, *(Gone(id) for id in before.keys() - after.keys())]
+        return [*new, *(Removed(id) for id in before.keys() - after.keys())]
 
-    def explains(self, fact: Fact, world: World) -> bool:
+    def is_expiry(self, fact: Update, world: World) -> bool:
         """Tell whether a difference is no change: a lease has ended, that of a tunnel or of its gateway."""
         tunnel = world.tunnels.get(fact.id)
-        is_orphan = isinstance(fact, Gone) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
+        is_orphan = isinstance(fact, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
         return fact.id in self.lapsed or bool(is_orphan)
 
 
-def _by_id(*found: Sequence[Gateway | Carried]) -> dict[str, Gateway | Carried]:
+def _by_id(*found: Sequence[Gateway | ServedTunnel]) -> dict[str, Gateway | ServedTunnel]:
     return {it.id: it for each in found for it in each}
 
 
@@ -83,7 +84,7 @@ class Reader:
         self._logged_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
 
-    def news(self, world: World) -> News:
+    def read_changes(self, world: World) -> RecordChanges:
         """Return the facts that differ from the world. Raises Unavailable."""
         now = self._steady()
         is_full, is_first = now >= self._look_at, not self._look_at
@@ -92,52 +93,52 @@ class Reader:
         look = self._look() if is_full else self._carrying(world.gateways) if now >= self._carrying_at else None
         heard = self._hear()  # after the look: it tells what that could not see
         logged = {fact.id for fact in heard.facts}
-        known = _known(world) if is_full else _carried(world)
-        found = [fact for fact in look.differing(known) if fact.id not in logged] if look else []
+        known = _known_records(world) if is_full else _reachable_records(world)
+        found = [fact for fact in look.differences(known) if fact.id not in logged] if look else []
         if is_full:
-            self._look_at = now + _LOOK
-            self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _LOOK}
+            self._look_at = now + _RESYNC_PERIOD
+            self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _RESYNC_PERIOD}
             if not is_first:
-                self.count(fact.id for fact in found if look and not look.explains(fact, world))
+                self.count_missed(fact.id for fact in found if look and not look.is_expiry(fact, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
         if look:
-            self._carrying_at = now + _CARRYING
+            self._carrying_at = now + _ONLINE_PERIOD
         self._logged_at |= dict.fromkeys(heard.accounts, now)
-        self.count(self._suspects - heard.accounts)
+        self.count_missed(self._suspects - heard.accounts)
         self._suspects = frozenset()
         accounts = heard.accounts.union(world.accounts() if is_full else ())
-        return News((*found, *heard.facts), accounts, heard.places, is_full)
+        return RecordChanges((*found, *heard.facts), accounts, heard.places, is_full)
 
-    def suspect(self, account: str) -> None:
+    def suspect_missed(self, account: str) -> None:
         """Hear that an account has other certificates than known, of which the log has not told until now."""
         self._suspects |= {account} - self._logged_at.keys()
 
-    def count(self, missed: Iterable[str]) -> None:
+    def count_missed(self, missed: Iterable[str]) -> None:
         """Count changes that the log did not tell, by the ids of what was changed."""
         for id in missed:
             self.missed += 1
             log.event("change_missed", id=id)
 
-    def _hear(self) -> News:
+    def _hear(self) -> RecordChanges:
         """Return the facts that are new in the log; a place that cannot be read is read the next time."""
         changes = self._follower.read(self._clock())
         changed = {place for change in changes for place in change.places}
-        self._of_edges |= {place for place in changed if _OF_EDGES.fullmatch(place.scope)}
+        self._of_edges |= {place for place in changed if _EDGE_SCOPES.fullmatch(place.scope)}
         self._unread |= changed - self._of_edges
         found = {place: self._store.present(place) for place in self._unread}
         self._unread = set()
         # Also of one that is gone: its account's may be being read, as they were before.
-        accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATES.fullmatch(place.scope)}
-        facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
+        accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATE_SCOPE.fullmatch(place.scope)}
+        facts = [_to_update(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
-        facts += _served(self._store.carried_by(id) for id in back)
+        facts += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
-        return News(tuple(facts), frozenset(accounts), of_edges)
+        return RecordChanges(tuple(facts), frozenset(accounts), of_edges)
 
-    def _look(self) -> Look:
+    def _look(self) -> OnlineRecords:
         """Return all there is; end what has lapsed, each with its event."""
         every = self._store.gateways()
-        carried = {gateway.id: self._store.carried_by(gateway.id) for gateway, _ in every}
+        carried = {gateway.id: self._store.tunnels_of_gateway(gateway.id) for gateway, _ in every}
         lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
         for account in {tunnel.account for tunnel in lapsed}:
             self._store.end_lapsed(account)
@@ -146,30 +147,32 @@ class Reader:
             if not any(it.is_live for it in carried[id]):
                 self._store.withdraw(id)
         up = tuple(gateway for gateway, is_up in every if is_up)
-        return Look(up, _served(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
+        return OnlineRecords(up, _live_tunnels(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
 
-    def _carrying(self, gateways: Iterable[str]) -> Look:
+    def _carrying(self, gateways: Iterable[str]) -> OnlineRecords:
         """Return which of some gateways are up, and what they carry."""
         wanted = set(gateways)
         up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
-        return Look(up, _served(self._store.carried_by(gateway.id) for gateway in up))
+        return OnlineRecords(up, _live_tunnels(self._store.tunnels_of_gateway(gateway.id) for gateway in up))
 
 
-def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:
+def _live_tunnels(lists: Iterable[Sequence[ServedTunnel]]) -> tuple[ServedTunnel, ...]:
     return tuple(it for tunnels in lists for it in tunnels if it.is_live and (it.name or it.labels))
 
 
-def _known(world: World) -> list[Gateway | Carried]:
+def _known_records(world: World) -> list[Gateway | ServedTunnel]:
     """Return the facts with which a look at all is compared: also tunnels whose gateway is not known."""
     return [*world.gateways.values(), *world.tunnels.values()]
 
 
-def _carried(world: World) -> list[Gateway | Carried]:
+def _reachable_records(world: World) -> list[Gateway | ServedTunnel]:
     """Return the gateways that are known, and what they carry."""
-    carried = [it for gateway in world.gateways for it in world.carried_by(gateway)]
+    carried = [it for gateway in world.gateways for it in world.tunnels_of_gateway(gateway)]
     return [*world.gateways.values(), *carried]
 
 
-def _fact(place: Place, found: Gateway | Carried | Held | None) -> Fact:
-    is_served = isinstance(found, Gateway | Held) or (found and found.gateway and (found.name or found.labels))
-    return found if found and is_served else Gone(place.id)
+def _to_update(place: Place, found: Gateway | ServedTunnel | ServedReservation | None) -> Update:
+    is_served = isinstance(found, Gateway | ServedReservation) or (
+        found and found.gateway and (found.name or found.labels)
+    )
+    return found if found and is_served else Removed(place.id)

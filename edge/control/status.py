@@ -10,13 +10,13 @@ from chalicelib.model import edge_status
 from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
 from edge.control.catalog import Answer, Name
 from edge.traffic.resources import Key
-from edge.traffic.standing import RouteStanding, Served, Standing
+from edge.traffic.standing import PlannedHostport, PlannedRoute, PlannedStatus
 
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
 _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
-Answered = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it is now, None where it has given none
+AnswerOf = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it is now, None where it has given none
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class NextStatus:
     is_settled: bool
 
 
-def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: datetime) -> NextStatus:
+def compute(standing: PlannedStatus, answered: AnswerOf, before: EdgeStatus | None, now: datetime) -> NextStatus:
     """Return the status of an edge; what is in the state that it was in before keeps the time of that."""
     at, own = clock.rfc3339(now), _own_ids(standing)
     since: dict[str, tuple[State, str]] = {}
@@ -39,28 +39,28 @@ def of(standing: Standing, answered: Answered, before: EdgeStatus | None, now: d
         state_before, began = since.get(name, (None, at))
         return began if state == state_before else at
 
-    hostports = [(it, *_found(it, answered, own)) for it in standing.hostports]
-    outside = edge_status.state_of([state for _, state, _ in hostports])
-    routes = [(it, *_route(it, answered, own, outside)) for it in standing.routes]
+    hostports = [(it, *_part_state(it, answered, own)) for it in standing.hostports]
+    outside = edge_status.combine_states([state for _, state, _ in hostports])
+    routes = [(it, *_route_state(it, answered, own, outside)) for it in standing.routes]
     status = EdgeStatus(
-        _whole(outside, [state for _, state, _ in routes]),
+        _overall_state(outside, [state for _, state, _ in routes]),
         standing.edge.revision,
         at,
-        tuple(_hostport(it, state, error, dated(it.hostport, state)) for it, state, error in hostports),
+        tuple(_hostport_status(it, state, error, dated(it.hostport, state)) for it, state, error in hostports),
         tuple(RouteStatus(it.id, state, dated(it.id, state), error) for it, state, error in routes),
         tuple(BackendStatus(id, count) for id, count in standing.backends),
     )
     is_same = before is not None and replace(before, at=at) == status
-    return NextStatus(before if before and is_same else status, all(map(answered, rests_on(standing))))
+    return NextStatus(before if before and is_same else status, all(map(answered, dependencies(standing))))
 
 
-def rests_on(standing: Standing) -> frozenset[Name]:
+def dependencies(standing: PlannedStatus) -> frozenset[Name]:
     """Return the resources whose answers the status of an edge depends on."""
-    parts: list[Served | RouteStanding] = [*standing.hostports, *standing.routes]
-    return frozenset(_name(key) for it in parts for key in it.keys)
+    parts: list[PlannedHostport | PlannedRoute] = [*standing.hostports, *standing.routes]
+    return frozenset(_resource_name(key) for it in parts for key in it.keys)
 
 
-def cleaned(sentence: str, own: Iterable[str]) -> str:
+def redact(sentence: str, own: Iterable[str]) -> str:
     """Return a sentence of the engine without names of files and without ids, but for an edge's own."""
     kept = frozenset(own)
     text = _LEAD.sub("", " ".join(sentence.split()))
@@ -68,36 +68,36 @@ def cleaned(sentence: str, own: Iterable[str]) -> str:
     return "".join(letter for letter in text if letter.isprintable())[: edge_status.MAX_ERROR]
 
 
-def _own_ids(standing: Standing) -> frozenset[str]:
+def _own_ids(standing: PlannedStatus) -> frozenset[str]:
     certificates = {it.certificate_id for it in standing.hostports}
     backends = {id for id, _ in standing.backends}
     return frozenset({standing.edge.id, *(it.id for it in standing.routes), *certificates, *backends})
 
 
-def _found(part: Served | RouteStanding, answered: Answered, own: Iterable[str]) -> tuple[State, str]:
+def _part_state(part: PlannedHostport | PlannedRoute, answered: AnswerOf, own: Iterable[str]) -> tuple[State, str]:
     """Return the state of a part, and the sentence that goes with it."""
     if part.state != "live":
-        return part.state, cleaned(part.error, own)
-    answers = [answered(_name(key)) for key in sorted(part.keys)]
+        return part.state, redact(part.error, own)
+    answers = [answered(_resource_name(key)) for key in sorted(part.keys)]
     if refused := next((it.error for it in answers if it and it.error), ""):
-        return "refused", cleaned(refused, own)
-    return ("live" if all(answers) else "waiting"), cleaned(part.error, own)
+        return "refused", redact(refused, own)
+    return ("live" if all(answers) else "waiting"), redact(part.error, own)
 
 
-def _route(route: RouteStanding, answered: Answered, own: Iterable[str], outside: State) -> tuple[State, str]:
+def _route_state(route: PlannedRoute, answered: AnswerOf, own: Iterable[str], outside: State) -> tuple[State, str]:
     """Return the state of a route: no better than that of all hostports."""
-    state, error = _found(route, answered, own)
+    state, error = _part_state(route, answered, own)
     return (outside, error) if state == "live" and outside not in ("live", "partly") else (state, error)
 
 
-def _whole(outside: State, routes: Sequence[State]) -> State:
-    return edge_status.state_of([outside, *routes]) if outside in ("live", "partly") else outside
+def _overall_state(outside: State, routes: Sequence[State]) -> State:
+    return edge_status.combine_states([outside, *routes]) if outside in ("live", "partly") else outside
 
 
-def _hostport(served: Served, state: State, error: str, since: str) -> HostportStatus:
+def _hostport_status(served: PlannedHostport, state: State, error: str, since: str) -> HostportStatus:
     end = clock.rfc3339(served.not_after) if served.not_after else ""
     return HostportStatus(served.hostport, state, since, error, served.certificate_id, end)
 
 
-def _name(key: Key) -> Name:
+def _resource_name(key: Key) -> Name:
     return Name(key.kind, key.name)

@@ -22,18 +22,18 @@ from edge.control.discovery import Discovery
 from edge.control.status import NextStatus
 from edge.process import log
 from edge.store.records import Store, Unavailable
-from edge.traffic.standing import Standing
+from edge.traffic.standing import PlannedStatus
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _POLL = 0.2  # seconds between two looks at what is to be said
-_PATIENCE = 3.0  # seconds after which it is said what Envoy has not answered
-_PAUSE = 2.0  # seconds between two writes of one edge
-_AT_ONCE = 200  # edges that are looked at before others have their turn in this process
-_MOST, _MOST_OF_ACCOUNT = 16, 4  # writes at once
-_LIVES, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
-_GOODBYE = 5.0  # seconds for which a host that ends waits for the store
+_ANSWER_TIMEOUT = 3.0  # seconds after which it is said what Envoy has not answered
+_WRITE_PAUSE = 2.0  # seconds between two writes of one edge
+_MAX_CHECKS = 200  # edges that are looked at before others have their turn in this process
+_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # writes at once
+_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
+_WITHDRAW_TIMEOUT = 5.0  # seconds for which a host that ends waits for the store
 _GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
 
 
@@ -41,7 +41,7 @@ class Statuses:
     """The statuses of one edge host. `standing` returns how an edge stands, None where it is not served here."""
 
     def __init__(
-        self, store: Store, host: str, standing: Callable[[str], Standing | None], discovery: Discovery
+        self, store: Store, host: str, standing: Callable[[str], PlannedStatus | None], discovery: Discovery
     ) -> None:
         self._store, self._host, self._standing, self._discovery = store, host, standing, discovery
         self._said: dict[str, tuple[str, EdgeStatus]] = {}  # with the account, by edge
@@ -52,18 +52,18 @@ class Statuses:
         self._wanted: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
         # Of their own, so that nothing else of control waits for these; one more, for the removal of other hosts.
-        self._threads = ThreadPoolExecutor(_MOST + 1, "statuses")
+        self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
         self._announcing = ThreadPoolExecutor(1, "announcing")  # in order, so that the withdrawal comes last
         self._is_announced = False
 
-    def touch(self, edges: Iterable[str]) -> None:
+    def schedule(self, edges: Iterable[str]) -> None:
         """Hear that edges may stand otherwise, or be gone."""
         now = time.monotonic()
         self._due |= {edge: now for edge in edges if edge not in self._due}
 
-    def hear(self, names: Iterable[Name]) -> None:
+    def on_answers(self, names: Iterable[Name]) -> None:
         """Hear to which resources Envoy has given another answer."""
-        self.touch({edge for name in names for edge in self._resting.get(name, ())})
+        self.schedule({edge for name in names for edge in self._resting.get(name, ())})
 
     async def serve(self) -> None:
         """Write the statuses that change, until cancelled."""
@@ -89,13 +89,13 @@ class Statuses:
                     self._is_announced = True
                     await self._announce(_LEASE)
                     await self._call(self._store.end_hosts, grace=_GRACE)
-            await asyncio.sleep(_LIVES if self._discovery.has_envoy else _POLL)
+            await asyncio.sleep(_RENEWAL_PERIOD if self._discovery.has_envoy else _POLL)
 
     async def _withdraw(self) -> None:
         """End the lease of this host, so that no status waits for it. Its statuses stay for its next start."""
         if self._is_announced:
             with suppress(Unavailable, TimeoutError):
-                await asyncio.wait_for(self._announce(0), _GOODBYE)
+                await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
 
     async def _announce(self, lease: int) -> None:
         announce = partial(self._store.live, self._host, lease=lease)
@@ -107,12 +107,12 @@ class Statuses:
             with suppress(Unavailable):
                 found = await self._call(self._store.statuses_of, self._host)
                 self._said = {edge: (account, it) for (account, edge), it in found.items()}
-                return self.touch(self._said)
-            await asyncio.sleep(_PAUSE)
+                return self.schedule(self._said)
+            await asyncio.sleep(_WRITE_PAUSE)
 
     def _look(self) -> None:
         """See what is to be said of edges; one of which nothing can be said harms no other."""
-        for edge in list(islice(self._due, _AT_ONCE)):
+        for edge in list(islice(self._due, _MAX_CHECKS)):
             try:
                 self._see(edge, self._due.pop(edge))
             except Exception as error:
@@ -123,7 +123,11 @@ class Statuses:
         """See what is to be said of an edge, later where Envoy has yet to answer for it."""
         standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
         found = self._next(edge, standing, before)
-        if found and not found.is_settled and time.monotonic() < max(since, self._discovery.since) + _PATIENCE:
+        if (
+            found
+            and not found.is_settled
+            and time.monotonic() < max(since, self._discovery.connected_at) + _ANSWER_TIMEOUT
+        ):
             self._due[edge] = since
         else:
             self._wanted[edge] = standing.edge.account if standing else account, found.status if found else None
@@ -132,10 +136,10 @@ class Statuses:
         """Begin to write of as many edges as may be."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
         for edge, (account, wanted) in list(self._wanted.items()):
-            if of_account.total() >= _MOST:
+            if of_account.total() >= _MAX_WRITES:
                 return
             is_next = edge not in self._writing and self._not_before.get(edge, 0) <= now
-            if is_next and of_account[account] < _MOST_OF_ACCOUNT:
+            if is_next and of_account[account] < _MAX_WRITES_OF_ACCOUNT:
                 del self._wanted[edge]
                 if wanted != self._said.get(edge, ("", None))[1]:
                     of_account[account] += 1
@@ -143,9 +147,9 @@ class Statuses:
                     self._writing[edge] = account, task
                     task.add_done_callback(partial(self._ended, edge))
 
-    def _next(self, edge: str, standing: Standing | None, before: EdgeStatus | None) -> NextStatus | None:
+    def _next(self, edge: str, standing: PlannedStatus | None, before: EdgeStatus | None) -> NextStatus | None:
         """Return the status of an edge, and hear from now on of the answers that it rests on."""
-        new = status.rests_on(standing) if standing else frozenset()
+        new = status.dependencies(standing) if standing else frozenset()
         for name in self._rests_on.pop(edge, frozenset()) - new:
             self._resting[name].discard(edge)
             if not self._resting[name]:
@@ -155,10 +159,10 @@ class Statuses:
         if not standing:
             return None
         self._rests_on[edge] = new
-        return status.of(standing, self._discovery.catalog.answered, before, clock.now())
+        return status.compute(standing, self._discovery.catalog.current_answer, before, clock.now())
 
     async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
-        self._not_before[edge] = time.monotonic() + _PAUSE
+        self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
         if wanted:
             await self._call(self._store.put_status, account, edge, self._host, wanted)
             self._said[edge] = account, wanted
@@ -172,7 +176,7 @@ class Statuses:
             return
         if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
-            self.touch([edge])
+            self.schedule([edge])
         self._start()
 
     async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:

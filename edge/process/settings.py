@@ -175,7 +175,7 @@ def _port(name: str, text: str) -> int:
 
 def _ports(text: str) -> range:
     try:
-        return names.ports_of(text)
+        return names.parse_ports(text)
     except ValueError:
         raise SettingError(f"TCP_PORTS={text} is no range of ports: write 20000-20099, or one port.") from None
 

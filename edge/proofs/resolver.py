@@ -9,7 +9,7 @@ import dns.name
 from dns.rdatatype import CNAME, TXT, RdataType
 
 from chalicelib.model import proofs
-from chalicelib.model.proofs import Found, Proof
+from chalicelib.model.proofs import CheckResult, Proof
 from edge.proofs import asking
 from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable
@@ -28,38 +28,40 @@ class Resolver:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    async def look(self, domain: str, proof: Proof) -> Found:
+    async def look(self, domain: str, proof: Proof) -> CheckResult:
         """Return whether a TXT record, or an alias of the proof's target, proves the domain."""
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
         )
         decisive = [it for kind in ("present", "unknown") for it in found if it.kind == kind]
-        return decisive[0] if decisive else Found("absent", " ".join(it.error for it in found if it.error))
+        return decisive[0] if decisive else CheckResult("absent", " ".join(it.error for it in found if it.error))
 
-    async def _text(self, domain: str, value: str) -> Found:
+    async def _text(self, domain: str, value: str) -> CheckResult:
         place = proofs.record_name(domain)
         records = await self._agreed(place, TXT, lambda it: value in it.values)
         if value in records.values:
-            return Found("present")
+            return CheckResult("present")
         if records.values:
-            return Found("absent", f"The TXT record {place} does not have the value of this reservation.")
-        return Found("absent", f"There is no TXT record {place}.")
+            return CheckResult("absent", f"The TXT record {place} does not have the value of this reservation.")
+        return CheckResult("absent", f"There is no TXT record {place}.")
 
-    async def _alias(self, domain: str, target: str) -> Found:
+    async def _alias(self, domain: str, target: str) -> CheckResult:
         """Follow the aliases of a domain. For `*.d` they are the records of the name `*.d` itself."""
         name, passed = domain, {domain}
         for _ in range(_MOST_ALIASES):
             records = await self._agreed(name, CNAME, lambda it: it)
             if target in records.values:
-                return Found("present")
+                return CheckResult("present")
             if not records.values:
-                return Found("absent", "" if name == domain else f"{domain} is an alias of another name than {target}.")
+                return CheckResult(
+                    "absent", "" if name == domain else f"{domain} is an alias of another name than {target}."
+                )
             name = min(records.values)
             if name in passed:
-                return Found("absent", f"The CNAME records of {domain} lead in a circle.")
+                return CheckResult("absent", f"The CNAME records of {domain} lead in a circle.")
             passed.add(name)
-        return Found("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
+        return CheckResult("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
 
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
         """Return the records that a name's servers agree on. Raises Unreachable and _Undecided."""
@@ -81,11 +83,11 @@ class Resolver:
         raise _Undecided(disagreement(answers, text))
 
 
-async def _in_time(domain: str, finding: Coroutine[Any, Any, Found]) -> Found:
+async def _in_time(domain: str, finding: Coroutine[Any, Any, CheckResult]) -> CheckResult:
     try:
         async with asyncio.timeout(DEADLINE):
             return await finding
     except TimeoutError:
-        return Found("unknown", f"The name servers of {domain} did not answer within three seconds.")
+        return CheckResult("unknown", f"The name servers of {domain} did not answer within three seconds.")
     except (Unreachable, _Undecided) as error:
-        return Found("unknown", str(error))
+        return CheckResult("unknown", str(error))

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, cast
 
 import asyncssh
 
-from chalicelib.model.tunnels import Carried, Proto
+from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
@@ -227,7 +227,7 @@ class Channels:
             relay.go_on(self)
 
 
-def _first(tunnel: Carried, visitor: Header | None) -> bytes:
+def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
     """Return the header that what a tunnel leads to reads first: as its reservation says.
 
     A backend tunnel has none of its own. There Envoy speaks of visitors where the edge's reservation says so.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from chalicelib import domains
-from chalicelib.model.names import KEPT
+from chalicelib.model.names import OPERATOR_NAMES
 from edge.process.settings import Limits, Settings
 from edge.store.records import (
     Grant,
@@ -209,7 +209,7 @@ def _name(host: str, domain: str) -> str:
         raise Refused(
             f"{_quoted(host)} is no name for a tunnel: use letters, digits and hyphens, with or without .{domain}."
         )
-    if name in KEPT or name.startswith("xn--"):
+    if name in OPERATOR_NAMES or name.startswith("xn--"):
         raise Refused(f"The name {name} is reserved: choose another.")
     return name
 

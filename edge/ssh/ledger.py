@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 
 
 @dataclass(frozen=True)
@@ -16,20 +16,20 @@ class Sum:
 
     account: str
     hour: str
-    usage: Usage
+    usage: Traffic
 
 
 class Ledger:
     """The sums of a gateway that are not over, or not written."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str], Usage] = {}
-        self._written: Mapping[tuple[str, str], Usage] = {}
+        self._sums: dict[tuple[str, str], Traffic] = {}
+        self._written: Mapping[tuple[str, str], Traffic] = {}
 
-    def add(self, account: str, hour: str, usage: Usage) -> None:
+    def add(self, account: str, hour: str, usage: Traffic) -> None:
         """Add to an hour of an account."""
-        if usage != Usage():
-            self._sums[account, hour] = self._sums.get((account, hour), Usage()) + usage
+        if usage != Traffic():
+            self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
 
     def unwritten(self) -> list[Sum]:
         """Return the sums that are others than those that were written."""
@@ -52,5 +52,5 @@ class Ledger:
 def left(text: str) -> tuple[str, list[Sum]]:
     """Return a gateway that was killed, and the sums that it has left to write. Raises ValueError."""
     read = json.loads(text)
-    sums = [Sum(account, hour, Usage(*counts)) for account, hour, *counts in read["sums"]]
+    sums = [Sum(account, hour, Traffic(*counts)) for account, hour, *counts in read["sums"]]
     return str(read["gateway"]), sums

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from edge.ssh.interfaces import Observer
 from edge.ssh.responses import Response
 from edge.ssh.visitors import Body, address_of
@@ -19,11 +19,11 @@ class Meter:
     bytes_out: int = 0
     requests: int = 0
 
-    def usage(self) -> Usage:
+    def usage(self) -> Traffic:
         """Return the counts as they are now."""
-        return Usage(self.bytes_in, self.bytes_out, self.requests)
+        return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
-    def rests_at(self, usage: Usage) -> bool:
+    def rests_at(self, usage: Traffic) -> bool:
         """Tell whether the counts of bytes are those of a usage: nothing has moved since."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 

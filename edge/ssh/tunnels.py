@@ -16,7 +16,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from chalicelib.model import bans
-from chalicelib.model.tunnels import Carried, Usage
+from chalicelib.model.tunnels import ServedTunnel, Traffic
 from edge.link.proxy_protocol import Header
 from edge.process import log, memory
 from edge.process.settings import Limits
@@ -88,7 +88,7 @@ class Joined(Protocol):
 class OnlineTunnel:
     """A tunnel that is online through this gateway; `until` is the end of its lease in time.monotonic() seconds."""
 
-    carried: Carried
+    carried: ServedTunnel
     opening: Opening
     asked: tuple[str, int]  # as ssh wrote it, which it wants to read again with every connection
     carrier: Carrier
@@ -97,7 +97,7 @@ class OnlineTunnel:
     connections: set[Joined] = field(default_factory=set)
     live: int = 0  # of these
     meter: Meter = field(default_factory=Meter)
-    billed: Usage = field(default_factory=Usage)  # of what the meter says
+    billed: Traffic = field(default_factory=Traffic)  # of what the meter says
     refusal: str = ""  # why an edge host does not serve it
 
     @property
@@ -122,8 +122,8 @@ class Tunnels:
         self._opening = 0
         self._banned: Sequence[str] = ()
         self._channels: Counter[str] = Counter()  # by account
-        self._to_bill: list[tuple[str, Usage]] = []  # of tunnels that have ended
-        self._used = Usage()  # by tunnels that have ended
+        self._to_bill: list[tuple[str, Traffic]] = []  # of tunnels that have ended
+        self._used = Traffic()  # by tunnels that have ended
         self._refused = self._given_way = 0  # channels
         self.bodies_too_slow = 0
         self._ending: Counter[str] = Counter()  # by account: given back, but not closed by the SSH client yet
@@ -348,7 +348,7 @@ class Tunnels:
     def _turn(self, account: str) -> asyncio.Semaphore:
         return self._turns.setdefault(account, asyncio.Semaphore(_OPENINGS))
 
-    def _open(self, opening: Opening) -> tuple[Carried, bool]:
+    def _open(self, opening: Opening) -> tuple[ServedTunnel, bool]:
         most, account, name = self._limits.max_tunnels_per_account, opening.grant.account, opening.name
         is_reserved = bool(name) and self._store.is_reserved(account, name)
         if is_reserved and self._store.wants_proxy_protocol(account, name):
@@ -374,7 +374,7 @@ class Tunnels:
         return True
 
 
-def _unbilled(tunnel: OnlineTunnel) -> Usage:
+def _unbilled(tunnel: OnlineTunnel) -> Traffic:
     """Return the traffic of a tunnel since this was last asked."""
     before, tunnel.billed = tunnel.billed, tunnel.meter.usage()
     return tunnel.billed - before

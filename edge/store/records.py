@@ -6,11 +6,11 @@ from typing import Protocol
 
 from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import acl
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import Carried, Proto, Usage
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
 
@@ -118,7 +118,7 @@ class Store(Protocol):
     def grant_again(self, grant: Grant) -> Grant | None:
         """Return the grant of the credential as it is now, None when it is gone or may not act."""
 
-    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
         """Bring a tunnel online for `lease` seconds.
 
         Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels (of `most`).
@@ -133,22 +133,22 @@ class Store(Protocol):
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of some addresses that nobody has or has reserved, None where there is none."""
 
-    def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
+    def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now.
 
         Return the ids of the tunnels that are offline already, or that may not have their name any more.
         """
 
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         """Replace the usage of an account in an hour, "2026-11-22T14", that a gateway has written."""
 
-    def close(self, tunnel: Carried, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         """Note why an edge host does not serve a tunnel, "" where it does after all; the log tells of the tunnel."""
 
-    def refusal(self, tunnel: Carried) -> str:
+    def refusal(self, tunnel: ServedTunnel) -> str:
         """Return why an edge host does not serve a tunnel, "" where nothing is noted."""
 
     def blocked(self) -> list[str]:
@@ -169,25 +169,25 @@ class Store(Protocol):
     def changes(self, since: float) -> list[Change]:
         """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
 
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
         """Return the value at a place as it is now, None where there is none that is live."""
 
     def gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
 
-    def carried_by(self, gateway: str) -> list[Carried]:
+    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
         """Return the tunnels that a gateway carries, also those whose lease has ended."""
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         """Return the certificates that an account has uploaded, without those that cannot be understood."""
 
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
         """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof.
 
         For a wildcard elsewhere also all that are proved directly below it.
         """
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         """Return an uploaded certificate with its key, opened."""
 
     def listening(self) -> Mapping[tuple[str, str], int]:

@@ -20,7 +20,9 @@ from chalicelib.model import (
     kinds,
     listening,
     looks,
+    name_bans,
     names,
+    online_tunnels,
     reservations,
     served,
     tls_certificates,
@@ -29,13 +31,13 @@ from chalicelib.model import (
 from chalicelib.model import usage as used
 from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.looks import Due
-from chalicelib.model.proofs import Step
-from chalicelib.model.reservations import Held, NotProved
+from chalicelib.model.looks import DueCheck
+from chalicelib.model.proofs import ProofChange
+from chalicelib.model.reservations import NotProved, ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.ssh import credentials, revoked
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Carried, Usage
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
 from chalicelib.storage import aws, change_log, decoding, items, table
 from chalicelib.storage.change_log import Change, Place
 from chalicelib.storage.decoding import MalformedRecord
@@ -65,8 +67,8 @@ R = TypeVar("R")
 def connect(settings: Settings) -> "Records":
     """Return the store; raise SettingError when it cannot be used."""
     try:
-        gateways.every()
-        names.check_settings_of(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
+        gateways.list_gateways()
+        names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
     except aws.AwsError as error:
         raise SettingError(
             f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
@@ -109,18 +111,18 @@ class Records:
         return change_log.since(since)
 
     @_translated
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
         account, _, path = place.scope.partition("#")
         if place.scope == tunnels.GATEWAYS:
             return gateways.read(place.id)
         if path == kinds.TUNNELS.path:
-            return tunnels.read(account, place.id)
+            return online_tunnels.read(account, place.id)
         if path == kinds.TLS_CERTIFICATES.path:
             found = table.find(place.scope, place.id)
             return ServedCertificate.of(found) if found else None
         if path == kinds.RESERVED_DOMAINS.path:
             found = table.find_any(place.scope, place.id)
-            return Held.of(found) if found else None
+            return ServedReservation.of(found) if found else None
         return None
 
     # For the gateway
@@ -143,38 +145,38 @@ class Records:
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 
     @_translated
-    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
         proof = self._proof(opening)
-        if name and not proof and accounts.may_bind_reserved_alone(account) and not names.is_reserved(account, name):
+        if name and not proof and accounts.requires_reserved_names(account) and not names.is_reserved(account, name):
             raise NameNotReserved
-        if len(tunnels.end_lapsed(account)) >= most:
+        if len(online_tunnels.remove_expired(account)) >= most:
             raise TooManyTunnels
         id = self._opened(opening, lease, proof)
         try:
-            if len(tunnels.online(account)) > most:  # others were opened at the same moment
+            if len(online_tunnels.list_online(account)) > most:  # others were opened at the same moment
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
                 tunnels.close_tunnel(account, id, gateway=opening.gateway)
             raise
         how = (opening.proto, opening.proxy_protocol)
-        return Carried(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
+        return ServedTunnel(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
 
-    def _proof(self, opening: Opening) -> Held | None:
+    def _proof(self, opening: Opening) -> ServedReservation | None:
         """Return the reservation that lets an account bind a name, None where none is needed; raise NameNotProved."""
         name = opening.name
         if not name or self._is_ours(name):
             return None
-        held = reservations.proving(name, self._tunnel_domain)
+        held = reservations.find_proving(name, self._tunnel_domain)
         if held is None or held.account != opening.grant.account:
             raise NameNotProved
         return held
 
-    def _opened(self, opening: Opening, lease: int, proof: Held | None) -> str:
+    def _opened(self, opening: Opening, lease: int, proof: ServedReservation | None) -> str:
         """Open a tunnel; end that of another account where the name is proved to be this one's."""
         account, name = opening.grant.account, opening.name
-        checks = [reservations.still_proved(proof)] if proof else []
+        checks = [reservations.require_proved(proof)] if proof else []
         try:
             return tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name, checks=checks)
         except tunnels.EdgeHasName:
@@ -182,9 +184,9 @@ class Records:
         except NotProved:
             raise NameNotProved from None
         except Taken:
-            if proof and tunnels.end_other(account, name):
+            if proof and tunnels.close_other(account, name):
                 return self._opened(opening, lease, proof)
-            raise (NameBanned if tunnels.is_banned(name) else NameTaken) from None
+            raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
 
     @_translated
     def is_reserved(self, account: str, name: str) -> bool:
@@ -193,13 +195,13 @@ class Records:
     @_translated
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
         try:
-            return reservations.wants_proxy_protocol(account, name, self._tunnel_domain)
-        except reservations.Unreadable:
+            return reservations.uses_proxy_protocol(account, name, self._tunnel_domain)
+        except reservations.UnreadableReservation:
             raise NameUnreadable from None
 
     @_translated
     def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        return reservations.free_address(account, addresses)
+        return reservations.find_free_address(account, addresses)
 
     def _is_ours(self, name: str) -> bool:
         """Tell whether a name lies below TUNNEL_DOMAIN; so do the addresses of all ports."""
@@ -227,29 +229,29 @@ class Records:
         )
 
     @_translated
-    def renew(self, carried: Sequence[Carried], *, lease: int) -> frozenset[str]:
-        refused = bindings.refused(carried, self._tunnel_domain)
+    def renew(self, carried: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
+        refused = bindings.find_disallowed(carried, self._tunnel_domain)
         return refused | tunnels.renew_leases([it for it in carried if it.id not in refused], lease=lease)
 
     @_translated
-    def close(self, tunnel: Carried, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
 
     @_translated
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         used.write(account, hour, gateway, usage)
 
     @_translated
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
-        tunnels.note_refusal(tunnel, reason)
+    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
+        tunnels.record_refusal(tunnel, reason)
 
     @_translated
-    def refusal(self, tunnel: Carried) -> str:
-        return tunnels.refusal(tunnel)
+    def refusal(self, tunnel: ServedTunnel) -> str:
+        return tunnels.read_refusal(tunnel)
 
     @_translated
     def blocked(self) -> list[str]:
-        return [network for network, _ in blocks.every()]
+        return [network for network, _ in blocks.list_networks()]
 
     @_translated
     def banned_patterns(self) -> list[str]:
@@ -257,7 +259,7 @@ class Records:
 
     @_translated
     def banned(self) -> list[str]:
-        return [*(name for name in tunnels.banned_names() if ":" not in name), *bans.patterns()]
+        return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
 
     @_translated
     def announce(self, gateway: Gateway, *, lease: int) -> None:
@@ -271,23 +273,23 @@ class Records:
 
     @_translated
     def gateways(self) -> list[tuple[Gateway, bool]]:
-        return gateways.every()
+        return gateways.list_gateways()
 
     @_translated
-    def carried_by(self, gateway: str) -> list[Carried]:
-        return tunnels.carried_by(gateway)
+    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
+        return online_tunnels.tunnels_of_gateway(gateway)
 
     @_translated
-    def certificates(self, account: str) -> list[Sealed]:
-        return tls_certificates.of_account(account)
+    def certificates(self, account: str) -> list[SealedCertificate]:
+        return tls_certificates.read_certificates(account)
 
     @_translated
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        return reservations.held_for(account, hosts, self._tunnel_domain)
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+        return reservations.reservations_for(account, hosts, self._tunnel_domain)
 
     @_translated
-    def key_pair(self, sealed: Sealed) -> KeyPair:
-        lines = base64.encodebytes(tls_certificates.private_key(sealed)).decode()
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
+        lines = base64.encodebytes(tls_certificates.open_private_key(sealed)).decode()
         return KeyPair(sealed.certificate.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
 
     @_translated
@@ -299,8 +301,8 @@ class Records:
         found = edges.read_with_routes(account, id)
         if found is None:
             return None
-        edge = served.edge(*found)
-        held = tuple(it for it in edge.hostports if names.holds(found[0], it, self._tunnel_domain))
+        edge = served.decode_edge(*found)
+        held = tuple(it for it in edge.hostports if names.has_keys_of(found[0], it, self._tunnel_domain))
         reserved = held if edge.kind is kinds.TCP_EDGES else ()
         try:
             proxied = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
@@ -310,17 +312,18 @@ class Records:
 
     @_translated
     def is_on(self, account: str) -> bool:
-        return accounts.is_switched_on(account)
+        return accounts.is_account_active(account)
 
     @_translated
     def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         return [
-            served.part(it) for it in _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
+            served.decode_part(it)
+            for it in _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
         ]
 
     @_translated
     def end_lapsed(self, account: str) -> None:
-        tunnels.end_lapsed(account)
+        online_tunnels.remove_expired(account)
 
     # For the statuses of edges
 
@@ -330,11 +333,11 @@ class Records:
 
     @_translated
     def end_hosts(self, *, grace: int) -> None:
-        edge_status.end_lapsed(grace=grace)
+        edge_status.remove_expired_hosts(grace=grace)
 
     @_translated
     def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
-        return edge_status.written(host)
+        return edge_status.read_statuses(host)
 
     @_translated
     def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
@@ -347,25 +350,25 @@ class Records:
     # For the proof of domains
 
     @_translated
-    def due(self, now: int, most: int) -> list[Due]:
-        return looks.due(now, most)
+    def due(self, now: int, most: int) -> list[DueCheck]:
+        return looks.find_due(now, most)
 
     @_translated
-    def claim(self, due: Due, *, until: int) -> Due | None:
+    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         return looks.claim(due, until=until)
 
     @_translated
-    def holder(self, domain: str) -> Due | None:
-        return looks.holder(domain)
+    def holder(self, domain: str) -> DueCheck | None:
+        return looks.find_proved(domain)
 
     @_translated
-    def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
+    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         return looks.record(due, step, loser)
 
 
 def _names_an_edge(listed: tuple[str, str]) -> bool:
     """Tell whether an entry of the list of edges names one; the log tells of any other."""
-    is_whole = listening.is_whole(*listed)
+    is_whole = listening.is_valid_entry(*listed)
     if not is_whole:
         log.event("listing_unreadable", id=listed[1])
     return is_whole

@@ -1,7 +1,7 @@
-"""The lines of Envoy's access log: at most 4 KiB each, and of requests that nobody's tunnel is for, or that are held
-back, one in ten. Pure.
+"""The configuration of Envoy's access logs. Pure.
 
-What a visitor writes is cut to so many bytes, of which each may be four in JSON; `header_bytes` tells how long all was.
+A line has at most 4 KiB. Texts of visitors are cut, since a byte can become four in JSON; `header_bytes` is their size.
+Of refused requests and those for unknown hosts, one in ten is logged.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from edge.traffic.resources import Json
 
 _SAMPLED = 10  # percent
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
-_REFUSALS = "^(rbac_|local_rate_limited)"  # of blocked networks, and of who asks too often
-_WORDS: Mapping[str, Json] = {
+_REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
+_REQUEST_FIELDS: Mapping[str, Json] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
     "path": "%PATH(NQ):512%",
@@ -26,7 +26,7 @@ _WORDS: Mapping[str, Json] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
-_OF_CONNECTIONS: Mapping[str, Json] = {
+_CONNECTION_FIELDS: Mapping[str, Json] = {
     "host": "%REQUESTED_SERVER_NAME%",
     "port": "%DOWNSTREAM_LOCAL_PORT%",
     "flags": "%RESPONSE_FLAGS%",
@@ -39,15 +39,15 @@ _OF_CONNECTIONS: Mapping[str, Json] = {
 }
 
 
-def access_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of requests, and whose each is: no body, no cookie, no query."""
-    which: Json = {"or_filter": {"filters": [_of_somebody(), _sampled()]}}
-    return {**_file(settings, {**whose, **_WORDS}), "filter": which}
+def build_request_log(settings: Settings, whose: Mapping[str, str]) -> Json:
+    """Return the log of requests, without bodies, cookies and queries. `whose` names the owner."""
+    which: Json = {"or_filter": {"filters": [_important_requests(), _sample()]}}
+    return {**_file(settings, {**whose, **_REQUEST_FIELDS}), "filter": which}
 
 
-def of_connections(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of connections that are passed on as bytes, and whose each is."""
-    return _file(settings, {**whose, **_OF_CONNECTIONS})
+def build_connection_log(settings: Settings, whose: Mapping[str, str]) -> Json:
+    """Return the log of byte connections. `whose` names the owner."""
+    return _file(settings, {**whose, **_CONNECTION_FIELDS})
 
 
 def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
@@ -59,10 +59,13 @@ def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
     return {"name": "envoy.access_loggers.file", "typed_config": file}
 
 
-def _of_somebody() -> Json:
-    """Return the filter of requests to hosts of an account that no bound refused, and of all with other statuses."""
+def _important_requests() -> Json:
+    """Return the filter of requests that are always logged.
+
+    These are requests to an account's hosts within the limits, and all with unusual statuses.
+    """
     cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    known = parts.typed("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
+    known = parts.extension("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
     others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]
     return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
 
@@ -72,7 +75,7 @@ def _status_is_not(status: int) -> Json:
     return {"status_code_filter": {"comparison": {"op": "NE", "value": value}}}
 
 
-def _sampled() -> Json:
+def _sample() -> Json:
     percent: Json = {"numerator": _SAMPLED}
     return {
         "runtime_filter": {

@@ -1,4 +1,4 @@
-"""Envoy's listener for an HTTP response, within the process: whatever leads there, its body is kept once. Pure."""
+"""Envoy's internal listener of an HTTP response. All routes share it, so its body is stored once. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ from edge.process.settings import Settings
 from edge.traffic import clusters, parts, routes
 from edge.traffic.resources import Json, Key, Resource
 
-_MORE_KIB = 36  # of headers: those that the edge adds to a request, as the client's certificate
+_MORE_KIB = 36  # for headers that the edge adds, such as the client's certificate
 _MAX_BODY = 64 << 10
 _WITHOUT_BODY = frozenset({204, 205, 304})
-# What is of the connection, and not of the response (RFC 9110, 7.6.1): set wrong it breaks that. Envoy refuses a host.
-_OF_CONNECTION = frozenset(
+# Headers of the connection (RFC 9110, 7.6.1), which would break it, and host, which Envoy rejects.
+_CONNECTION_HEADERS = frozenset(
     {
         "connection",
         "content-length",
@@ -26,9 +26,9 @@ _OF_CONNECTION = frozenset(
 )
 
 
-def of_response(backend: str, response: HttpResponse, settings: Settings) -> Resource:
-    """Return the listener that answers every request alike."""
-    name = clusters.answering(backend)
+def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
+    """Return the listener that gives every request the same response."""
+    name = clusters.response_name(backend)
     listener: Json = {
         "name": name,
         "internal_listener": {},
@@ -45,12 +45,12 @@ def _manager(name: str, response: HttpResponse, settings: Settings) -> Json:
         "max_direct_response_body_size_bytes": _MAX_BODY,
         "response_headers_to_add": _headers(response.headers),
     }
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="answer",
         route_config=route_config,
-        http_filters=[routes.router()],
+        http_filters=[routes.build_router()],
         generate_request_id=False,
         server_header_transformation="PASS_THROUGH",
         max_request_headers_kb=settings.limits.max_header_kib + _MORE_KIB,
@@ -64,7 +64,7 @@ def _route(response: HttpResponse) -> Json:
 
 
 def _headers(headers: Mapping[str, str]) -> Json:
-    kept = {name: value for name, value in headers.items() if name.lower() not in _OF_CONNECTION}
+    kept = {name: value for name, value in headers.items() if name.lower() not in _CONNECTION_HEADERS}
     return [
         {
             "header": {"key": name, "value": value.replace("%", "%%")},

@@ -1,8 +1,8 @@
-"""The refusal of visitors from blocked networks, and of banned hosts, by which no other connection ends. Pure.
+"""Refusal of blocked networks and banned hosts, without ending other connections. Pure.
 
-Requests are refused by filters whose rules are resources of their own. A connection of bytes is refused when it
-comes: its listener chooses no chain of filters for it. Envoy's filter would decide with the first byte of the client,
-when an upstream that speaks first has spoken.
+HTTP requests are refused by filters with separate resources for their rules. Byte connections are refused when they
+open: the listener's matcher chooses no filter chain. A filter would decide at the client's first byte only, after an
+upstream that speaks first.
 """
 
 import re
@@ -14,49 +14,50 @@ from edge.traffic.resources import BLOCKED_PART, Changes, Json, Key, Resource
 _NAME = "blocked"
 _RBAC = f"{parts.TYPE}.extensions.filters.http.rbac.v3.RBAC"
 _CONNECTIONS, _RBAC_OF_CONNECTIONS = "blocked/bytes", f"{parts.NETWORK}.rbac.v3.RBAC"
-CHAIN = "bytes"  # of the filters of each listener for connections of bytes
+CHAIN = "bytes"  # the filter chain of each listener for byte connections
 REFUSED = "refused"  # no chain has this name: Envoy closes the connection
-MATCHER: Mapping[str, Json] = {"on_no_match": {"action": parts.chain(CHAIN)}}  # of such a listener; a part adds to it
-_MOST_LETTERS = 1500  # of one expression: RE2 makes up to six instructions of a letter, and Envoy takes 10,000
+MATCHER: Mapping[str, Json] = {
+    "on_no_match": {"action": parts.chain(CHAIN)}
+}  # of such a listener; the blocked part extends it
+_MOST_LETTERS = 1500  # of one expression: up to six RE2 instructions a letter, and Envoy accepts 10,000
 
 
-def http_filter() -> Json:
-    """Return the filter that stands first in each HTTP manager of visitors, and asks of each request."""
+def build_http_filter() -> Json:
+    """Return the first filter of each public HTTP manager. It checks every request."""
     return {"name": _NAME, "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC]}}
 
 
-def network_filter() -> Json:
-    """Return the filter of connections of bytes, which asks for the server name when the client has sent something."""
+def build_network_filter() -> Json:
+    """Return the filter of byte connections. It checks the server name at the client's first byte."""
     return {
         "name": _CONNECTIONS,
         "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC_OF_CONNECTIONS]},
     }
 
 
-def resources(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
+def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
     """Return the rules of the filters.
 
-    A request from these networks, or for a name or pattern of banned hosts, is a 403, also on connections that are
-    open. A connection of bytes for a banned host ends. Banned hosts are refused here too, since a wildcard host, or an
-    edge from before the ban, has them.
+    Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections for banned
+    hosts end. The filters check bans too, since a wildcard edge or an older edge can have a banned host.
     """
     sources: list[Json] = [{"remote_ip": it} for it in parts.networks(networks)]
     hosts: list[Json] = [{"safe_regex": {"regex": regex}} for regex in _regexes(banned)]
     asked: list[Json] = [{"header": {"name": ":authority", "string_match": it}} for it in hosts]
     named: list[Json] = [{"requested_server_name": it} for it in hosts]
     return (
-        Resource(Key("extension", _NAME), parts.typed(_NAME, _RBAC, rules=_denied(sources, asked))),
+        Resource(Key("extension", _NAME), parts.extension(_NAME, _RBAC, rules=_deny_rules(sources, asked))),
         Resource(
             Key("extension", _CONNECTIONS),
-            parts.typed(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=_denied([], named), stat_prefix=_NAME),
+            parts.extension(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=_deny_rules([], named), stat_prefix=_NAME),
         ),
     )
 
 
-class Listeners:
-    """The listeners for connections of bytes, each with a part that refuses blocked networks.
+class BlockedListeners:
+    """The listeners for byte connections, each with a part that refuses blocked networks.
 
-    The chain of filters stays the same, so that a change of the networks ends no connection.
+    Filter chains stay the same, so a change of the networks ends no connection.
     """
 
     def __init__(self) -> None:
@@ -64,12 +65,12 @@ class Listeners:
         self._networks: tuple[str, ...] = ()
 
     def block(self, networks: Sequence[str]) -> Changes:
-        """Block networks instead of those before; return what changes."""
+        """Replace the blocked networks. Return the changes."""
         self._networks = tuple(networks)
         return dict(map(self._part, self._names))
 
-    def guarded(self, changes: Changes) -> Changes:
-        """Return changes with the parts of the listeners in them."""
+    def guard(self, changes: Changes) -> Changes:
+        """Return changes with the blocking parts of their listeners."""
         added = {key.name for key, it in changes.items() if it and _takes_bytes(it)}
         gone = {key.name for key, it in changes.items() if it is None and key == Key("listener", key.name)}
         removed: Changes = {Key("listener", name, BLOCKED_PART): None for name in gone & self._names}
@@ -86,12 +87,12 @@ class Listeners:
 
 
 def _takes_bytes(listener: Resource) -> bool:
-    """Return whether a resource is a whole listener whose chain of filters the matcher chooses."""
+    """Return whether a resource is a whole listener with a matcher for filter chains."""
     is_whole = listener.key.kind == "listener" and not listener.key.part
-    return is_whole and isinstance(listener.made, Mapping) and "filter_chain_matcher" in listener.made
+    return is_whole and isinstance(listener.content, Mapping) and "filter_chain_matcher" in listener.content
 
 
-def _denied(sources: list[Json], hosts: list[Json]) -> Json:
+def _deny_rules(sources: list[Json], hosts: list[Json]) -> Json:
     policies: dict[str, Json] = {}
     if sources:
         policies[_NAME] = {"permissions": [{"any": True}], "principals": sources}
@@ -101,7 +102,7 @@ def _denied(sources: list[Json], hosts: list[Json]) -> Json:
 
 
 def _regexes(banned: Iterable[str]) -> Iterator[str]:
-    """Yield expressions of the hosts, with or without a port, that match one of the names and patterns."""
+    """Yield expressions that match the banned names and patterns, with or without a port."""
     found: list[str] = []
     for text in banned:
         if found and sum(map(len, found)) + len(text) > _MOST_LETTERS:

@@ -1,7 +1,7 @@
 """The choice of the certificate for a host name. Pure.
 
-One that was chosen for the reservation of a host wins while it covers the host and runs; else it is as if none had been
-chosen, since every visitor would refuse it.
+A reservation can name a certificate, which wins while it is valid and covers the host. Otherwise every visitor would
+reject it, so the choice is automatic.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,9 @@ from chalicelib.model.tls_certificates import ServedCertificate
 
 
 def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, *, chosen: str = "") -> str | None:
-    """Return the id of the certificate for a host, None where none of them covers it now.
+    """Return the id of the best certificate for a host, or None if none covers it now.
 
-    `chosen` is the id that its reservation names. Then one of the very name comes before one of a wildcard, and of
-    several the one that runs longest.
+    `chosen`, the id in the host's reservation, wins. Next, an exact name precedes a wildcard, and a later expiry wins.
     """
     fitting = [it for it in certificates if it.not_before <= now < it.not_after and covers_any(it, host)]
     if not fitting:
@@ -23,12 +22,12 @@ def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, 
 
 
 def covers_any(certificate: ServedCertificate, host: str) -> bool:
-    """Tell whether a certificate stands for a host name."""
+    """Return whether a certificate covers a host name."""
     return any(covers(pattern, host) for pattern in certificate.names)
 
 
 def covers(pattern: str, host: str) -> bool:
-    """Tell whether a name in a certificate stands for a host name; a wildcard is one label (RFC 6125)."""
+    """Return whether a certificate's name covers a host. A wildcard matches one label (RFC 6125)."""
     pattern = pattern.lower()
     return pattern == host or (pattern.startswith("*.") and pattern[2:] == host.partition(".")[2])
 

@@ -1,10 +1,10 @@
-"""Envoy's upstreams: gateways and groups of tunnels, by mutual TLS, and listeners within the process. Pure."""
+"""Envoy's clusters: gateways and tunnel groups, by mutual TLS, and internal listeners. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.link import proxy_protocol
 from edge.process.settings import Settings
 from edge.traffic import parts
@@ -15,126 +15,132 @@ from edge.traffic.world import Site
 LINK_SECRET = "link"  # noqa: S105 (a name)
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
-_RAW = parts.typed(
+_RAW = parts.extension(
     "envoy.transport_sockets.raw_buffer", f"{parts.TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"
 )
-TUNNEL_KEY = "edge.tunnel"  # under which a connection of bytes has the id of its tunnel
-_LEFT = "5s"  # for which a visitor's own connection to an upstream, which is a channel, waits for more requests
-Members: TypeAlias = "Sequence[tuple[Carried, Gateway]]"
-_NOTHING = "AA=="  # the value of what is said by its type, as base64: Envoy wants a byte
+TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a byte connection
+_IDLE_TIMEOUT = "5s"  # of upstream connections that serve one visitor only: each occupies an SSH channel
+Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
+_NO_VALUE = "AA=="  # base64 of one byte: Envoy requires a value, although the type says all
 _HTTP1: Json = {"http_protocol_options": {"enable_trailers": True}}
 _MOST_RESPONSE_HEADERS = 1000
 _HTTP2: Json = {"http2_protocol_options": parts.WINDOWS}
 _UNLIMITED: Json = {"max_connections": _MANY, "max_pending_requests": _MANY, "max_requests": _MANY, "max_retries": 100}
 
 
-def http2(upstream: str) -> str:
-    """Return the name of the upstream of a gateway or group for gRPC, which speaks HTTP/2 to the end."""
+def http2_name(upstream: str) -> str:
+    """Return the name of a gateway's or group's cluster for HTTP/2, which gRPC needs."""
     return f"{upstream}/http2"
 
 
-def group(backend: str) -> str:
-    """Return the name of the upstream of a tunnel group."""
+def group_name(backend: str) -> str:
+    """Return the name of a tunnel group's cluster."""
     return f"group/{backend}"
 
 
-def stream(plan: Plan) -> str:
-    """Return the name of the upstream of an edge that passes connections on as bytes.
+def stream_name(plan: Plan) -> str:
+    """Return the name of the cluster of an edge that forwards bytes.
 
-    It is another one for each choice of authorities: where Envoy refuses the listener with those, the one before it
-    stays, and must lead nowhere.
+    It differs for each set of authorities: if Envoy rejects a listener with new authorities, it keeps the old listener,
+    which then must not find the cluster.
     """
     return f"stream/{plan.edge.id}/{plan.digest}" if plan.trusted else f"stream/{plan.edge.id}"
 
 
-def proxied(upstream: str) -> str:
-    """Return the name of the upstream of a gateway or group that is told who a visitor is, of each apart."""
+def proxied_name(upstream: str) -> str:
+    """Return the name of the cluster that sends the visitor's address to tunnels."""
     return f"{upstream}/proxied"
 
 
-def of_bytes(gateway: str) -> str:
-    """Return the name of the upstream of a gateway for connections of bytes."""
+def bytes_name(gateway: str) -> str:
+    """Return the name of a gateway's cluster for byte connections."""
     return f"{gateway}/bytes"
 
 
-def answering(backend: str) -> str:
-    """Return the name of the upstream, and of the listener, of an HTTP response."""
+def response_name(backend: str) -> str:
+    """Return the name of an HTTP response's cluster and listener."""
     return f"answer/{backend}"
 
 
-def internal(certificate: str) -> str:
-    """Return the name of the listener of a certificate."""
+def certificate_listener_name(certificate: str) -> str:
+    """Return the name of a certificate's listener."""
     return f"certificate/{certificate}"
 
 
-def of_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the upstreams of a gateway, by HTTP/1.1, by HTTP/2 and by bytes: the server name is the tunnel's id.
+def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
+    """Return the clusters of a gateway, for HTTP/1.1, HTTP/2 and bytes. The server name is the tunnel's id.
 
-    Of HTTP there are two that do not tell a tunnel who a visitor is, and two that do.
+    HTTP has two clusters each: with and without the PROXY protocol for the tunnel.
     """
     endpoint: Json = {"endpoint": {"address": _address(gateway)}}
     common: dict[str, Json] = {
         "transport_socket": _mutual_tls([gateway.id], link_authority),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
     }
-    by_proxy = {**common, "transport_socket": _proxied(common["transport_socket"])}
-    far: Json = {**parts.upstream(of_bytes(gateway.id), [endpoint]), **by_proxy, **_connecting(settings)}
-    by_visitor = _both_proxied(proxied(gateway.id), [endpoint], by_proxy, settings)
-    passing = _resource(of_bytes(gateway.id), _near(gateway, settings) if gateway.socket else far)
-    return [*_both(gateway.id, [endpoint], common, settings), *by_visitor, passing]
+    by_proxy = {**common, "transport_socket": _with_proxy_protocol(common["transport_socket"])}
+    far: Json = {**parts.upstream(bytes_name(gateway.id), [endpoint]), **by_proxy, **_connect_options(settings)}
+    by_visitor = _proxied_http_clusters(proxied_name(gateway.id), [endpoint], by_proxy, settings)
+    passing = _resource(bytes_name(gateway.id), _local_bytes_cluster(gateway, settings) if gateway.socket else far)
+    return [*_http_clusters(gateway.id, [endpoint], common, settings), *by_visitor, passing]
 
 
-def _near(gateway: Gateway, settings: Settings) -> Json:
-    """Return the upstream of a gateway on this host for connections of bytes: a header names the tunnel of each."""
+def _local_bytes_cluster(gateway: Gateway, settings: Settings) -> Json:
+    """Return the byte cluster of a gateway on this host. A PROXY protocol header names the tunnel."""
     named: Json = {
         "type": proxy_protocol.TUNNEL,
         "format_string": {"text_format_source": {"inline_string": f"%FILTER_STATE({TUNNEL_KEY}:PLAIN)%"}},
     }
     return {
-        **parts.cluster(of_bytes(gateway.id), {"pipe": {"path": gateway.socket}}),
-        "transport_socket": _proxied(_RAW, added_tlvs=[named]),
+        **parts.cluster(bytes_name(gateway.id), {"pipe": {"path": gateway.socket}}),
+        "transport_socket": _with_proxy_protocol(_RAW, added_tlvs=[named]),
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
         "connect_timeout": f"{settings.limits.upstream_timeout}s",
     }
 
 
-def of_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the upstreams of a tunnel group, whose tunnels take turns: the server name is the id of that tunnel."""
-    common = _to_tunnels(members, link_authority, settings, alt_stat_name="group")
-    return _both(group(backend), _endpoints(members), common, settings, *_words(backend, members))
+def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
+    """Return the clusters of a tunnel group, round robin. The server name is the tunnel's id."""
+    common = _tunnel_options(members, link_authority, settings, alt_stat_name="group")
+    return _http_clusters(group_name(backend), _endpoints(members), common, settings, *_words(backend, members))
 
 
-def of_proxied_group(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the same for edges whose reservations say that tunnels are told who a visitor is."""
-    common = _to_tunnels(members, link_authority, settings, alt_stat_name="group")
-    common["transport_socket"] = _proxied(common["transport_socket"])
-    return _both_proxied(proxied(group(backend)), _endpoints(members), common, settings, *_words(backend, members))
+def build_proxied_group_clusters(
+    backend: str, members: Members, link_authority: str, settings: Settings
+) -> list[Resource]:
+    """Return the same clusters, with the PROXY protocol for the tunnels."""
+    common = _tunnel_options(members, link_authority, settings, alt_stat_name="group")
+    common["transport_socket"] = _with_proxy_protocol(common["transport_socket"])
+    return _proxied_http_clusters(
+        proxied_name(group_name(backend)), _endpoints(members), common, settings, *_words(backend, members)
+    )
 
 
 def _words(backend: str, members: Members) -> tuple[str, ...]:
     return (backend, *(tunnel.id for tunnel, _ in members))
 
 
-def group_of(plan: Plan, backend: str) -> str:
-    """Return the name of the upstream by which an edge leads to a tunnel group."""
-    return proxied(group(backend)) if plan.is_proxied else group(backend)
+def edge_group_name(plan: Plan, backend: str) -> str:
+    """Return the name of the cluster that an edge uses for a tunnel group."""
+    return proxied_name(group_name(backend)) if plan.is_proxied else group_name(backend)
 
 
-def of_stream(
+def build_stream_cluster(
     plan: Plan, groups: Sequence[tuple[str, int, Members]], link_authority: str, settings: Settings
 ) -> Resource:
-    """Return the upstream of several groups, by weight, for bytes: the server name is the id of the tunnel.
+    """Return the byte cluster of an edge, over groups by weight. The server name is the tunnel's id.
 
-    The gateway is told who a visitor is, and of a plan that is proxied passes that on as the first bytes. A group
-    without tunnels takes no connections. Those that are open stay when weights or tunnels are others.
+    The gateway gets the visitor's address, and forwards it to tunnels if the plan `is_proxied`. A group without tunnels
+    gets no connections. Open connections survive changes of weights and tunnels.
     """
     shares: list[Json] = [
         {"locality": {"sub_zone": id}, "load_balancing_weight": weight, "lb_endpoints": _endpoints(members)}
         for id, weight, members in groups
     ]
-    name, every = stream(plan), [it for _, _, members in groups for it in members]
-    common = _to_tunnels(every, link_authority, settings)
-    common["transport_socket"] = (_proxied if plan.is_proxied else _told)(common["transport_socket"])
+    name, every = stream_name(plan), [it for _, _, members in groups for it in members]
+    common = _tunnel_options(every, link_authority, settings)
+    common["transport_socket"] = (_with_proxy_protocol if plan.is_proxied else _with_private_address)(
+        common["transport_socket"]
+    )
     body: Json = {
         "name": name,
         "type": "STATIC",
@@ -142,37 +148,39 @@ def of_stream(
         "load_assignment": {"cluster_name": name, "endpoints": shares},
         "common_lb_config": {"locality_weighted_lb_config": {}},
         **common,
-        **_connecting(settings),
+        **_connect_options(settings),
     }
     return _resource(name, body, plan.edge.id, *(id for id, _, _ in groups), *(tunnel.id for tunnel, _ in every))
 
 
-def of_answer(backend: str) -> Resource:
-    """Return the upstream to the listener of an HTTP response, which is in this process.
+def build_response_cluster(backend: str) -> Resource:
+    """Return the cluster of an HTTP response's internal listener.
 
-    A connection that is kept would go on to answer what was answered before a change.
+    Each request gets a new connection, since a reused one would answer with the response before a change.
     """
-    name = answering(backend)
+    name = response_name(backend)
     address: Json = {"envoy_internal_address": {"server_listener_name": name}}
     body: Json = {
         **parts.cluster(name, address),
         "alt_stat_name": "answer",
         "circuit_breakers": {"thresholds": [_UNLIMITED]},
-        "typed_extension_protocol_options": _http({"http_protocol_options": {}}, max_requests_per_connection=1),
+        "typed_extension_protocol_options": _protocol_options(
+            {"http_protocol_options": {}}, max_requests_per_connection=1
+        ),
     }
     return _resource(name, body, backend)
 
 
-def of_name(site: Site) -> Resource:
-    """Return the upstream from a host name to the listener of its certificate, told the client by PROXY protocol."""
-    return to_listener(site.name, internal(site.certificate))
+def build_name_cluster(site: Site) -> Resource:
+    """Return the cluster from a host name to its certificate's listener, with the PROXY protocol."""
+    return build_listener_cluster(site.name, certificate_listener_name(site.certificate))
 
 
-def to_listener(host: str, listener: str) -> Resource:
-    """Return the upstream from a host name to a listener in this process."""
+def build_listener_cluster(host: str, listener: str) -> Resource:
+    """Return the cluster from a host name to an internal listener."""
     address: Json = {"envoy_internal_address": {"server_listener_name": listener}}
     name = NAME_PREFIX + host
-    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _proxied(_RAW)}
+    body = {**parts.cluster(name, address), "alt_stat_name": "name", "transport_socket": _with_proxy_protocol(_RAW)}
     return _resource(name, body, host, listener)
 
 
@@ -180,9 +188,9 @@ def _resource(name: str, body: Json, *words: str) -> Resource:
     return Resource(Key("cluster", name), body, words)
 
 
-def _proxied(socket: Json, **more: Json) -> Json:
-    """Return a socket behind the PROXY protocol, which tells who the client is."""
-    return parts.typed(
+def _with_proxy_protocol(socket: Json, **more: Json) -> Json:
+    """Return a transport socket that first sends the client's address by the PROXY protocol."""
+    return parts.extension(
         "envoy.transport_sockets.upstream_proxy_protocol",
         f"{parts.TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
         config={"version": "V2", **more},
@@ -190,34 +198,35 @@ def _proxied(socket: Json, **more: Json) -> Json:
     )
 
 
-def _told(socket: Json) -> Json:
-    """Return a socket behind the same, which the gateway reads and passes on to nobody."""
-    return _proxied(socket, added_tlvs=[{"type": proxy_protocol.PRIVATE, "value": _NOTHING}])
+def _with_private_address(socket: Json) -> Json:
+    """Return the same, for the gateway only: it does not forward the address."""
+    return _with_proxy_protocol(socket, added_tlvs=[{"type": proxy_protocol.PRIVATE, "value": _NO_VALUE}])
 
 
-def _both(
+def _http_clusters(
     name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
 ) -> list[Resource]:
-    """Return an upstream by HTTP/1.1, whose requests tell the gateway who a visitor is, and by HTTP/2.
+    """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 
-    Of HTTP/2 the gateway reads no request, so that each connection is of one visitor's connection, and says of which.
+    The gateway reads the visitor's address from HTTP/1.1 requests. It does not parse HTTP/2, so each HTTP/2 connection
+    serves one visitor's connection and starts with a PROXY protocol header.
     """
-    told = {**common, "transport_socket": _told(common["transport_socket"])}
-    by_http2 = _speaking(_HTTP2, http2(name), endpoints, told, settings, *words, idle_timeout=_LEFT)
-    return [_speaking(_HTTP1, name, endpoints, common, settings, *words), by_http2]
+    told = {**common, "transport_socket": _with_private_address(common["transport_socket"])}
+    by_http2 = _http_cluster(_HTTP2, http2_name(name), endpoints, told, settings, *words, idle_timeout=_IDLE_TIMEOUT)
+    return [_http_cluster(_HTTP1, name, endpoints, common, settings, *words), by_http2]
 
 
-def _both_proxied(
+def _proxied_http_clusters(
     name: str, endpoints: list[Json], common: Mapping[str, Json], settings: Settings, *words: str
 ) -> list[Resource]:
-    """Return the same, where tunnels are told too: `common` says who a visitor is."""
+    """Return the same, where tunnels get the address too. `common` adds the PROXY protocol."""
     return [
-        _speaking(version, it, endpoints, common, settings, *words, idle_timeout=_LEFT)
-        for it, version in {name: _HTTP1, http2(name): _HTTP2}.items()
+        _http_cluster(version, it, endpoints, common, settings, *words, idle_timeout=_IDLE_TIMEOUT)
+        for it, version in {name: _HTTP1, http2_name(name): _HTTP2}.items()
     ]
 
 
-def _speaking(
+def _http_cluster(
     version: Json,
     name: str,
     endpoints: list[Json],
@@ -226,12 +235,12 @@ def _speaking(
     *words: str,
     **options: Json,
 ) -> Resource:
-    """Return an upstream by a version of HTTP."""
-    body = {**parts.upstream(name, endpoints), **common, **_connecting(settings)}
-    return _resource(name, {**body, "typed_extension_protocol_options": _http(version, **options)}, *words)
+    """Return a cluster for one version of HTTP."""
+    body = {**parts.upstream(name, endpoints), **common, **_connect_options(settings)}
+    return _resource(name, {**body, "typed_extension_protocol_options": _protocol_options(version, **options)}, *words)
 
 
-def _connecting(settings: Settings) -> Mapping[str, Json]:
+def _connect_options(settings: Settings) -> Mapping[str, Json]:
     return {
         "connect_timeout": f"{settings.limits.upstream_timeout}s",
         "upstream_bind_config": {"socket_options": parts.socket_options(settings.limits)},
@@ -242,8 +251,8 @@ def _endpoints(members: Members) -> list[Json]:
     return [{"endpoint": {"hostname": tunnel.id, "address": _address(gateway)}} for tunnel, gateway in members]
 
 
-def _to_tunnels(members: Members, link_authority: str, settings: Settings, **more: Json) -> dict[str, Json]:
-    """Return the mutual TLS of an upstream of tunnels, and its bounds."""
+def _tunnel_options(members: Members, link_authority: str, settings: Settings, **more: Json) -> dict[str, Json]:
+    """Return the mutual TLS and limits of a cluster of tunnels."""
     most = settings.limits.max_requests_per_backend
     bounds: Json = {"max_connections": most, "max_pending_requests": most, "max_requests": most, "max_retries": 100}
     gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
@@ -270,10 +279,10 @@ def _mutual_tls(gateways: Sequence[str], link_authority: str, **more: Json) -> J
         "tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
     }
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
-    return parts.typed("envoy.transport_sockets.tls", kind, common_tls_context=context, **more)
+    return parts.extension("envoy.transport_sockets.tls", kind, common_tls_context=context, **more)
 
 
-def _http(version: Json, **more: Json) -> Json:
+def _protocol_options(version: Json, **more: Json) -> Json:
     options: Json = {
         "@type": _OPTIONS,
         "common_http_protocol_options": {"idle_timeout": "60s", "max_headers_count": _MOST_RESPONSE_HEADERS, **more},

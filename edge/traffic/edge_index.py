@@ -1,4 +1,4 @@
-"""Edges by what they name: hosts, backends, authorities; so what one change touches is found without a search. Pure."""
+"""Edges by host, port, account, backend and authority, so that a change finds the affected ones. Pure."""
 
 from chalicelib.model import kinds
 from chalicelib.model.served import ServedBackend, ServedEdge
@@ -9,16 +9,19 @@ _PORT = ":443"
 
 
 class EdgeIndex:
-    """All edges, and how weighted backends lead to others. Ids are of one account each, but may be named by all."""
+    """All edges, and the weighted backends that share traffic between other backends.
+
+    An id belongs to one account, but other accounts' records may name it: lookups by id take the account too.
+    """
 
     def __init__(self) -> None:
         self._by_host: Index[str, ServedEdge] = Index()
         self._by_account: Index[str, ServedEdge] = Index()
         self._by_named: Index[tuple[str, str], ServedEdge] = Index()
         self._parents: Index[tuple[str, str], ServedBackend] = Index()
-        self._below: Index[str, str] = Index()  # hosts, by the domain that they are directly below
+        self._below: Index[str, str] = Index()  # hosts by parent domain
         self._by_port: Index[str, ServedEdge] = Index()
-        self._of_tcp: Index[str, str] = Index()  # names, host:port, by host
+        self._of_tcp: Index[str, str] = Index()  # host:port names by host
 
     def put(self, fact: ServedEdge | ServedBackend) -> None:
         if isinstance(fact, ServedBackend):
@@ -44,33 +47,33 @@ class EdgeIndex:
         for name in filter(port_of, hosts_of(fact)):
             self._of_tcp.drop([host_of(name)], f"{fact.id}/{name}")
         for host in hosts_of(fact):
-            if not self.at(host):
+            if not self.edges_at_host(host):
                 self._below.drop([host.partition(".")[2]], host)
 
-    def at(self, host: str) -> list[ServedEdge]:
-        """Return the edges that name a host, of whichever accounts, the oldest first."""
+    def edges_at_host(self, host: str) -> list[ServedEdge]:
+        """Return the edges of all accounts that name a host, oldest first."""
         return [edge for _, edge in sorted(self._by_host.get(host).items())]
 
-    def at_port(self, port: str) -> list[ServedEdge]:
-        """Return the edges of TCP that name a port, of whichever accounts, the oldest first."""
+    def edges_at_port(self, port: str) -> list[ServedEdge]:
+        """Return the TCP edges of all accounts that name a port, oldest first."""
         return [edge for _, edge in sorted(self._by_port.get(port).items())]
 
-    def names_of_tcp(self, host: str) -> frozenset[str]:
-        """Return the hostports of TCP edges at a host."""
+    def tcp_names_at(self, host: str) -> frozenset[str]:
+        """Return the host:port names of TCP edges at a host."""
         return frozenset(self._of_tcp.get(host).values())
 
     def all_hosts(self) -> frozenset[str]:
         return frozenset(self._by_host)
 
-    def below(self, domain: str) -> list[str]:
-        """Return the hosts of edges directly below a domain."""
+    def hosts_below(self, domain: str) -> list[str]:
+        """Return the edge hosts directly below a domain."""
         return sorted(self._below.get(domain))
 
-    def hosts(self, account: str) -> frozenset[str]:
+    def hosts_of_account(self, account: str) -> frozenset[str]:
         return frozenset(host for edge in self._by_account.get(account).values() for host in hosts_of(edge))
 
-    def leading_to(self, account: str, id: str) -> frozenset[str]:
-        """Return the ids of the edges of an account that name a backend or authority, or a backend that leads to it."""
+    def edges_using(self, account: str, id: str) -> frozenset[str]:
+        """Return the ids of an account's edges that use a backend or authority, also through weighted backends."""
         waiting, seen = [id], {id}
         for it in waiting:
             new = self._parents.get((account, it)).keys() - seen
@@ -80,19 +83,19 @@ class EdgeIndex:
 
 
 def hosts_of(edge: ServedEdge) -> list[str]:
-    """Return the hosts whose HTTPS port an edge has; of one of TCP, all that it listens on as host:port."""
+    """Return the names of an edge: hosts on port 443, or host:port for a TCP edge."""
     if edge.kind is kinds.TCP_EDGES:
         return list(dict.fromkeys(edge.hostports))
     return [it.removesuffix(_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_PORT)]
 
 
 def host_of(name: str) -> str:
-    """Return the host of a name."""
+    """Return the host part of a name."""
     return name.partition(":")[0]
 
 
 def port_of(name: str) -> str:
-    """Return the port of what is named host:port, "" of a host."""
+    """Return the port of a host:port name, or "" for a host."""
     return name.partition(":")[2]
 
 
@@ -101,7 +104,7 @@ def _ports(edge: ServedEdge) -> list[str]:
 
 
 def _children(backend: ServedBackend) -> list[tuple[str, str]]:
-    return [(backend.account, id) for id in shares.led_to(backend)]
+    return [(backend.account, id) for id in shares.child_ids(backend)]
 
 
 def _named(edge: ServedEdge) -> list[tuple[str, str]]:

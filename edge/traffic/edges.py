@@ -1,4 +1,4 @@
-"""The plan of an edge, decided from all that is known: its live hosts, and where each route leads. Pure."""
+"""The plan of an edge: the state of its hosts, and the target of each route. Pure."""
 
 import hashlib
 from collections.abc import Iterator
@@ -11,32 +11,32 @@ from chalicelib.model import match_costs, user_agents
 from chalicelib.model.served import ServedEdge, ServedRoute
 from edge.traffic import pages, shares, streams
 from edge.traffic.edge_index import hosts_of, port_of
-from edge.traffic.streams import Destinations, not_enforced
+from edge.traffic.streams import Destinations, unenforced_error
 from edge.traffic.world import World
 
 State = Literal["live", "unproved", "refused", "waiting"]
-_UNPROVED = "The domain is not proved to be the account's."
+_UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
 _UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
 _NOT_READY = "The account's TLS certificates are being read."
-_NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
-_UNREADABLE_AUTHORITY = "A certificate authority of mutual TLS cannot be understood."
+_NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
+_UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
 _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
-_NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
-_ANOTHER = "Another edge of the account has the port."
-_UNREADABLE = "The reservation of the host cannot be understood."
-_OTHER_WAY = "Its reservation and that of the edge's first host differ in proxy_protocol."
-_COSTLY = "The user agent filter takes {} instructions of RE2 for a byte, and at most {} are served."
-_NO_PATH = "No request has such a path: it holds a ? or #."
+_NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+_PORT_TAKEN = "Another edge of the account already has the port."
+_UNREADABLE = "The record of the host's reservation is malformed."
+_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
+_NO_PATH = "No request can match the path, since it contains ? or #."
 
 
 @dataclass(frozen=True)
-class Host:
-    """A host of an edge, of one of TCP host:port.
+class PlannedHost:
+    """The state of an edge's host, or of host:port for a TCP edge.
 
-    `certificate` is that of one that answers and whose TLS ends here. `error` says why another is closed, or what is
-    amiss. A host that no certificate covers answers under the operator's certificate, and is not live.
+    `certificate` is set if the host answers and its TLS ends here. `error` says why a host is closed, or describes a
+    problem. A host without a matching certificate answers with the operator's certificate, but is not live.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Target:
-    """The target of a route: backends by weight, or a page where it is closed. `error` says what is amiss.
+class RouteTarget:
+    """The target of a route: backends by weight, or a page if the route is closed.
 
-    `online` are those backends that can answer now, by weight: all of them if none can.
+    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can.
     """
 
     route: ServedRoute
@@ -64,25 +64,25 @@ class Target:
     online: tuple[tuple[str, int], ...] = ()
 
     @property
-    def holds_back(self) -> bool:
-        """Tell whether a module keeps visitors from what it leads to."""
+    def restricts_visitors(self) -> bool:
+        """Return whether a module keeps some visitors from the target."""
         return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An edge as it is served; of its hosts' names some below a wildcard are served `elsewhere`.
+    """How an edge is served.
 
-    `trusted` are the certificates of its authorities, PEM. `page` answers all requests of an edge that is closed. One
-    that `is_proxied` sends what it leads to, before all other bytes, the address of the visitor. Its `unreserved` hosts
-    refuse challenges of certificate authorities.
+    `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
+    authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
+    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities.
     """
 
     edge: ServedEdge
-    hosts: tuple[Host, ...]
-    elsewhere: tuple[str, ...] = ()
+    hosts: tuple[PlannedHost, ...]
+    served_elsewhere: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[RouteTarget, ...] = ()
     page: str = ""
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
@@ -90,140 +90,145 @@ class Plan:
 
     @property
     def is_stream(self) -> bool:
-        """Tell whether it passes connections on as bytes."""
+        """Return whether the edge forwards connections as bytes."""
         return streams.is_stream(self.edge)
 
     @property
-    def live(self) -> dict[str, str]:
-        """Return the certificates of the hosts that answer."""
+    def certificates(self) -> dict[str, str]:
+        """Return the certificate ids of the hosts that answer, by host."""
         return {host.name: host.certificate for host in self.hosts if host.answers}
 
     @property
     def backends(self) -> frozenset[str]:
-        """Return the ids of the groups and responses that it leads to."""
-        every = (*self.destinations.leading, *(it for target in self.targets for it in target.weights))
+        """Return the ids of the edge's tunnel groups and HTTP responses."""
+        every = (*self.destinations.groups, *(it for target in self.targets for it in target.weights))
         return frozenset(id for id, _ in every)
 
     @property
     def routes_name(self) -> str:
-        """Return the name of its routes: another one wherever it asks for more, or something else, in the handshake.
+        """Return the name of the edge's routes, which changes with its requirements on handshakes.
 
-        Connections from before, which the listener that is replaced still has, so find no routes any more.
+        Connections that passed earlier requirements then find no routes.
         """
         return f"edge/{self.edge.id}/{self.digest}"
 
     @cached_property
     def digest(self) -> str:
-        """Return a digest of what it asks for in the handshake."""
+        """Return a digest of the edge's requirements on handshakes."""
         termination = self.edge.modules.tls_termination
         asked = [termination.min_version or "" if termination else "", *self.trusted]
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
 
 
-def closed(before: Plan, error: str) -> Plan:
-    """Return an edge whose routes the engine has refused: closed where they held visitors back, else as it was before.
+def close_refused(before: Plan, error: str) -> Plan:
+    """Return the plan of an edge after Envoy rejected its routes.
 
-    What the engine had before stays with it, and might let pass what these would not.
+    Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
+    new route restricts visitors. Otherwise the plan is unchanged.
     """
-    if not any(it.holds_back for it in before.targets):
+    if not any(it.restricts_visitors for it in before.targets):
         return before
-    shut = Target(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
+    shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
     targets = (replace(shut, route=it.route) for it in before.targets)
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
 
 def rebalance(before: Plan, world: World) -> Plan:
-    """Return a plan whose routes lead to the backends that are online now."""
+    """Return a plan with the backends that are online now."""
     targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
     return replace(before, targets=targets)
 
 
 def listener_name(edge: str, certificate: str) -> str:
-    """Return the name of the listener of an edge under one of its certificates, "" where TLS ends upstream."""
+    """Return the name of an edge's listener for a certificate, "" if TLS ends upstream."""
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
-def plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
-    """Return the plan of an edge at a moment."""
+def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
+    """Return the plan of an edge at a time."""
     destinations = _destinations(edge, world)
-    hosts = tuple(_host(edge, name, world, now, destinations) for name in hosts_of(edge))
+    hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
     is_proxied = _is_proxied(edge, hosts[0].name, world) if hosts else False
     if streams.is_stream(edge):
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
-    targets = tuple(_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
+    targets = tuple(_plan_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
-    elsewhere = tuple(_elsewhere(edge, world))
+    elsewhere = tuple(_names_served_elsewhere(edge, world))
     return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
-def host(edge: ServedEdge, name: str, world: World, now: datetime) -> Host:
+def plan_host(edge: ServedEdge, name: str, world: World, now: datetime) -> PlannedHost:
     """Return the state of one of an edge's hosts."""
-    return _host(edge, name, world, now, _destinations(edge, world))
+    return _plan_host(edge, name, world, now, _destinations(edge, world))
 
 
 def _destinations(edge: ServedEdge, world: World) -> Destinations:
-    return streams.destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
+    return streams.find_destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
 
 
-def _host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> Host:
+def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> PlannedHost:
     if not world.may_serve(edge.account, name):
-        return Host(name, "unproved", _UNPROVED)
-    refusal = edge.error or _no_port(edge, name, world) or _unreadable(edge, name, world)
-    if error := refusal or destinations.closed or _no_authority(edge, world):
-        return Host(name, "refused", error)
+        return PlannedHost(name, "unproved", _UNPROVED)
+    refusal = edge.error or _port_error(edge, name, world) or _reservation_error(edge, name, world)
+    if error := refusal or destinations.refusal or _authority_error(edge, world):
+        return PlannedHost(name, "refused", error)
     is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
     if port_of(name):
-        return Host(name, "refused", _OTHER_WAY) if is_other else Host(name, "live", destinations.error)
-    if name not in world.ready_of(edge.account):
-        return Host(name, "waiting", _NOT_READY)
+        return (
+            PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
+            if is_other
+            else PlannedHost(name, "live", destinations.error)
+        )
+    if name not in world.ready_hosts(edge.account):
+        return PlannedHost(name, "waiting", _NOT_READY)
     if is_other:
-        return Host(name, "refused", _OTHER_WAY)
+        return PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
     if edge.terminate_at == "upstream":
-        return Host(name, "live", destinations.error)
-    certificate, refusal = world.certificate(edge.account, name, now), world.refusal(edge.account, name)
+        return PlannedHost(name, "live", destinations.error)
+    certificate, refusal = world.certificate(edge.account, name, now), world.certificate_error(edge.account, name)
     error = f"A certificate was refused: {refusal}" if refusal else destinations.error
     if certificate and world.is_covered(certificate, name):
-        return Host(name, "live", error, certificate)
+        return PlannedHost(name, "live", error, certificate)
     missing = (_UNCOVERED if certificate else _NO_CERTIFICATE).format(names=_covering_names(name))
-    return Host(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
+    return PlannedHost(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
 
 
 def _covering_names(host: str) -> str:
-    """Return the names of which a certificate for a host must have one."""
+    """Return the certificate names that would cover a host, as text."""
     domain = host.partition(".")[2]
     return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
 
 
 def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
-    """Tell whether what is behind a name reads the address of the visitor first."""
+    """Return whether upstreams of a name read the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     held = world.reservation_of(edge.account, name)
     return held is not None and held.proxy_protocol
 
 
-def _unreadable(edge: ServedEdge, name: str, world: World) -> str:
-    """Return the error of a host whose reservation cannot be understood, else ""."""
+def _reservation_error(edge: ServedEdge, name: str, world: World) -> str:
+    """Return an error if a host's reservation is malformed, or ""."""
     held = None if port_of(name) else world.reservation_of(edge.account, name)
     return "" if held is None or held.is_readable else _UNREADABLE
 
 
-def _no_port(edge: ServedEdge, name: str, world: World) -> str:
-    """Return why an edge of TCP does not have a port, "" where it has."""
+def _port_error(edge: ServedEdge, name: str, world: World) -> str:
+    """Return why a TCP edge cannot have its port, or ""."""
     if not (port := port_of(name)):
         return ""
     if int(port) not in (ports := world.tcp_ports):
         return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
-    holder = world.edge_at(port)
+    holder = world.edge_at_port(port)
     if holder is None or holder.account != edge.account:
         return _NO_PORT
-    return "" if holder.id == edge.id else _ANOTHER
+    return "" if holder.id == edge.id else _PORT_TAKEN
 
 
-def _no_authority(edge: ServedEdge, world: World) -> str:
-    """Return why no client can be let in by mutual TLS, "" where one may."""
+def _authority_error(edge: ServedEdge, world: World) -> str:
+    """Return why mutual TLS cannot accept any client, or ""."""
     authorities = world.authorities_of(edge)
     if edge.modules.mutual_tls and not (authorities and all(authorities)):
         return _NO_AUTHORITY
@@ -231,46 +236,50 @@ def _no_authority(edge: ServedEdge, world: World) -> str:
 
 
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
-    """Return the sort key of a route: exact paths come first, then the longest prefix."""
+    """Return the sort key of a route: exact paths first, then longer prefixes."""
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _target(edge: ServedEdge, route: ServedRoute, world: World) -> Target:
-    if error := not_enforced(edge.modules.unenforced) or not_enforced(route.modules.unenforced) or _too_costly(route):
-        return Target(route, page=pages.NOT_ENFORCED, error=error)
+def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTarget:
+    if (
+        error := unenforced_error(edge.modules.unenforced)
+        or unenforced_error(route.modules.unenforced)
+        or _filter_cost_error(route)
+    ):
+        return RouteTarget(route, page=pages.NOT_ENFORCED, error=error)
     if set("?#") & set(route.match):
-        return Target(route, page=pages.NO_BACKEND, error=_NO_PATH)
+        return RouteTarget(route, page=pages.NO_BACKEND, error=_NO_PATH)
     attached = route.modules.backend.backend_id if route.modules.backend else None
     if not attached:
-        return Target(route, page=pages.NO_BACKEND)
-    found = shares.of(attached, edge.account, world.backends)
+        return RouteTarget(route, page=pages.NO_BACKEND)
+    found = shares.resolve(attached, edge.account, world.backends)
     page = "" if found.weights else pages.NO_BACKEND
-    return Target(route, found.weights, page, found.error, _online(found.weights, world))
+    return RouteTarget(route, found.weights, page, found.error, _online(found.weights, world))
 
 
 def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
-    """Return the responses and the groups that have tunnels, by weight; all backends if there are none."""
+    """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
     if len(weights) < 2:
         return weights
     found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
     return tuple(found) or weights
 
 
-def _too_costly(route: ServedRoute) -> str:
-    """Return the error of a route whose filter, of an earlier version, costs too much, else "".
+def _filter_cost_error(route: ServedRoute) -> str:
+    """Return an error if a route's filter, stored by an earlier version, costs too much, or "".
 
-    Envoy refuses a filter that does not compile, with a sentence of its own.
+    Envoy itself reports filters that do not compile.
     """
     rules = route.modules.user_agent_filter
     try:
-        cost = user_agents.cost(rules) if rules else 0
+        cost = user_agents.matching_cost(rules) if rules else 0
     except match_costs.Uncompilable:
         return ""
     return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
 
 
-def _elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
-    """Yield the names directly below an edge's wildcards that it does not serve itself."""
+def _names_served_elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
+    """Yield the names directly below an edge's wildcards that the edge does not serve."""
     own = set(hosts_of(edge))
     for name in own:
         if name.startswith("*."):

@@ -1,19 +1,19 @@
-"""The membership of online tunnels in tunnel groups, found by one label instead of by looking at all. Pure."""
+"""Membership of online tunnels in tunnel groups, looked up by label. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from chalicelib.model import tunnels
+from chalicelib.model import online_tunnels
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.served import ServedBackend
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 
 T = TypeVar("T")
 K = TypeVar("K")
 
 
 class Index(Generic[K, T]):
-    """Values by a key that several of them share, and by their id."""
+    """Values by key and id. Several values can share a key, and one value can have several keys."""
 
     def __init__(self) -> None:
         self._found: dict[K, dict[str, T]] = {}
@@ -36,35 +36,35 @@ class Index(Generic[K, T]):
 
 
 class Groups:
-    """Tunnels by each of their labels, groups by one of theirs."""
+    """Tunnels by each of their labels, and groups by their first label."""
 
     def __init__(self) -> None:
-        self._tunnels: Index[tuple[str, str, str], Carried] = Index()
+        self._tunnels: Index[tuple[str, str, str], ServedTunnel] = Index()
         self._groups: Index[tuple[str, str, str], ServedBackend] = Index()
 
-    def put(self, fact: Carried | ServedBackend) -> None:
-        if isinstance(fact, Carried):
+    def put(self, fact: ServedTunnel | ServedBackend) -> None:
+        if isinstance(fact, ServedTunnel):
             self._tunnels.put(_labels(fact.account, fact.labels), fact.id, fact)
         else:
             self._groups.put(_first(fact), fact.id, fact)
 
-    def drop(self, fact: Carried | ServedBackend) -> None:
-        if isinstance(fact, Carried):
+    def drop(self, fact: ServedTunnel | ServedBackend) -> None:
+        if isinstance(fact, ServedTunnel):
             self._tunnels.drop(_labels(fact.account, fact.labels), fact.id)
         else:
             self._groups.drop(_first(fact), fact.id)
 
-    def members(self, group: ServedBackend) -> list[Carried]:
-        """Return the tunnels that carry all labels of a group, in the order of their ids; none where it has none."""
+    def members(self, group: ServedBackend) -> list[ServedTunnel]:
+        """Return the tunnels that have all labels of a group, sorted by id. A group without labels has none."""
         labels = _labels_of(group)
         found = [self._tunnels.get(key) for key in _labels(group.account, labels)]
         fewest = min(found, key=len, default={})
-        return [it for _, it in sorted(fewest.items()) if tunnels.has_labels(it.labels, labels)]
+        return [it for _, it in sorted(fewest.items()) if online_tunnels.are_labels_included(it.labels, labels)]
 
-    def of(self, tunnel: Carried) -> frozenset[str]:
-        """Return the ids of the groups that a tunnel belongs to."""
+    def groups_of(self, tunnel: ServedTunnel) -> frozenset[str]:
+        """Return the ids of a tunnel's groups."""
         found = (it for key in _labels(tunnel.account, tunnel.labels) for it in self._groups.get(key).values())
-        return frozenset(it.id for it in found if tunnels.has_labels(tunnel.labels, _labels_of(it)))
+        return frozenset(it.id for it in found if online_tunnels.are_labels_included(tunnel.labels, _labels_of(it)))
 
 
 def _labels_of(backend: ServedBackend) -> Mapping[str, str]:

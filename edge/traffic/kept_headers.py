@@ -1,6 +1,6 @@
-"""Request headers that an edge or a reserved domain lets visitors send, although they are claims. Pure.
+"""Request headers that an edge or a reserved domain accepts from visitors, although they are claims. Pure.
 
-A filter notes their values before claims are removed. The virtual host says which, and adds them again afterwards.
+A filter records their values before claims are removed. The virtual host names them and adds them again.
 """
 
 import re
@@ -9,20 +9,20 @@ from collections.abc import Iterable
 from edge.traffic import claims, parts
 from edge.traffic.resources import Json
 
-_NOTES = "kept"  # the namespace of the notes, which no client can write
+_NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"
 _CONFIG = f"{parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config"
 _MUTATION = "envoy.filters.http.header_mutation"
 _MUTATIONS = f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"
 
 
-def noting() -> Json:
-    """Return the filter that notes headers, none unless a virtual host names some."""
-    return parts.typed(_FILTER, _CONFIG)
+def build_recorder() -> Json:
+    """Return the filter that records the headers that a virtual host names."""
+    return parts.extension(_FILTER, _CONFIG)
 
 
-def of_host(names: Iterable[str]) -> dict[str, Json]:
-    """Return the part of a virtual host that keeps those of the named headers that are claims."""
+def build_host_config(names: Iterable[str]) -> dict[str, Json]:
+    """Return the part of a virtual host that preserves the named headers that are claims."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name)]
     if not found:
         return {}

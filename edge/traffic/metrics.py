@@ -1,4 +1,4 @@
-"""Envoy's own counts: the few of its thousands that are documented, at a socket that tells nothing else. Pure."""
+"""Envoy's documented metrics, at a socket that serves nothing else. Pure."""
 
 import re
 
@@ -30,14 +30,17 @@ CONNECTIONS = (
 _VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
 
 
-def pressure(text: str, limits: Limits) -> float:
-    """Return how near the connections of CONNECTIONS are to their bounds: 1 where one of these is reached."""
+def compute_pressure(text: str, limits: Limits) -> float:
+    """Return the largest share of a connection limit in use, at least 1 if one is reached.
+
+    `text` is the response to CONNECTIONS.
+    """
     bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
     return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
 
 
-def conforming(text: bytes) -> bytes:
-    """Return Envoy's text as Prometheus wants it: each metric has a help text, and each counter ends in `_total`."""
+def format_for_prometheus(text: bytes) -> bytes:
+    """Return Envoy's metrics with a help text each, and counters that end in `_total`."""
     lines: list[str] = []
     renamed: dict[str, str] = {}
     for line in text.decode().splitlines():
@@ -50,22 +53,22 @@ def conforming(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def cluster() -> Json:
-    """Return the upstream of the counts, Envoy's own administration."""
+def build_cluster() -> Json:
+    """Return the cluster of Envoy's admin interface, the source of the metrics."""
     return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
 
 
-def listener() -> Json:
-    """Return the listener that leads one path there, for whoever can open its socket."""
+def build_listener() -> Json:
+    """Return the listener that exposes one path of the admin interface at a socket."""
     route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
-    manager = parts.typed(
+    manager = parts.extension(
         "envoy.filters.network.http_connection_manager",
         f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         stat_prefix="stats",
         http_protocol_options={"accept_http_10": True},
         route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
         http_filters=[
-            parts.typed("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
+            parts.extension("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
         ],
     )
     address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
@@ -73,5 +76,5 @@ def listener() -> Json:
         "name": "stats",
         "address": address,
         "filter_chains": [{"filters": [manager]}],
-        "ignore_global_conn_limit": True,  # it tells that this is reached
+        "ignore_global_conn_limit": True,  # the metrics must be readable when that limit is reached
     }

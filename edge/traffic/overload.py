@@ -1,4 +1,4 @@
-"""Envoy's overload manager, for when there is too much: too many connections, or too little memory. Pure."""
+"""Envoy's overload manager, against too many connections and too little memory. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,23 +6,23 @@ from edge.process.settings import Limits
 from edge.traffic import parts
 from edge.traffic.resources import Json
 
-PRESSURE = "pressure"  # the file in which control says how near Envoy is to its bounds of connections
+PRESSURE = "pressure"  # the file with the share of Envoy's connection limits in use, which control writes
 _HEAP, _INJECTED = "envoy.resource_monitors.fixed_heap", "envoy.resource_monitors.injected_resource"
-_IDLE_AT_LEAST = "1s"  # for which a connection may ask nothing when they are scarce
-_TRACKED = 20  # a stream is worth ending when it holds a MiB (2 to this power)
+_IDLE_AT_LEAST = "1s"  # idle timeout when connections are scarce
+_TRACKED = 20  # only streams that hold 2**20 bytes can be reset
 
 
-def budgets(limits: Limits) -> dict[str, int]:
-    """Return the most connections of each public listener, by its name; those of one never use up the other's."""
+def connection_budgets(limits: Limits) -> dict[str, int]:
+    """Return the connection limit of each public listener, by name. The limits are independent."""
     return {"http": limits.max_http_connections, "https": limits.max_connections + limits.max_handshakes}
 
 
-def manager(limits: Limits) -> Json:
-    """Return the limits of one Envoy: near that of memory the streams that hold most end, and last of all new ones.
+def build_manager(limits: Limits) -> Json:
+    """Return the overload manager.
 
-    Above half of the bound of connections the idle timeout shrinks, to a second at nine tenths: else connections that
-    ask nothing would keep others out. Envoy's own monitor of connections triggers nothing (envoyproxy/envoy#12419), so
-    that control says how many there are.
+    Near the memory limit Envoy resets the streams that hold most memory, and finally refuses new ones. Above half of
+    the connection limit the idle timeout shrinks, down to a second at 90 %, so that idle connections do not keep others
+    out. Envoy's own connection monitor triggers no actions (envoyproxy/envoy#12419), so control writes the number.
     """
     return {
         "refresh_interval": "0.25s",
@@ -32,24 +32,24 @@ def manager(limits: Limits) -> Json:
             _action("shrink_heap", {"threshold": {"value": 0.8}}),
             _action("reset_high_memory_stream", {"scaled": {"scaling_threshold": 0.85, "saturation_threshold": 0.95}}),
             _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
-            _shrinking_idle_timeouts(),
+            _shrink_idle_timeouts(),
         ],
     }
 
 
 def _monitors(limits: Limits) -> list[Json]:
-    """Return what is watched: the number of connections, the heap, and what control writes of connections."""
-    connections = parts.typed(
+    """Return the monitors of connections, of the heap, and of control's pressure file."""
+    connections = parts.extension(
         "envoy.resource_monitors.global_downstream_max_connections",
         f"{parts.TYPE}.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-        max_active_downstream_connections=sum(budgets(limits).values()),
+        max_active_downstream_connections=sum(connection_budgets(limits).values()),
     )
-    heap = parts.typed(
+    heap = parts.extension(
         _HEAP,
         f"{parts.TYPE}.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig",
         max_heap_size_bytes=limits.max_heap_mib << 20,
     )
-    pressure = parts.typed(
+    pressure = parts.extension(
         _INJECTED,
         f"{parts.TYPE}.extensions.resource_monitors.injected_resource.v3.InjectedResourceConfig",
         filename=f"./{PRESSURE}",
@@ -57,7 +57,7 @@ def _monitors(limits: Limits) -> list[Json]:
     return [connections, heap, pressure]
 
 
-def _shrinking_idle_timeouts() -> Json:
+def _shrink_idle_timeouts() -> Json:
     idle: Json = {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": _IDLE_AT_LEAST}
     scale: Json = {
         "@type": f"{parts.TYPE}.config.overload.v3.ScaleTimersOverloadActionConfig",

@@ -1,4 +1,4 @@
-"""The pages that a browser shows when no tunnel and no backend answers a request."""
+"""Texts of responses for requests that no tunnel and no backend answers."""
 
 NO_TUNNEL = "404: there is no tunnel of this name.\n"
 NO_ANSWER = "502: the tunnel is open, but what it forwards to does not answer.\n"
@@ -14,9 +14,9 @@ LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 
-def abuse(contact: str) -> str:
-    """Return the line that ends each page where the operator has set whom to tell of abuse.
+def abuse_line(contact: str) -> str:
+    """Return the last line of each page, which names the operator's contact for abuse.
 
-    It begins a line of its own: a page of Envoy's ends with none.
+    It starts with a newline, since Envoy's own pages do not end with one.
     """
     return f"\nAbuse of this address? Tell {contact}\n"

@@ -1,4 +1,4 @@
-"""The proxies before the public listeners that are believed who a visitor is. Pure."""
+"""Trusted proxies in front of the public listeners, which send the visitor's address. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,34 +7,34 @@ from edge.traffic import parts
 from edge.traffic.resources import Json
 
 
-def proxy_protocol() -> Json:
-    """Return the filter that reads who a visitor is, by the PROXY protocol, and refuses connections that do not say."""
-    return parts.typed(
+def build_proxy_protocol() -> Json:
+    """Return the filter that reads the PROXY protocol and refuses connections without it."""
+    return parts.extension(
         "envoy.filters.listener.proxy_protocol",
         f"{parts.TYPE}.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
     )
 
 
-def filters(settings: Settings) -> list[Json]:
-    """Return the filters that read the visitor's address of a public connection, none where no proxy is in front."""
-    return [proxy_protocol()] if settings.proxy_protocol_from else []
+def build_filters(settings: Settings) -> list[Json]:
+    """Return the filters that read the visitor's address, none without proxies."""
+    return [build_proxy_protocol()] if settings.proxy_protocol_from else []
 
 
-def match(settings: Settings) -> dict[str, Json]:
-    """Return the match of a chain of filters: connections of the proxies alone."""
+def build_match(settings: Settings) -> dict[str, Json]:
+    """Return the match of a filter chain that only accepts connections from the proxies."""
     ranges = parts.networks(settings.proxy_protocol_from)
     return {"filter_chain_match": {"direct_source_prefix_ranges": ranges}} if ranges else {}
 
 
-def guarded(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
-    """Return a matcher of filter chains that is for connections of the proxies; those of others get `refused`."""
+def guard_matcher(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
+    """Return a matcher that gives connections from other addresses the action `refused`."""
     if not settings.proxy_protocol_from:
         return matcher
     proxy = parts.address_in(settings.proxy_protocol_from, "DirectSourceIPInput", "proxies")
     elsewhere: Json = {"predicate": {"not_matcher": proxy}, "on_match": {"action": refused}}
-    return {"matcher_list": {"matchers": [elsewhere]}, **guarded_part(matcher, settings)}
+    return {"matcher_list": {"matchers": [elsewhere]}, **guard_part(matcher, settings)}
 
 
-def guarded_part(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
-    """Return a matcher where it stands in one that `guarded` has made."""
+def guard_part(matcher: Mapping[str, Json], settings: Settings) -> Mapping[str, Json]:
+    """Return a part of a matcher, nested as `guard_matcher` does."""
     return {"on_no_match": {"matcher": matcher}} if settings.proxy_protocol_from else matcher

@@ -1,19 +1,19 @@
-"""A resource of Envoy: what its protocol of discovery changes, accepts and refuses by name. Pure."""
+"""Resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
-Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: it is gone
-NAME_PREFIX = "name/"  # of the upstreams that a visitor's server name leads to: it must be able to name no other
-PORT_PREFIX = "port/"  # of the listeners of ports, by which visitors come at once
-BLOCKED_PART = "blocked"  # of a listener: the networks that it refuses
+Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
+NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
+PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
+BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 Kind = Literal["cluster", "extension", "listener", "routes", "secret"]
 
 
 class Key(NamedTuple):
-    """The name of a resource. A large one is put together of parts, so that a part can change by itself."""
+    """The name of a resource, or of a part. Large resources have parts that change separately."""
 
     kind: Kind
     name: str
@@ -22,51 +22,51 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """A body that a function makes of some words, and of what is `given` to all of its kind.
+    """A body that the function `make` builds from `words` and `arguments`.
 
-    What is encoded for one serves for all whose words are as long, so that it is not even made for these.
+    Forms with the same function, arguments and lengths of words share one encoding, so most are never built.
     """
 
     make: Callable[..., Json]
     words: tuple[str, ...] = field(repr=False)
-    given: tuple[Hashable, ...] = ()
+    arguments: tuple[Hashable, ...] = ()
 
     def body(self) -> Json:
-        return self.make(*self.words, *self.given)
+        return self.make(*self.words, *self.arguments)
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource, or a part of one: the same message, with only that in it which is its own.
+    """A resource or a part of one, as a message with only the part's fields.
 
-    `words` stand in it where others of its kind have other words: what is encoded for one serves for all. A Form says
-    its own. An upstream that is `emptied` loses its last endpoint, after the routes that lead elsewhere.
+    `words` are the texts in it that differ from similar resources, which then share one encoding; a Form has its own.
+    `is_emptied` marks a cluster that loses its last endpoint: it is sent after the routes to other clusters.
     """
 
     key: Key
-    made: "Json | Form" = field(repr=False)
+    content: "Json | Form" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    emptied: bool = field(default=False, repr=False, compare=False)
+    is_emptied: bool = field(default=False, repr=False, compare=False)
 
     @property
     def body(self) -> Json:
-        return self.made.body() if isinstance(self.made, Form) else self.made
+        return self.content.body() if isinstance(self.content, Form) else self.content
 
 
-def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
-    """Return changes in the order in which they may be made: what is new, then what leads to it, then what goes.
+def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
+    """Split changes into three steps: additions, then what sends visitors to them, then removals.
 
-    A name that gets a part of a listener has its route with the operator's until visitors come by that part; one that
-    loses it has its route there before they come.
+    A name that gets a part of a listener keeps its operator route until that part is active. A name that loses the part
+    gets its operator route first.
     """
     parts = {key.part: it for key, it in changes.items() if key.kind == "listener" and key.part}
 
     def stage(key: Key, it: Resource | None) -> int:
         if key.kind == "routes" and key.part in parts:
             return 2 if parts[key.part] else 0 if it else 1
-        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.emptied):
+        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.is_emptied):
             return 2
-        return 1 if _leads(key) else 0
+        return 1 if _brings_visitors(key) else 0
 
     staged: tuple[dict[Key, Resource | None], ...] = ({}, {}, {})
     for key, it in changes.items():
@@ -74,9 +74,7 @@ def stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     return staged[0], staged[1], staged[2]
 
 
-def _leads(key: Key) -> bool:
-    """Tell whether visitors come by it to others: by a part of a listener or of routes, a port, or the upstream of a
-    name.
-    """
+def _brings_visitors(key: Key) -> bool:
+    """Return whether a resource sends visitors to others: a part, a port's listener or a name's cluster."""
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
     return key.part not in ("", BLOCKED_PART) or bool(prefix and key.name.startswith(prefix))

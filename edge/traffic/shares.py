@@ -1,4 +1,4 @@
-"""The shares of the tunnel groups and HTTP responses that a backend leads to in the end. Pure."""
+"""The share of traffic that each tunnel group or HTTP response of a backend receives. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,30 +6,30 @@ from dataclasses import dataclass
 from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.served import ServedBackend
 
-MAX_BACKENDS = 200  # that one route leads to: every route of an edge holds them, and each is looked at with each change
-WHOLE = 1_000_000_000  # what all weights are together, about: Envoy's must be below 2 to the power of 32
+MAX_BACKENDS = 200  # of one route; each change of an edge goes through the backends of all its routes
+WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The groups and responses with the weight of each, none of 0; `error` says what counts as none, and why."""
+    """Tunnel groups and HTTP responses with their weights above 0. `error` names backends that were left out."""
 
     weights: tuple[tuple[str, int], ...] = ()
     error: str = ""
 
 
-def of(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
-    """Return the shares of a backend of an account. What is unknown, or leads to itself, counts as none.
+def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
+    """Return the shares of an account's backend, without unknown backends and cycles.
 
-    There are none at all where one of those that it leads to cannot be understood.
+    There are no shares at all if the record of any backend below it is malformed.
     """
     tree = _Tree(account, backends)
-    order = tree.reached(id)
+    order = tree.collect(id)
     if unreadable := next(filter(tree.is_unreadable, order), None):
-        return Shares(error=f"{unreadable} cannot be understood.")
+        return Shares(error=f"The record of {unreadable} is malformed.")
     if len(order) > MAX_BACKENDS:
-        return Shares(error=f"The backend leads to more than {MAX_BACKENDS} others.")
-    tree.break_circles(order)
+        return Shares(error=f"The backend shares traffic between more than {MAX_BACKENDS} backends.")
+    tree.break_cycles(order)
     usable: set[str] = set()
     for it in tree.children_first(id):
         if tree.is_leaf(it) or tree.children(it).keys() & usable:
@@ -45,7 +45,7 @@ def of(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
 
 
 class _Tree:
-    """The backends of an account as one leads to others; `errors` are sentences about those that count as none."""
+    """The backends of an account below one backend. `errors` are sentences about those left out."""
 
     def __init__(self, account: str, backends: Mapping[str, ServedBackend]) -> None:
         self.errors: list[str] = []
@@ -63,8 +63,8 @@ class _Tree:
     def children(self, id: str) -> Mapping[str, int]:
         return self._children.get(id, {})
 
-    def reached(self, id: str) -> list[str]:
-        """Return a backend and all that it leads to, a few more than MAX_BACKENDS at most."""
+    def collect(self, id: str) -> list[str]:
+        """Return a backend and all backends below it, and stop soon after MAX_BACKENDS."""
         order, seen = [id], {id}
         for it in order:
             if len(order) > MAX_BACKENDS:
@@ -75,10 +75,10 @@ class _Tree:
             seen.update(new)
         return order
 
-    def break_circles(self, order: list[str]) -> None:
-        """Let what leads back to itself lead to nothing."""
+    def break_cycles(self, order: list[str]) -> None:
+        """Remove the children of each backend that is part of a cycle."""
         leading = [id for id in order if self.children(id)]
-        bits = {id: 1 << place for place, id in enumerate(leading)}
+        bits = {id: 1 << number for number, id in enumerate(leading)}
         reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}  # sets, as bits
         for middle in leading:
             for id in leading:
@@ -86,11 +86,11 @@ class _Tree:
                     reach[id] |= reach[middle]
         for id in leading:
             if reach[id] & bits[id]:
-                self.errors.append(f"{id} leads back to itself.")
+                self.errors.append(f"{id} shares traffic with itself.")
                 self._children[id] = {}
 
     def children_first(self, id: str) -> list[str]:
-        """Return a backend and all that it leads to, each behind all of those it leads to."""
+        """Return a backend and all backends below it, children before parents."""
         done: dict[str, None] = {}
         waiting = [id]
         while waiting:
@@ -108,7 +108,7 @@ class _Tree:
     def _weights(self, id: str) -> Mapping[str, int]:
         found = self._backend(id)
         if found is None:
-            self.errors.append(f"{id} is not known.")
+            self.errors.append(f"{id} does not exist.")
         elif error := _unusable(found):
             self.errors.append(error)
         elif isinstance(found.value, Weighted):
@@ -117,11 +117,12 @@ class _Tree:
 
 
 def _unusable(backend: ServedBackend) -> str:
-    """Return why a backend can answer nothing, "" where it can."""
+    """Return why a backend cannot answer requests, or ""."""
     status = backend.value.status_code if isinstance(backend.value, HttpResponse) else 200
-    return "" if status >= 200 else f"{backend.id} has the status {status}, which ends no request."
+    problem = f"{backend.id} has the status_code {status}, which is not a final response: use 200 or above."
+    return "" if status >= 200 else problem
 
 
-def led_to(backend: ServedBackend) -> Iterable[str]:
-    """Return the ids of the backends that one shares its requests between, those of weight 0 too."""
+def child_ids(backend: ServedBackend) -> Iterable[str]:
+    """Return the ids of the backends that a weighted backend names, including weight 0."""
     return backend.value.backends if isinstance(backend.value, Weighted) else ()

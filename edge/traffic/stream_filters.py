@@ -1,55 +1,59 @@
-"""Envoy's filters for connections of bytes: their bounds, and a line of each in the access log. Pure."""
+"""Envoy's filters for byte connections: limits, and access log. Pure."""
 
 from collections.abc import Mapping
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import access_log, blocking, clusters, parts
 from edge.traffic.edges import Plan
 from edge.traffic.resources import Json
 from edge.traffic.routes import SERVER_NAME_KEY
 
-_ATTEMPTS = 3  # at tunnels of a group
-_EARLY = 16 << 10  # bytes behind a handshake that wait for the upstream
-_CLOSED = "closed"  # an upstream that is never there: Envoy closes what is led to it
-_AFTER_HANDSHAKE: Mapping[str, Json] = {  # else a tunnel would hear of clients that are refused then
+_ATTEMPTS = 3  # at different tunnels of a group
+_EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
+_CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
+_AFTER_HANDSHAKE: Mapping[str, Json] = {  # or a tunnel would see clients that fail the handshake
     "upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE",
     "max_early_data_bytes": _EARLY,
 }
 
 
-def of_edge(plan: Plan, settings: Settings) -> list[Json]:
-    """Return the filters of the connections of an edge."""
+def build_edge_filters(plan: Plan, settings: Settings) -> list[Json]:
+    """Return the filters of an edge's byte connections."""
     whose = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
-    mode = _AFTER_HANDSHAKE if any(plan.live.values()) else {}
-    return [bound(settings), blocking.network_filter(), _proxy(settings, whose, **_upstreams(plan), **mode)]
+    mode = _AFTER_HANDSHAKE if any(plan.certificates.values()) else {}
+    return [
+        build_connection_limit(settings),
+        blocking.build_network_filter(),
+        _proxy(settings, whose, **_upstreams(plan), **mode),
+    ]
 
 
-def of_tunnel(tunnel: Carried, settings: Settings) -> list[Json]:
-    """Return the filters of the connections of a tunnel: no more than it may have channels."""
+def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Json]:
+    """Return the filters of a tunnel's byte connections, limited to its number of channels."""
     whose = {"account": tunnel.account, "tunnel": tunnel.id}
-    most, upstream = settings.limits.max_channels_per_tunnel, clusters.of_bytes(tunnel.gateway)
-    first = _bound("tunnel", most), blocking.network_filter(), _server_name(tunnel.id)
+    most, upstream = settings.limits.max_channels_per_tunnel, clusters.bytes_name(tunnel.gateway)
+    first = _connection_limit("tunnel", most), blocking.build_network_filter(), _server_name(tunnel.id)
     return [*first, _proxy(settings, whose, cluster=upstream)]
 
 
-def bound(settings: Settings) -> Json:
-    """Return the filter that closes connections of an edge when there are too many."""
-    return _bound("edge", settings.limits.max_connections_per_edge)
+def build_connection_limit(settings: Settings) -> Json:
+    """Return the filter that limits an edge's connections."""
+    return _connection_limit("edge", settings.limits.max_connections_per_edge)
 
 
 def _server_name(tunnel: str) -> Json:
-    """Return the filter that makes the tunnel's id the server name on the link, and names it to a near gateway."""
+    """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
     text: Json = {"text_format_source": {"inline_string": tunnel}}
     named: Json = {"object_key": SERVER_NAME_KEY, "format_string": text}
     own: Mapping[str, Json] = {"object_key": clusters.TUNNEL_KEY, "factory_key": "envoy.string"}
     passed: Json = {**own, "format_string": text, "shared_with_upstream": "ONCE"}
     kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.typed("envoy.filters.network.set_filter_state", kind, on_new_connection=[named, passed])
+    return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[named, passed])
 
 
-def _bound(stat_prefix: str, most: int) -> Json:
-    return parts.typed(
+def _connection_limit(stat_prefix: str, most: int) -> Json:
+    return parts.extension(
         "envoy.filters.network.connection_limit",
         f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
         stat_prefix=stat_prefix,
@@ -58,21 +62,21 @@ def _bound(stat_prefix: str, most: int) -> Json:
 
 
 def _upstreams(plan: Plan) -> Mapping[str, Json]:
-    name, closing = clusters.stream(plan), sum(weight for _, weight in plan.destinations.closing)
+    name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
         return {"cluster": name}
-    leading = sum(weight for _, weight in plan.destinations.leading)
+    leading = sum(weight for _, weight in plan.destinations.groups)
     shared: Json = [{"name": name, "weight": leading}, {"name": _CLOSED, "weight": closing}]
     return {"weighted_clusters": {"clusters": shared}}
 
 
 def _proxy(settings: Settings, whose: Mapping[str, str], **more: Json) -> Json:
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.network.tcp_proxy",
         f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy",
         stat_prefix="stream",
         idle_timeout=f"{settings.limits.tcp_idle_timeout}s",
         max_connect_attempts=_ATTEMPTS,
-        access_log=[access_log.of_connections(settings, whose)],
+        access_log=[access_log.build_connection_log(settings, whose)],
         **more,
     )

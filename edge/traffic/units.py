@@ -1,24 +1,24 @@
-"""The resources of Envoy that each thing is made of: making it anew changes only what differs. Pure."""
+"""Envoy's resources by owner, so that building them again changes only what differs. Pure."""
 
 from collections.abc import Iterable, Mapping
 
 from edge.traffic.resources import Changes, Key, Resource
 
 
-class Units:
-    """Resources by what they are made of."""
+class OwnedResources:
+    """Resources by owner. An owner is a kind and a name, such as ("edge", id)."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, str], Mapping[Key, Resource]] = {}
+        self._resources: dict[tuple[str, str], Mapping[Key, Resource]] = {}
 
-    def __contains__(self, unit: tuple[str, str]) -> bool:
-        return unit in self._made
+    def __contains__(self, owner: tuple[str, str]) -> bool:
+        return owner in self._resources
 
-    def put(self, unit: tuple[str, str], made: Iterable[Resource]) -> Changes:
-        """Put what a unit is made of in the place of what it was; return what differs."""
-        old = self._made.pop(unit, {})
-        new = {resource.key: resource for resource in made}
+    def put(self, owner: tuple[str, str], resources: Iterable[Resource]) -> Changes:
+        """Replace the resources of an owner. Return the differences."""
+        old = self._resources.pop(owner, {})
+        new = {resource.key: resource for resource in resources}
         if new:
-            self._made[unit] = new
+            self._resources[owner] = new
         gone: Changes = dict.fromkeys(old.keys() - new.keys())
         return {**gone, **{key: it for key, it in new.items() if old.get(key) != it}}

@@ -1,30 +1,30 @@
-"""The user agent filter as conditions of Envoy's routes: what no condition lets pass is refused. Pure.
+"""The user agent filter as conditions of Envoy's routes, which accept requests. Pure.
 
-The conditions see more than one User-Agent header as one, joined with commas, which is what the upstream is sent.
+Several User-Agent headers count as one, joined with commas, as the upstream receives them.
 """
 
 from chalicelib.model import user_agents
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from edge.traffic.resources import Json
 
 _HEADER = "user-agent"
 _PRESENT: Json = {"name": _HEADER, "present_match": True}
 
 
-def too_long() -> list[Json]:
-    """Return the conditions on headers that a User-Agent is too long for a filter."""
-    short = rf"\C{{0,{user_agents.MAX_BYTES}}}"  # which ends at the first byte that is too much
+def build_too_long() -> list[Json]:
+    """Return the header conditions for a User-Agent that is too long."""
+    short = rf"\C{{0,{user_agents.MAX_BYTES}}}"  # does not read beyond the limit
     return [_PRESENT, {**_matches(short), "invert_match": True}]
 
 
-def passing(rules: UserAgentFilter) -> list[list[Json]]:
-    """Return the conditions on headers under which a request passes: all those of one of the lists.
+def build_passing(rules: UserAgentModule) -> list[list[Json]]:
+    """Return lists of header conditions. A request passes if it meets all conditions of one list.
 
-    Without the header it passes where a pattern of `allow` is found in the empty text.
+    Without the header it passes if a pattern of `allow` matches the empty text.
     """
-    denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.expressions(rules.deny)]
+    denied: list[Json] = [{**_matches(it), "invert_match": True} for it in user_agents.build_expressions(rules.deny)]
     allowed: list[list[Json]] = [
-        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.expressions(rules.allow)
+        [{**_matches(it), "treat_missing_header_as_empty": True}] for it in user_agents.build_expressions(rules.allow)
     ]
     return [*allowed, [_PRESENT, *denied]]
 

@@ -1,7 +1,7 @@
-"""The bounds of one visitor: an address, or of IPv6 its /64. Pure.
+"""The request limit of one visitor: an IPv4 address or an IPv6 /64. Pure.
 
-Envoy counts requests by address. It has no count of connections by address (envoyproxy/envoy#27853): ports have budgets
-apart, the system keeps those that say nothing to itself, and infra/deploy/tunnel-edge.nft counts the others.
+Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead ports have separate limits, the system
+delays connections without data, and infra/deploy/tunnel-edge.nft limits the others.
 """
 
 from edge.process.settings import Limits
@@ -9,31 +9,31 @@ from edge.traffic import parts
 from edge.traffic.resources import Json
 
 _LOCAL = f"{parts.TYPE}.extensions.filters.http.local_ratelimit.v3.LocalRateLimit"
-_KEY = "masked_remote_address"  # which Envoy gives the network
-_SAVED = 5  # seconds whose requests a visitor may have at once: a page of modules asks for a thousand files
-_FILLS = 10  # of a bucket a second: by one, all who wait would come at the same moment
-_REMEMBERED = 1000  # visitors of one HTTP manager, the latest
-_MANY = 1_000_000_000
+_KEY = "masked_remote_address"  # Envoy's descriptor with the network
+_BURST = 5  # seconds of requests that a visitor can send at once: a page of modules loads a thousand files
+_FILLS_PER_SECOND = 10  # of a bucket: with one a second, all waiting visitors would return at the same time
+_MAX_VISITORS = 1000  # of one HTTP manager, the most recent ones
+_UNLIMITED = 1_000_000_000
 _ALL: Json = {"default_value": {"numerator": 100}}
 
 
-def rate(limits: Limits) -> Json:
-    """Return the filter that answers 429 to visitors that ask too often; who was quiet may ask for more at once."""
+def build_rate_limit(limits: Limits) -> Json:
+    """Return the filter that answers 429 to visitors above the rate. Unused requests allow a burst."""
     most = limits.max_requests_per_visitor
-    at_once = -(-most // _FILLS)
-    interval = f"{at_once / most:.3f}s"  # of all buckets, as Envoy wants it
-    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(_SAVED * most, at_once, interval)}
+    at_once = -(-most // _FILLS_PER_SECOND)
+    interval = f"{at_once / most:.3f}s"  # Envoy requires the same for all buckets
+    own: Json = {"entries": [{"key": _KEY}], "token_bucket": _bucket(_BURST * most, at_once, interval)}
     address: Json = {"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}
-    return parts.typed(
+    return parts.extension(
         "envoy.filters.http.local_ratelimit",
         _LOCAL,
         stat_prefix="visitor",
-        token_bucket=_bucket(_MANY, _MANY, interval),  # of all together, which Envoy wants too
+        token_bucket=_bucket(_UNLIMITED, _UNLIMITED, interval),  # for all visitors together, which Envoy requires too
         filter_enabled=_ALL,
         filter_enforced=_ALL,
         descriptors=[own],
         rate_limits=[{"actions": [address]}],
-        max_dynamic_descriptors=_REMEMBERED,
+        max_dynamic_descriptors=_MAX_VISITORS,
         always_consume_default_token_bucket=False,
     )
 

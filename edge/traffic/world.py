@@ -1,121 +1,72 @@
-"""The world that an edge host serves: gateways, tunnels, certificates, reserved domains and edges, as known. Pure.
+"""The world that an edge host serves: who owns a name, and which edge or tunnel answers it. Pure."""
 
-They change one by one. Here alone stands whose a name is, and which edge or tunnel answers it. A name is a host, whose
-port of HTTPS is meant, or of TCP host:port.
-"""
-
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias, TypeVar
 
-from chalicelib import domains
 from chalicelib.model import proofs
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.traffic import certificate_choice
-from edge.traffic.edge_index import EdgeIndex, host_of, hosts_of, port_of
-from edge.traffic.groups import Groups
+from edge.traffic.edge_index import host_of, hosts_of, port_of
+from edge.traffic.record_index import RecordIndex
 
-T = TypeVar("T")
-OPERATOR_PROXIED = "operator-proxied"  # the same where upstreams read the PROXY protocol: such connections are apart
-OPERATOR = "operator"  # in the place of a certificate's id: the operator's own, which every unknown name has too
-
-
-@dataclass(frozen=True)
-class Gone:
-    """The thing of an id is not there any more."""
-
-    id: str
-
-
-Known: TypeAlias = Gateway | Carried | ServedCertificate | Held | ServedEdge | ServedBackend | ServedAuthority
-Fact: TypeAlias = Known | Gone
+OPERATOR = "operator"  # in place of a certificate id: the operator's certificate, also shown for unknown names
+OPERATOR_PROXIED = "operator-proxied"  # the same, for tunnels that read the PROXY protocol: separate connections
 
 
 @dataclass(frozen=True)
 class Site:
-    """A host name that is served: by a tunnel, under the certificate of an id, "" where TLS ends upstream.
+    """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
 
-    `refuses_challenges`: nobody may prove to a certificate authority that the name is theirs.
+    With `refuses_challenges`, no client can validate the name at a certificate authority.
     """
 
     name: str
-    tunnel: Carried
+    tunnel: ServedTunnel
     certificate: str
     keep_headers: tuple[str, ...] = ()
     refuses_challenges: bool = False
 
 
-class World:
-    """All that is known, by id: ids are of one kind each."""
+class World(RecordIndex):
+    """The known records, and the decisions about their names."""
 
     def __init__(self, tunnel_domain: str, tcp_ports: range = range(0)) -> None:
-        self.tunnel_domain, self.tcp_ports = tunnel_domain, tcp_ports
+        super().__init__(tunnel_domain)
+        self.tcp_ports = tcp_ports
         self._operator_names = frozenset({tunnel_domain, f"*.{tunnel_domain}"})
-        self.gateways: dict[str, Gateway] = {}
-        self.tunnels: dict[str, Carried] = {}
-        self.certificates: dict[str, ServedCertificate] = {}
-        self.held: dict[str, Held] = {}
-        self._by_domain: defaultdict[str, dict[str, Held]] = defaultdict(dict)
-        self._held_below: defaultdict[str, dict[str, Held]] = defaultdict(dict)
-        self.edges: dict[str, ServedEdge] = {}
-        self.backends: dict[str, ServedBackend] = {}
-        self.authorities: dict[str, ServedAuthority] = {}
-        self.groups, self.edge_index = Groups(), EdgeIndex()
-        self._by_name: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._by_account: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._below: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._by_gateway: defaultdict[str, dict[str, Carried]] = defaultdict(dict)
-        self._of_account: defaultdict[str, dict[str, ServedCertificate]] = defaultdict(dict)
-        self._ready: dict[str, frozenset[str]] = {}
-        self.refused: dict[str, str] = {}  # certificates that the engine cannot use, each with its sentence
+        self._ready_hosts: dict[str, frozenset[str]] = {}
 
-    def known(self, id: str) -> Known | None:
-        """Return the fact that is known under an id."""
-        places = (
-            self.gateways,
-            self.tunnels,
-            self.certificates,
-            self.held,
-            self.edges,
-            self.backends,
-            self.authorities,
-        )
-        return next((place[id] for place in places if id in place), None)
+    def set_ready(self, account: str, hosts: frozenset[str]) -> frozenset[str]:
+        """Record that the certificates for an account's hosts have been read. Return the new hosts.
 
-    def take(self, fact: Fact) -> frozenset[str]:
-        """Take up a fact; return the names for which something else may be served now."""
-        before = self.known(fact.id)
-        if before == fact or (before is None and isinstance(fact, Gone)):
-            return frozenset()
-        touched = self._drop(before) if before else frozenset()
-        return touched if isinstance(fact, Gone) else touched | self._add(fact)
-
-    def ready(self, account: str, names: frozenset[str]) -> frozenset[str]:
-        """Hear that all certificates of an account which cover some of its names are known; return the new ones.
-
-        A name is not served before, so that it never has a wrong certificate first.
+        A host is not served earlier, so that it never shows a wrong certificate first.
         """
-        before, self._ready[account] = self._ready.get(account, frozenset()), names
-        return names - before
+        before, self._ready_hosts[account] = self.ready_hosts(account), hosts
+        return hosts - before
 
-    def refuse(self, certificate: str, sentence: str) -> frozenset[str]:
-        """Hear that the engine cannot use a certificate; return the names for which another may be served now."""
+    def ready_hosts(self, account: str) -> frozenset[str]:
+        return self._ready_hosts.get(account, frozenset())
+
+    def is_waiting(self, tunnel: ServedTunnel) -> bool:
+        """Return whether a tunnel waits until the certificates of its account have been read."""
+        return tunnel.name not in self.ready_hosts(tunnel.account)
+
+    def reject_certificate(self, certificate: str, error: str) -> frozenset[str]:
+        """Mark a certificate as rejected by Envoy. Return the hosts that must be re-evaluated."""
         found = self.certificates.get(certificate)
-        if found is None or certificate in self.refused:
+        if found is None or certificate in self.rejected:
             return frozenset()
-        self.refused[certificate] = sentence
+        self.rejected[certificate] = error
         return self._touched(found)
 
-    def refusal(self, account: str, host: str) -> str:
-        """Return the engine's sentence about a certificate of an account for a host that it cannot use, else ""."""
-        fitting = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
-        return next((self.refused[it.id] for it in fitting if it.id in self.refused), "")
+    def certificate_error(self, account: str, host: str) -> str:
+        """Return Envoy's error about an account's certificate for a host, or ""."""
+        matching = [it for it in self.certificates_of(account) if certificate_choice.covers_any(it, host)]
+        return next((self.rejected[it.id] for it in matching if it.id in self.rejected), "")
 
     def rename_operator(self, names: frozenset[str]) -> frozenset[str]:
         """Set the names in the operator's certificate. Return the hosts that must be re-evaluated."""
@@ -125,276 +76,128 @@ class World:
         return frozenset(host for host in self.edge_index.all_hosts() if not self.is_own_domain(host))
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether the certificate that a host is served under covers it: the operator's may not."""
-        names = self._operator_names
-        return certificate != OPERATOR or any(certificate_choice.covers(name, host) for name in names)
-
-    def ready_of(self, account: str) -> frozenset[str]:
-        return self._ready.get(account, frozenset())
-
-    def waits(self, tunnel: Carried) -> bool:
-        """Tell whether a tunnel's name waits for the certificates of its account."""
-        return tunnel.name not in self._ready.get(tunnel.account, ())
-
-    def accounts(self) -> list[str]:
-        """Return the accounts that have names."""
-        return list({**self._by_account, **dict.fromkeys(edge.account for edge in self.edges.values())})
-
-    def names_of(self, account: str) -> frozenset[str]:
-        """Return the hosts of an account's tunnels and edges that have certificates, or must be proved."""
-        tunnels = (tunnel.name for tunnel in self._by_account.get(account, {}).values())
-        every = self.edge_index.hosts(account).union(tunnels)
-        return frozenset(host_of(name) for name in every if not port_of(name) or self.is_own_domain(name))
-
-    def carried_by(self, gateway: str) -> list[Carried]:
-        return list(self._by_gateway.get(gateway, {}).values())
-
-    def certificates_of(self, account: str) -> list[ServedCertificate]:
-        return list(self._of_account.get(account, {}).values())
-
-    def is_own_domain(self, name: str) -> bool:
-        """Tell whether a name is not below TUNNEL_DOMAIN, so that its account must have proved it."""
-        return not domains.is_below(host_of(name), self.tunnel_domain)
+        """Return whether a host's certificate covers it. Only the operator's may not."""
+        return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in self._operator_names)
 
     def owner_of(self, host: str) -> str | None:
-        """Return the account that has proved a host, by the longest of the proved domains; None where none has.
+        """Return the account that has proved a host, or None. The longest proved domain decides.
 
-        Of a host below TUNNEL_DOMAIN the store's keys decide: whoever has something there is its owner.
+        Below TUNNEL_DOMAIN the store's unique keys decide instead: the account that has a record there is the owner.
         """
-        for domain in proofs.proving_names(host):
-            if proved := {it.account for it in self._held_at(domain) if it.is_proved}:
-                return proved.pop() if len(proved) == 1 else None  # while it passes from one to another
+        for domain in proofs.list_proving_domains(host):
+            if accounts := {it.account for it in self._reservations_at(domain) if it.is_proved}:
+                return accounts.pop() if len(accounts) == 1 else None  # two while a domain changes its owner
         return None
 
     def may_serve(self, account: str, name: str) -> bool:
-        """Tell whether what an account has at a name may be served."""
+        """Return whether an account's edge or tunnel may be served at a name."""
         return not self.is_own_domain(name) or self.owner_of(host_of(name)) == account
 
-    def reservation_of(self, account: str, host: str) -> Held | None:
-        """Return the reservation of an account that stands for a host, the longest one; None where it has none."""
-        every = (it for domain in proofs.proving_names(host) for it in self._held_at(domain))
+    def reservation_of(self, account: str, host: str) -> ServedReservation | None:
+        """Return an account's proved reservation that covers a host, or None. The longest domain wins."""
+        every = (it for domain in proofs.list_proving_domains(host) for it in self._reservations_at(domain))
         return next((it for it in every if it.account == account and it.is_proved), None)
 
     def refuses_challenges(self, account: str, host: str) -> bool:
         """Return whether a host of an account is below TUNNEL_DOMAIN and not reserved.
 
-        It may be another account's soon, and a certificate for it would outlive that.
+        Another account may get such a host soon, while a certificate for it would still be valid.
         """
         return not self.is_own_domain(host) and self.reservation_of(account, host) is None
 
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
-        """Return the known reservations that matter for hosts of an account, as Store.held_for does."""
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+        """Return the known reservations that decide about hosts, as Store.reservations_for does."""
         wanted = list(hosts)
-        every = {it for host in wanted for domain in proofs.proving_names(host) for it in self._held_at(domain)}
-        every |= {it for host in wanted for it in self._held_under(host)}
+        every = {
+            it
+            for host in wanted
+            for domain in proofs.list_proving_domains(host)
+            for it in self._reservations_at(domain)
+        }
+        every |= {it for host in wanted for it in self._reservations_under(host)}
         return [it for it in every if it.account == account or self.is_own_domain(it.domain)]
 
     def certificate(self, account: str, host: str, now: datetime) -> str | None:
-        """Return the id of the certificate that an account's host is served under; None: the handshake is refused.
+        """Return the id of the certificate for an account's host, or None to refuse the handshake.
 
-        One that the engine cannot use leaves those before it in service.
+        Certificates that Envoy rejected are ignored, so an earlier one stays in service.
         """
-        held = self.reservation_of(account, host)
-        chosen = held.certificate_id if held else ""
-        usable = [it for it in self.certificates_of(account) if it.id not in self.refused]
+        reservation = self.reservation_of(account, host)
+        chosen = reservation.certificate_id if reservation else ""
+        usable = [it for it in self.certificates_of(account) if it.id not in self.rejected]
         found = certificate_choice.choose(host, usable, now, chosen=chosen)
         return found or (None if self.is_own_domain(host) else OPERATOR)
 
     def site(self, name: str, now: datetime) -> Site | None:
-        """Return the site of a name that no edge has: its newest tunnel that may be served and whose gateway is up."""
-        newest = self._newest(name)
-        if newest is None or port_of(name) or self.listening(name):
+        """Return the site of a name, or None if an edge has the name or no tunnel may serve it."""
+        newest = self._newest_tunnel(name)
+        if newest is None or port_of(name) or self.edge_at_host(name):
             return None
         if newest.proto == "tls":
             return Site(name, newest, "", refuses_challenges=self.refuses_challenges(newest.account, name))
-        if self.waits(newest):
+        if self.is_waiting(newest):
             return None
         certificate = self.certificate(newest.account, name, now)
         if certificate == OPERATOR and newest.proxy_protocol:
             certificate = OPERATOR_PROXIED
-        held = self.reservation_of(newest.account, name)
-        kept, refuses = held.keep_headers if held else (), self.refuses_challenges(newest.account, name)
-        return Site(name, newest, certificate, kept, refuses) if certificate else None
+        reservation = self.reservation_of(newest.account, name)
+        headers = reservation.keep_headers if reservation else ()
+        refuses = self.refuses_challenges(newest.account, name)
+        return Site(name, newest, certificate, headers, refuses) if certificate else None
 
-    def tunnel_at(self, port: str) -> Carried | None:
-        """Return the tunnel that serves a port: its newest whose gateway is up, where no edge has it."""
-        is_open = int(port) in self.tcp_ports and not self.edge_at(port)
-        return self._newest(f"{self.tunnel_domain}:{port}") if is_open else None
+    def tunnel_at(self, port: str) -> ServedTunnel | None:
+        """Return the tunnel that serves a port, or None if an edge has the port or it is not in TCP_PORTS."""
+        is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
+        return self._newest_tunnel(f"{self.tunnel_domain}:{port}") if is_available else None
 
-    def _newest(self, name: str) -> Carried | None:
-        """Return the newest tunnel of a name that may be served and whose gateway is up."""
-        live = [it for it in self._by_name.get(name, {}).values() if it.gateway in self.gateways]
-        up = [it for it in live if self.may_serve(it.account, name)]
-        return max(up, key=lambda tunnel: tunnel.id, default=None)  # where a name was taken over
+    def edge_at_host(self, host: str) -> ServedEdge | None:
+        """Return the edge that has a host, or None. Even a closed edge takes precedence over a tunnel."""
+        return next((it for it in self.edge_index.edges_at_host(host) if self.may_serve(it.account, host)), None)
 
-    def listening(self, host: str) -> ServedEdge | None:
-        """Return the edge that has a host, also one that is closed; a tunnel of that name is not served."""
-        return next((edge for edge in self.edge_index.at(host) if self.may_serve(edge.account, host)), None)
+    def edge_at_port(self, port: str) -> ServedEdge | None:
+        """Return the edge that has a port, or None. Even a closed edge takes precedence over a tunnel.
 
-    def edge_at(self, port: str) -> ServedEdge | None:
-        """Return the edge that has a port, also one that is closed; a tunnel at that port is not served.
-
-        A port is the account's that has it below TUNNEL_DOMAIN, where the store's keys decide. At a domain that is
-        proved to be another's it is nobody's.
+        The account that has the port below TUNNEL_DOMAIN owns it; the store's unique keys allow one account only. The
+        port is never served at a domain that another account has proved.
         """
-        every = self.edge_index.at_port(port)
+        every = self.edge_index.edges_at_port(port)
         owner = next((it.account for it in every for name in _at(it, port) if not self.is_own_domain(name)), None)
         served = (it for it in every if any(self.may_serve(it.account, name) for name in _at(it, port)))
         return next((it for it in served if it.account == owner), None)
 
     def names_below(self, domain: str) -> list[str]:
-        """Return the names directly below a domain that an edge has, or a tunnel, or that its wildcard leaves alone."""
-        tunnels = (it.name for it in self._below.get(domain, {}).values() if self.may_serve(it.account, it.name))
-        withheld = (it.domain for it in self._held_under(f"*.{domain}") if self.is_withheld(it.domain))
-        return sorted({*filter(self.listening, self.edge_index.below(domain)), *tunnels, *withheld})
+        """Return the names directly below a domain that edges or tunnels have, or that are withheld."""
+        tunnels = (it.name for it in self._tunnels_below.get(domain).values() if self.may_serve(it.account, it.name))
+        withheld = (it.domain for it in self._reservations_under(f"*.{domain}") if self.is_withheld(it.domain))
+        return sorted({*filter(self.edge_at_host, self.edge_index.hosts_below(domain)), *tunnels, *withheld})
 
     def is_withheld(self, name: str) -> bool:
-        """Tell whether the wildcard edge above a name may not answer for it, since another account has proved it."""
-        wildcard = self.listening(f"*.{name.partition('.')[2]}")
+        """Return whether a wildcard edge must not answer for a name, since another account has proved it."""
+        wildcard = self.edge_at_host(f"*.{name.partition('.')[2]}")
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
-    def members(self, group: ServedBackend) -> list[tuple[Carried, Gateway]]:
-        """Return the tunnels of a group whose gateways are up."""
+    def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
+        """Return the tunnels of a group that have a live gateway, with that gateway."""
         found = self.groups.members(group)
         return [(it, self.gateways[it.gateway]) for it in found if it.gateway in self.gateways]
 
     def is_online(self, group: str) -> bool:
-        """Return whether a group has a tunnel whose gateway is up."""
+        """Return whether a group has a tunnel with a live gateway."""
         found = self.backends.get(group)
         return found is not None and bool(self.members(found))
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
-        """Return the authorities whose clients an edge wants, None for one that its account does not have."""
+        """Return the authorities that an edge trusts, with None for each that its account lacks."""
         ids = edge.modules.mutual_tls.certificate_authority_ids if edge.modules.mutual_tls else []
         found = [self.authorities.get(id) for id in ids]
         return [it if it and it.account == edge.account else None for it in found]
 
-    def edges_by(self, id: str) -> frozenset[str]:
-        """Return the ids of the edges for which what is known under an id matters."""
-        if id in self.edges:
-            return frozenset({id})
-        part = self.backends.get(id) or self.authorities.get(id)
-        return self.edge_index.leading_to(part.account, id) if part else frozenset()
-
-    def groups_by(self, id: str) -> frozenset[str]:
-        """Return the ids of the backends whose tunnels what is known under an id may change."""
-        if id in self.backends:
-            return frozenset({id})
-        own = {id: self.tunnels[id]} if id in self.tunnels else self._by_gateway.get(id, {})
-        return frozenset(group for tunnel in own.values() for group in self.groups.of(tunnel))
-
-    def _add(self, fact: Known) -> frozenset[str]:
-        match fact:
-            case Gateway():
-                self.gateways[fact.id] = fact
-            case Carried():
-                self.tunnels[fact.id] = fact
-                self.groups.put(fact)
-                for index, key in self._indexes(fact):
-                    index[key][fact.id] = fact
-            case ServedCertificate():
-                self.certificates[fact.id] = fact
-                self._of_account[fact.account][fact.id] = fact
-            case Held():
-                self.held[fact.id] = fact
-                self._by_domain[fact.domain][fact.id] = fact
-                self._held_below[fact.domain.partition(".")[2]][fact.id] = fact
-            case ServedEdge():
-                self.edges[fact.id] = fact
-                self.edge_index.put(fact)
-            case ServedBackend():
-                self.backends[fact.id] = fact
-                self.edge_index.put(fact)
-                self.groups.put(fact)
-            case ServedAuthority():
-                self.authorities[fact.id] = fact
-        return self._touched(fact)
-
-    def _drop(self, fact: Known) -> frozenset[str]:
-        touched = self._touched(fact)
-        match fact:
-            case Gateway():
-                del self.gateways[fact.id]
-            case Carried():
-                del self.tunnels[fact.id]
-                self.groups.drop(fact)
-                for index, key in self._indexes(fact):
-                    _remove(index, key, fact.id)
-            case ServedCertificate():
-                del self.certificates[fact.id]
-                self.refused.pop(fact.id, None)
-                _remove(self._of_account, fact.account, fact.id)
-            case Held():
-                del self.held[fact.id]
-                _remove(self._by_domain, fact.domain, fact.id)
-                _remove(self._held_below, fact.domain.partition(".")[2], fact.id)
-            case ServedEdge():
-                del self.edges[fact.id]
-                self.edge_index.drop(fact)
-            case ServedBackend():
-                del self.backends[fact.id]
-                self.edge_index.drop(fact)
-                self.groups.drop(fact)
-            case ServedAuthority():
-                del self.authorities[fact.id]
-        return touched
-
-    def _held_at(self, domain: str) -> list[Held]:
-        return list(self._by_domain.get(domain, {}).values())
-
-    def _held_under(self, host: str) -> list[Held]:
-        """Return the reservations of a wildcard host and of the names directly below it; none for any other host."""
-        found = self._held_below.get(host.removeprefix(domains.WILDCARD), {}) if host.startswith("*") else {}
-        return list(found.values())
-
-    def accounts_at(self, held: Held) -> frozenset[str]:
-        """Return the accounts with names that a reservation stands for."""
-        hosts = self.hosts_of(held)
-        tunnels = (it.account for host in hosts for it in self._by_name.get(host, {}).values())
-        return frozenset(it.account for host in hosts for it in self.edge_index.at(host)).union(tunnels)
-
-    def hosts_of(self, held: Held) -> frozenset[str]:
-        """Return the served names of any account for which a reservation matters, and the wildcard above its domain."""
-        if not held.domain.startswith(domains.WILDCARD):
-            wildcard = f"*.{held.domain.partition('.')[2]}"
-            is_covered = bool(self.edge_index.at(wildcard))
-            is_named = is_covered or held.domain in self._by_name or self.edge_index.at(held.domain)
-            own = {held.domain, wildcard} if is_covered else {held.domain} if is_named else set()
-            return self.edge_index.names_of_tcp(held.domain).union(own)
-        withheld = {it for it in self._by_domain if not it.startswith(domains.WILDCARD)}
-        every = self._by_name.keys() | self.edge_index.all_hosts() | withheld
-        return frozenset(name for name in every if host_of(name).endswith(held.domain.removeprefix("*")))
-
-    def _indexes(self, tunnel: Carried) -> Iterable[tuple[defaultdict[str, dict[str, Carried]], str]]:
-        yield self._by_gateway, tunnel.gateway
-        if tunnel.name:
-            yield self._by_name, tunnel.name
-            yield self._by_account, tunnel.account
-            yield self._below, tunnel.name.partition(".")[2]
-
-    def _touched(self, fact: Known) -> frozenset[str]:
-        match fact:
-            case Gateway():
-                return frozenset(tunnel.name for tunnel in self.carried_by(fact.id) if tunnel.name)
-            case Carried():
-                return frozenset({fact.name} - {""})
-            case ServedCertificate():
-                names = self.names_of(fact.account)
-                return frozenset(name for name in names if certificate_choice.covers_any(fact, name))
-            case Held():
-                return self.hosts_of(fact)
-            case ServedEdge():
-                hosts = hosts_of(fact)
-                return frozenset(it.domain for host in hosts for it in self._held_under(host)).union(hosts)
-            case _:
-                return frozenset()
+    def _newest_tunnel(self, name: str) -> ServedTunnel | None:
+        """Return the newest tunnel that may serve a name and has a live gateway."""
+        online = [it for it in self._tunnels_by_name.get(name).values() if it.gateway in self.gateways]
+        allowed = [it for it in online if self.may_serve(it.account, name)]
+        return max(allowed, key=lambda tunnel: tunnel.id, default=None)  # several if a name was taken over
 
 
 def _at(edge: ServedEdge, port: str) -> list[str]:
     return [name for name in hosts_of(edge) if port_of(name) == port]
-
-
-def _remove(index: defaultdict[str, dict[str, T]], key: str, id: str) -> None:
-    del index[key][id]
-    if not index[key]:
-        del index[key]

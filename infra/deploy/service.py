@@ -47,9 +47,9 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     wanted = _settings(combined)
     with dynamodb.in_table(combined.get("TableName", name)):
         try:
-            return names.difference_of(*wanted)
+            return names.describe_difference_from(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
-            return names.difference_between(_settings(deployed), wanted) if deployed else ""
+            return names.compare_settings(_settings(deployed), wanted) if deployed else ""
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

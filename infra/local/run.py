@@ -97,7 +97,7 @@ def _deploy(embedded: Cloud) -> None:
 def _warn_of_settings() -> None:
     """Print how TUNNEL_DOMAIN and TCP_PORTS differ from the table's. Raises CommandError, AwsError."""
     try:
-        if sentence := names.difference():
+        if sentence := names.describe_difference():
             print(f"Names cannot be reserved or changed. {sentence}", file=sys.stderr)
     except ValueError as error:
         raise CommandError(f"TUNNEL_DOMAIN or TCP_PORTS cannot be used: {error}.") from None
@@ -127,7 +127,7 @@ def _key() -> str:
     all_accounts = list_accounts()
     if not all_accounts:
         return create_account("local", "admin")[2]
-    admin = next(owner for owner in accounts.owners(all_accounts[0].id) if owner.body["admin"])
+    admin = next(owner for owner in accounts.list_owners(all_accounts[0].id) if owner.body["admin"])
     return keys.issue_key(all_accounts[0].id, admin.id, "make run")[1]
 
 

@@ -10,10 +10,10 @@ from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model import names, proofs
-from chalicelib.model.edge_status import NOTHING
+from chalicelib.model.edge_status import NO_STATUS
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.proofs import Found, Step
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.proofs import CheckResult, ProofChange
+from chalicelib.model.tunnels import Traffic
 from chalicelib.operator import owners
 from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.operator.keys import issue_key
@@ -111,18 +111,18 @@ def _work_as_an_edge(admin: Client) -> None:
         for place in change.places:
             edge.present(place)
     edge.gateways()
-    edge.carried_by("gw-1")
+    edge.tunnels_of_gateway("gw-1")
     edge.blocked()
     edge.banned_patterns()
     edge.banned()
-    edge.use(admin.account, "2026-11-22T14", "gw-1", Usage(1, 1, 1))
+    edge.use(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
     (sealed,) = edge.certificates(admin.account)
     edge.key_pair(sealed)
     _read_edges(admin, edge)
     _say_as_an_edge(admin, edge)
     edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed(admin.account)
-    edge.close(leased, Usage(1, 2, 3))
+    edge.close(leased, Traffic(1, 2, 3))
     edge.withdraw("gw-1")
 
 
@@ -134,7 +134,7 @@ def _open_a_port(admin: Client, edge: store.Records, grant: Grant) -> None:
     opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
     leased = edge.open(opening, lease=60, most=100)
     edge.renew([leased], lease=60)
-    edge.close(leased, Usage(1, 2, 3))
+    edge.close(leased, Traffic(1, 2, 3))
 
 
 def _read_edges(admin: Client, edge: store.Records) -> None:
@@ -161,7 +161,7 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
 def _say_as_an_edge(admin: Client, edge: store.Records) -> None:
     edge.live("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.put_status(admin.account, "edgtcp_1", host, NOTHING)
+        edge.put_status(admin.account, "edgtcp_1", host, NO_STATUS)
     edge.live("here", lease=60)
     assert len(edge.statuses_of("here")) == 1
     edge.remove_status(admin.account, "edgtcp_1", "here")
@@ -176,18 +176,18 @@ def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
     now = clock.seconds()
     first, second = edge.due(now, 10)
     first = edge.claim(first, until=now) or first
-    assert edge.record(first, proofs.after(first.proof, Found("present"), now))
+    assert edge.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
     first = edge.holder(first.domain) or first
-    step, lost = proofs.contest(second.proof, first.proof, Found("absent"), now)
+    step, lost = proofs.apply_contest(second.proof, first.proof, CheckResult("absent"), now)
     assert lost
     assert edge.record(second, step, (first, lost))
     second = edge.holder(second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
     edge.close(
-        edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Usage(0, 0, 0)
+        edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Traffic(0, 0, 0)
     )
-    edge.held_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
-    assert edge.record(second, Step(replace(second.proof, status="lapsed"), "lapsed"))
+    edge.reservations_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
+    assert edge.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
 
 
 def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:

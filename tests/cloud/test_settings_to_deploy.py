@@ -12,7 +12,7 @@ from infra.deploy import service
 @pytest.fixture(autouse=True)
 def _settings() -> Iterator[None]:
     names.forget_settings()
-    names.check_settings_of("a.example", "1-9")
+    names.check_given_settings("a.example", "1-9")
     yield
     names.forget_settings()
 

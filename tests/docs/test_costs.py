@@ -8,7 +8,7 @@ from bench.costs import MONTH, Units, counted
 from chalicelib import clock
 from chalicelib.model.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from chalicelib.operator import accounts
 from edge.control import control, looks, reading, statuses
 from edge.process.settings import Limits
@@ -84,8 +84,8 @@ def test_a_tunnel(admin: Client) -> None:
     carried = []
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
-    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Usage(1, 2, 3)))
-    closed = counted(lambda: STORE.close(carried[0], Usage(1, 2, 3)))
+    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
+    closed = counted(lambda: STORE.close(carried[0], Traffic(1, 2, 3)))
     renewals = MONTH / (Limits().lease / 3)
     assert_on_page(
         [
@@ -136,13 +136,14 @@ def test_an_edge_host(admin: Client) -> None:
     now, lease = clock.seconds(), statuses._LEASE
     rows = {
         "control: the log of changes": every(control.POLL, lambda: STORE.changes(now)),
-        "control: blocks and bans": every(control._BLOCKS, lambda: (STORE.blocked(), STORE.banned())),
-        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._READ)),
+        "control: blocks and bans": every(control._BLOCKS_PERIOD, lambda: (STORE.blocked(), STORE.banned())),
+        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._MAX_READ)),
         "control: gateways and their tunnels": every(
-            reading._CARRYING, lambda: (STORE.gateways(), STORE.carried_by(HERE.id))
+            reading._ONLINE_PERIOD, lambda: (STORE.gateways(), STORE.tunnels_of_gateway(HERE.id))
         ),
         "control: its sign of life": every(
-            statuses._LIVES, lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE))
+            statuses._RENEWAL_PERIOD,
+            lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE)),
         ),
         "gateway: the log of changes": every(tunnels._POLL, lambda: STORE.changes(now)),
         "gateway: blocks and bans": every(gateway._BLOCKS, lambda: (STORE.blocked(), STORE.banned_patterns())),

@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import strategies as st
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
 
 ACCOUNTS = ("acct_a", "acct_b")
@@ -41,7 +41,9 @@ _BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
 def records(draw: st.DrawFn) -> Records:
     """Draw what two accounts have; some of it names what is not there, or is another's."""
     whose = st.sampled_from(draw(st.sampled_from([(*ACCOUNTS[:1] * 5, ACCOUNTS[1]), ACCOUNTS])))
-    tunnels = [Carried(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]]
+    tunnels = [
+        ServedTunnel(draw(whose), id, GATEWAY, "", labels=draw(_LABELS)) for id in TUNNELS[draw(st.integers(0, 6)) :]
+    ]
     pem = st.sampled_from([*[True] * 7, False])  # one that cannot be understood has none
     authorities = [ServedAuthority(draw(whose), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
     backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
@@ -65,23 +67,23 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         if (kind, match) not in {(it.match_type, it.match) for it in routes}:
             routes.append(ServedRoute(f"edghtsrt_{id[-3:]}{number:024}", kind, match, draw(_modules())))
     mutual = st.builds(
-        lambda ids: MutualTls(certificate_authority_ids=ids),
+        lambda ids: MutualTlsModule(certificate_authority_ids=ids),
         st.lists(st.sampled_from(AUTHORITIES), min_size=1, max_size=2, unique=True),
     )
     termination = st.builds(
-        lambda version: TlsTermination(min_version=version), st.sampled_from([None, "1.0", "1.1", "1.2", "1.3"])
+        lambda version: TlsTerminationModule(min_version=version), st.sampled_from([None, "1.0", "1.1", "1.2", "1.3"])
     )
     modules = Modules(
         mutual_tls=draw(mutual) if draw(st.integers(0, 2)) == 2 else None,
         tls_termination=draw(st.none() | termination),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
-    places: list[Place | None] = ["edge", "edge", "edge", "upstream", None]
+    places: list[TlsEnd | None] = ["edge", "edge", "edge", "upstream", None]
     place, hostports = draw(st.sampled_from(places)), (f"{name}.{DOMAIN}:443",)
     if draw(st.integers(0, 9)) == 9:
         return ServedEdge(account, id if place else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
     if place is None:
-        attached = draw(st.builds(lambda id: Backend(backend_id=id), st.sampled_from(_BACKENDS)))
+        attached = draw(st.builds(lambda id: BackendModule(backend_id=id), st.sampled_from(_BACKENDS)))
         return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=replace(modules, backend=attached))
     if place == "upstream" and draw(st.booleans()):
         route = ServedRoute(f"edghtsrt_{id[-3:]}{9:024}", "path_prefix", "/", draw(_modules()))
@@ -92,8 +94,8 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
 @st.composite
 def _modules(draw: st.DrawFn) -> Modules:
     patterns = st.lists(st.sampled_from(_PATTERNS), max_size=2)
-    agents = st.builds(lambda allow, deny: UserAgentFilter(allow=allow, deny=deny), patterns, patterns)
-    attached = st.sampled_from([None, *(Backend(backend_id=id) for id in (None, *_BACKENDS))])
+    agents = st.builds(lambda allow, deny: UserAgentModule(allow=allow, deny=deny), patterns, patterns)
+    attached = st.sampled_from([None, *(BackendModule(backend_id=id) for id in (None, *_BACKENDS))])
     return Modules(
         draw(attached),
         user_agent_filter=draw(st.none() | agents),

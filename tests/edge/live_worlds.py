@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from chalicelib.model import kinds
 from chalicelib.model.gateways import Gateway
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.link import server
 from edge.link.proxy_protocol import Header
 from edge.store.records import Grant, Opening
@@ -81,7 +81,7 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
 
 def _end(edge: Edge, before: Records, world: Records) -> None:
     """Have what is in one world and not in another go."""
-    old: dict[str, Carried | ServedEdge | ServedBackend | ServedAuthority] = {
+    old: dict[str, ServedTunnel | ServedEdge | ServedBackend | ServedAuthority] = {
         **before.edges,
         **before.backends,
         **before.authorities,
@@ -89,7 +89,7 @@ def _end(edge: Edge, before: Records, world: Records) -> None:
     }
     for id in old.keys() - {*world.edges, *world.backends, *world.authorities, *world.tunnels}:
         value = old[id]
-        if isinstance(value, Carried):
+        if isinstance(value, ServedTunnel):
             del edge.store.online[id]
             edge.store.tell(value.account, kinds.TUNNELS.path, id)
         else:

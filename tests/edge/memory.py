@@ -11,10 +11,10 @@ from chalicelib import domains
 from chalicelib.model import kinds, proofs
 from chalicelib.model.edge_status import EdgeStatus
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import Sealed, ServedCertificate
-from chalicelib.model.tunnels import GATEWAYS, Carried, Usage
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage import items
 from chalicelib.storage.change_log import Change, Place
 from edge.link import authority
@@ -50,13 +50,13 @@ class Memory:
     off: set[str] = field(default_factory=set)  # accounts that are switched off
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
-    held: dict[str, Held] = field(default_factory=dict)  # reserved domains by id
+    held: dict[str, ServedReservation] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
-    online: dict[str, tuple[Carried, Opening]] = field(default_factory=dict)
-    used: dict[str, Usage] = field(default_factory=dict)  # of the tunnels that their gateways closed
+    online: dict[str, tuple[ServedTunnel, Opening]] = field(default_factory=dict)
+    used: dict[str, Traffic] = field(default_factory=dict)  # of the tunnels that their gateways closed
     refusals: dict[str, str] = field(default_factory=dict)  # by tunnel
-    bill: dict[tuple[str, str, str], Usage] = field(default_factory=dict)  # by account, hour and gateway
+    bill: dict[tuple[str, str, str], Traffic] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
@@ -85,7 +85,7 @@ class Memory:
         known = [*self.keys.values(), *self.signed.values()]
         return next((found for found in known if found.credential == grant.credential), None)
 
-    def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
+    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
         self._reach()
         time.sleep(self.slow.get(opening.grant.account, 0))
         account, credential = opening.grant.account, opening.grant.credential
@@ -102,7 +102,7 @@ class Memory:
             self.count += 1
             until, labels = _end_of(lease), dict(opening.labels)
             how = opening.proto, opening.proxy_protocol
-            new = Carried(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
+            new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id)
             return new
@@ -121,7 +121,7 @@ class Memory:
         free = sorted(set(addresses) - taken)
         return secrets.choice(free) if free else None
 
-    def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
+    def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
         self._reach()
         if self.silent.intersection(tunnel.name for tunnel in tunnels):
             raise Unavailable
@@ -133,23 +133,23 @@ class Memory:
                 self.online[id] = replace(it, expires=_end_of(lease)), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         self._reach()
         self.bill[account, hour, gateway] = usage
 
-    def close(self, tunnel: Carried, usage: Usage) -> None:
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         self._reach()
         with self.lock:
             self.used[tunnel.id] = usage
             self._end(tunnel.id)
 
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         self._reach()
         if tunnel.id in self.online:
             self.refusals[tunnel.id] = reason
             self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
 
-    def refusal(self, tunnel: Carried) -> str:
+    def refusal(self, tunnel: ServedTunnel) -> str:
         self._reach()
         return self.refusals.get(tunnel.id, "")
 
@@ -181,7 +181,7 @@ class Memory:
         self._reach()
         return [change for change in self.log if change.at > since]
 
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
         self._reach()
         gateway, end = self.up.get(place.id, (None, 0))
         tunnel, _ = self.online.get(place.id, (None, None))
@@ -193,20 +193,20 @@ class Memory:
         self._reach()
         return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
 
-    def carried_by(self, gateway: str) -> list[Carried]:
+    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
         self._reach()
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         self._reach()
-        return [Sealed(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
+        return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
 
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
         self._reach()
         return list(self.held.values())
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         self._reach()
         return self.uploaded[sealed.certificate.id][1]
 
@@ -264,7 +264,7 @@ class Memory:
 
     # What a test looks at while others write
 
-    def tunnels(self) -> list[tuple[Carried, Opening]]:
+    def tunnels(self) -> list[tuple[ServedTunnel, Opening]]:
         """Return the tunnels that are online."""
         return list(self.online.values())
 
@@ -274,7 +274,7 @@ class Memory:
 
     # What a test does in the place of the API
 
-    def reserve(self, held: Held) -> None:
+    def reserve(self, held: ServedReservation) -> None:
         """Keep a reserved domain, or what has become of it."""
         self.held[held.id] = held
         self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id)
@@ -330,7 +330,7 @@ class Memory:
     def _is_unproved(self, account: str, name: str) -> bool:
         proved = {it.domain: it.account for it in [*self.held.values()] if it.is_proved}
         host = name.partition(":")[0]
-        return not domains.is_below(host, self.tunnel_domain) and proofs.proving(name, proved) != account
+        return not domains.is_below(host, self.tunnel_domain) and proofs.find_proving(name, proved) != account
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import re2
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
@@ -27,7 +27,7 @@ class Records:
     edges: Mapping[str, ServedEdge] = field(default_factory=dict)
     backends: Mapping[str, ServedBackend] = field(default_factory=dict)
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
-    tunnels: Mapping[str, Carried] = field(default_factory=dict)
+    tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _route(edge: ServedEdge, path: str) -> ServedRoute | None:
     return next(iter(exact + sorted(prefixes, key=lambda it: len(it.match), reverse=True)), None)
 
 
-def _passes(agents: Iterable[str], rules: UserAgentFilter) -> bool:
+def _passes(agents: Iterable[str], rules: UserAgentModule) -> bool:
     """Tell whether a request passes: several headers are one, with commas between those that are not empty."""
     agents = list(agents)
     agent = ",".join(filter(None, agents))

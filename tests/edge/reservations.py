@@ -4,8 +4,8 @@ import threading
 from dataclasses import dataclass, field, replace
 
 from chalicelib.model import proofs
-from chalicelib.model.looks import Due
-from chalicelib.model.proofs import Proof, Step
+from chalicelib.model.looks import DueCheck
+from chalicelib.model.proofs import Proof, ProofChange
 from edge.store.records import Unavailable
 
 NOW = 1_800_000_000
@@ -16,7 +16,7 @@ DAY = 86400
 class Reservations:
     """The store, in memory. `events` are ids and what happened to them; `holders` ids by domain."""
 
-    kept: dict[str, Due] = field(default_factory=dict)
+    kept: dict[str, DueCheck] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     events: list[tuple[str, str]] = field(default_factory=list)
     is_down: bool = False
@@ -27,21 +27,21 @@ class Reservations:
         if status != "pending":
             proof = replace(proof, status=status, seen_at=NOW - DAY, since=NOW - DAY)  # type: ignore[arg-type]
             self.holders[domain or id] = id
-        self.kept[id] = Due(account or f"account-{id}", id, domain or id, proof, 1)
+        self.kept[id] = DueCheck(account or f"account-{id}", id, domain or id, proof, 1)
 
-    def due(self, now: int, most: int) -> list[Due]:
+    def due(self, now: int, most: int) -> list[DueCheck]:
         if self.is_down:
             raise Unavailable
         found = (it for it in self.kept.values() if it.proof.next_at <= now)
         return sorted(found, key=lambda it: it.proof.next_at)[:most]
 
-    def claim(self, due: Due, *, until: int) -> Due | None:
+    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
         return self._put(due, replace(due.proof, next_at=until))
 
-    def holder(self, domain: str) -> Due | None:
+    def holder(self, domain: str) -> DueCheck | None:
         return self.kept[self.holders[domain]] if domain in self.holders else None
 
-    def record(self, due: Due, step: Step, loser: tuple[Due, Step] | None = None) -> bool:
+    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
         holder = self.holders.get(due.domain, due.id)
         if step.proof.holds and holder not in (due.id, loser[0].id if loser else ""):
             return False
@@ -64,9 +64,9 @@ class Reservations:
             del self.holders[removed.domain]
 
     def wish(self, id: str) -> None:
-        self._put(self.kept[id], proofs.wish(self.kept[id].proof, NOW))
+        self._put(self.kept[id], proofs.request_check(self.kept[id].proof, NOW))
 
-    def _put(self, due: Due, proof: Proof) -> Due | None:
+    def _put(self, due: DueCheck, proof: Proof) -> DueCheck | None:
         with self.lock:
             kept = self.kept.get(due.id)
             if kept is None or kept.revision != due.revision:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.model.backends import TunnelGroup
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, running, until
 from tests.edge.test_edges import ACCOUNT, backend, https_edge, route
@@ -19,7 +19,7 @@ _PATH = "/.well-known/acme-challenge/token"
 def _reserve(edge: Edge, *names: str) -> None:
     for name in names:
         domain = f"{name}.{edge.settings.tunnel_domain}"
-        edge.store.held[f"rd_{name}"] = Held(ACCOUNT, f"rd_{name}", domain, is_proved=True)
+        edge.store.held[f"rd_{name}"] = ServedReservation(ACCOUNT, f"rd_{name}", domain, is_proved=True)
 
 
 def _by_http(edge: Edge, name: str, path: str = _PATH) -> str:

@@ -11,7 +11,7 @@ from chalicelib import ids
 from chalicelib.model import kinds
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edge_status import BackendStatus
-from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.modules import BackendModule, UserAgentModule
 from chalicelib.model.served import UNREADABLE, Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
@@ -29,7 +29,7 @@ def backend(edge: Edge, prefix: str, value: Any) -> str:
 
 
 def route(to: str, match: str = "/") -> ServedRoute:
-    return ServedRoute(ids.new("edghtsrt"), "path_prefix", match, Modules(backend=Backend(backend_id=to)))
+    return ServedRoute(ids.new("edghtsrt"), "path_prefix", match, Modules(backend=BackendModule(backend_id=to)))
 
 
 def https_edge(edge: Edge, name: str, *routes: ServedRoute) -> ServedEdge:
@@ -127,7 +127,7 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
     made, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
     until(lambda: edge.curl("bad") == edge.curl("good") == "open\n")
-    too_large = Modules(open_route.modules.backend, user_agent_filter=UserAgentFilter(deny=["(a{900}){900}"]))
+    too_large = Modules(open_route.modules.backend, user_agent_filter=UserAgentModule(deny=["(a{900}){900}"]))
     changed = replace(made, revision=2, routes=(replace(open_route, modules=too_large),))
     edge.store.keep(changed)
     until(lambda: edge.status("bad") == "503", within=3)

@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from chalicelib.model.tls_certificates import Sealed
+from chalicelib.model.tls_certificates import SealedCertificate
 from edge.control.certificates import Certificates
 from edge.link import authority
 from edge.link.authority import KeyPair
@@ -152,7 +152,7 @@ class Slow(Memory):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def certificates(self, account: str) -> list[SealedCertificate]:
         if account == "acct_broken":
             raise KeyError(account)
         assert account != "acct_slow" or self.may_go_on.wait(10)
@@ -169,9 +169,9 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
         certificates = Certificates(store)
         for account, names in accounts.items():
             certificates.read(account, names)
-        taken = [await certificates.taken(within=0.2)]
+        taken = [await certificates.collect(timeout=0.2)]
         store.may_go_on.set()
-        taken.append(await certificates.taken(within=None))
+        taken.append(await certificates.collect(timeout=None))
         return [sorted((it.account, [found.id for found in it.certificates]) for it in each) for each in taken]
 
     assert asyncio.run(ask()) == [
@@ -183,7 +183,7 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
 class Broken(Memory):
     """A store that cannot open the key of one certificate."""
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
         if sealed.certificate.id == "cert_broken":
             raise KeyError(sealed.certificate.id)
         return super().key_pair(sealed)
@@ -196,7 +196,9 @@ def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_besid
             store.upload(uploaded(id, "acct_a", "a.example.com"), KeyPair("chain", "key"))
         certificates = Certificates(store)
         certificates.read("acct_a", frozenset({"a.example.com"}))
-        return [([it.id for it in each.certificates], [*each.pairs]) for each in await certificates.taken(within=None)]
+        return [
+            ([it.id for it in each.certificates], [*each.pairs]) for each in await certificates.collect(timeout=None)
+        ]
 
     assert asyncio.run(ask()) == [(["cert_whole"], ["cert_whole"])]
 

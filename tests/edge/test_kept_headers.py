@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.backends import TunnelGroup
-from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.modules import BackendModule
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import Edge, until
@@ -33,7 +33,7 @@ def test_a_reserved_domain_keeps_the_headers_that_it_names(edge: Edge, origin: i
     until(lambda: edge.status(name) == edge.status(f"un{name}") == "200")
     assert read(edge, name, protocol) == ["accept: */*"]
 
-    held = Held(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
+    held = ServedReservation(ACCOUNT, ids.new("rd"), f"{name}.{edge.settings.tunnel_domain}", True)
     edge.store.reserve(replace(held, keep_headers=KEPT))
 
     until(lambda: read(edge, name, protocol) == READ)
@@ -48,7 +48,7 @@ def test_an_edge_keeps_the_headers_that_it_names(edge: Edge, origin: int, protoc
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": name}))
     edge.store.keep(group)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app={name}:80:127.0.0.1:{origin}")
-    modules = Modules(backend=Backend(backend_id=group.id))
+    modules = Modules(backend=BackendModule(backend_id=group.id))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),)
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
     edge.store.keep(made)

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from tests import openssl
 from tests.cloud.test_readme import blocks
 from tests.conftest import ROOT, free_port, serve
@@ -104,9 +104,9 @@ def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> No
     size, visits = 200_000, 10
     account = json.loads(started.operator("accounts", "list", "--json").splitlines()[0])["id"]
 
-    def used() -> Usage:
+    def used() -> Traffic:
         days = [json.loads(line) for line in started.operator("usage", account, "--json").splitlines()]
-        return sum((Usage(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Usage())
+        return sum((Traffic(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Traffic())
 
     with upstream() as port:
         client = started.ssh("-R", f"billed:80:127.0.0.1:{port}")

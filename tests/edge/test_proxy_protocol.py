@@ -11,8 +11,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.backends import TunnelGroup
-from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.modules import BackendModule
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
@@ -110,8 +110,10 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
     name = f"shop.{edge.settings.tunnel_domain}"
     with answering() as (port, visitors):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "shop"}))
-        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(backend=Backend(backend_id=group.id)))
-        edge.store.reserve(Held("acct_A", "rd_shop", name, True, proxy_protocol=True))
+        route = ServedRoute(
+            ids.new("edghtsrt"), "path_prefix", "/", Modules(backend=BackendModule(backend_id=group.id))
+        )
+        edge.store.reserve(ServedReservation("acct_A", "rd_shop", name, True, proxy_protocol=True))
         edge.store.keep(group)
         edge.store.keep(ServedEdge("acct_A", ids.new("edghts"), 1, (f"{name}:443",), routes=(route,)))
         edge.ssh(edge.key("acct_A"), "-R", f"app=shop:80:127.0.0.1:{port}").says("is online")
@@ -127,7 +129,7 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
     address = edge.settings.address(port)
     with reading() as (upstream, seen):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
-        modules = Modules(backend=Backend(backend_id=group.id))
+        modules = Modules(backend=BackendModule(backend_id=group.id))
         made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, proxied=frozenset({address}))
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)

@@ -15,17 +15,17 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model import audit, kinds, looks, names, tunnels
+from chalicelib.model import audit, kinds, looks, name_bans, names, online_tunnels
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import HttpsEdge
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend, TlsTermination
-from chalicelib.model.proofs import Step
-from chalicelib.model.reservations import Held
+from chalicelib.model.modules import BackendModule, TlsTerminationModule
+from chalicelib.model.proofs import ProofChange
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried, Usage
+from chalicelib.model.tunnels import ServedTunnel, Traffic
 from chalicelib.storage import aws, dynamodb, items, table
 from chalicelib.storage.change_log import Place
 from chalicelib.storage.dynamodb import Condition, Write
@@ -54,7 +54,7 @@ from tests.transports import Client
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
 NAME = "demo.tunnels.localhost"
 PORT = "tunnels.localhost:20001"
-USAGE = Usage(bytes_in=10, bytes_out=2_000, requests=3)
+USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def either(request: pytest.FixtureRequest) -> Store:
 
 def served(store: Store) -> list[tuple[str, str]]:
     """Return the names that a store lists as carried, with the ids of their tunnels."""
-    return sorted((it.name, it.id) for it in store.carried_by("gw-1") if it.is_live)
+    return sorted((it.name, it.id) for it in store.tunnels_of_gateway("gw-1") if it.is_live)
 
 
-def told(store: Store, since: float) -> set[Gateway | Carried | Held | None]:
+def told(store: Store, since: float) -> set[Gateway | ServedTunnel | ServedReservation | None]:
     """Return what has changed since a second, as it is now."""
     places = {place for change in store.changes(since) for place in change.places}
     return {found if not isinstance(found := store.present(place), ServedCertificate) else None for place in places}
@@ -172,7 +172,7 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
         opened("c")
     events.unregister("after-call.dynamodb.Query", open_another)
     assert [name for name, _ in served(records)] == ["a.tunnels.localhost", "b.tunnels.localhost"]
-    assert len(tunnels.online(admin.account)) == 2
+    assert len(online_tunnels.list_online(admin.account)) == 2
 
 
 def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Records, admin: Client) -> None:
@@ -188,7 +188,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(r
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
     events.unregister("before-call.dynamodb", fail)
     assert "Query" in written[written.index("TransactWriteItems") :]
-    assert tunnels.online(admin.account) == []
+    assert online_tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
@@ -197,11 +197,11 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
 ) -> None:
     began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
     leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), lease=60, most=100)
-    assert leased == Carried(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
+    assert leased == ServedTunnel(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
     assert served(either) == [(name, leased.id)]
     assert leased in told(either, began)
     assert either.renew([leased], lease=600) == frozenset()
-    assert either.carried_by("gw-1")[0].expires > time.time() + 500
+    assert either.tunnels_of_gateway("gw-1")[0].expires > time.time() + 500
     before = time.time()
     either.close(leased, USAGE)
     assert (served(either), told(either, before - 0.001) - {GATEWAY}) == ([], {None})
@@ -250,10 +250,10 @@ def test_a_lease_that_has_ended_leaves_its_name_and_is_ended_once(
     either: Store, admin: Client, stranger: Client
 ) -> None:
     lapsed = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
-    assert [it.is_live for it in either.carried_by("gw-1")] == [False]
+    assert [it.is_live for it in either.tunnels_of_gateway("gw-1")] == [False]
     assert either.renew([lapsed], lease=60) == {lapsed.id}
     either.end_lapsed(admin.account)
-    assert either.carried_by("gw-1") == []
+    assert either.tunnels_of_gateway("gw-1") == []
     either.end_lapsed(admin.account)
     again = either.open(opening(Grant(stranger.account, "sshcr_2", ())), lease=60, most=100)
     either.end_lapsed(stranger.account)
@@ -302,8 +302,8 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
 
 def prove(id: str, status: Literal["verified", "lapsed"] = "verified") -> None:
     """Have a look find that a reserved domain is proved, or is not any more."""
-    (due,) = [it for it in looks.due(clock.seconds() + 2 * 86400, 100) if it.id == id]
-    assert looks.record(due, Step(replace(due.proof, status=status), status))
+    (due,) = [it for it in looks.find_due(clock.seconds() + 2 * 86400, 100) if it.id == id]
+    assert looks.record(due, ProofChange(replace(due.proof, status=status), status))
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -316,7 +316,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
         for client, domain in ((admin, "*.example.com"), (stranger, "shop.example.com"))
     )
 
-    def opened(grant: Grant, name: str = "shop.example.com") -> Carried:
+    def opened(grant: Grant, name: str = "shop.example.com") -> ServedTunnel:
         return records.open(opening(grant, name), lease=60, most=100)
 
     for grant in (mine, other):
@@ -337,7 +337,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
     prove(exact, "lapsed")
     assert records.renew([second], lease=60) == {second.id}
     again = opened(mine)
-    tunnels.ban_name("shop.example.com")
+    name_bans.ban_name("shop.example.com")
     assert records.renew([again], lease=60) == {again.id}
     with pytest.raises(NameBanned):
         opened(mine)
@@ -352,13 +352,13 @@ def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
     body = {"domain": NAME, "certificate_id": certificate, "proxy_protocol": True}
     below = admin.create("/reserved_domains", body)["id"]
     elsewhere = stranger.create("/reserved_domains", {"domain": "*.example.com"})["id"]
-    known = Held(admin.account, below, NAME, True, certificate, True)
-    proved = Held(stranger.account, elsewhere, "*.example.com", True)
-    assert records.held_for(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
+    known = ServedReservation(admin.account, below, NAME, True, certificate, True)
+    proved = ServedReservation(stranger.account, elsewhere, "*.example.com", True)
+    assert records.reservations_for(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
     assert told(records, since) >= {known, replace(proved, is_proved=False)}
     prove(elsewhere)
-    assert records.held_for(admin.account, [NAME, "a.example.com"]) == [known, proved]
-    assert records.held_for(stranger.account, [NAME, "example.com"]) == []
+    assert records.reservations_for(admin.account, [NAME, "a.example.com"]) == [known, proved]
+    assert records.reservations_for(stranger.account, [NAME, "example.com"]) == []
     assert told(records, since) >= {proved}
 
 
@@ -369,25 +369,25 @@ def test_what_is_proved_directly_below_a_wildcard_is_known_with_it_as_long_as_th
     proved = ("shop.example.com", "*.cafe.example.com", "a.cafe.example.com", "example.com", "shop.example.net")
     made = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
     wanted, shop = ["*.example.com"], made["shop.example.com"]
-    assert records.held_for(admin.account, wanted) == []
+    assert records.reservations_for(admin.account, wanted) == []
     for id in made.values():
         prove(id)
-    known = [Held(stranger.account, shop, "shop.example.com", True)]
-    assert records.held_for(admin.account, wanted) == known
+    known = [ServedReservation(stranger.account, shop, "shop.example.com", True)]
+    assert records.reservations_for(admin.account, wanted) == known
     with calls() as asked:
-        records.held_for(admin.account, wanted)
+        records.reservations_for(admin.account, wanted)
     assert asked == ["BatchGetItem", "Query", "BatchGetItem"]
     other = ids.new(kinds.RESERVED_DOMAINS.prefix)
     for id, body in ((other, {}), (other, "of another form"), (other, {"account": 7}), ("anything", {"account": "a"})):
         dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": id, "body": body}))
-        assert records.held_for(admin.account, wanted) == known  # within the rights of the edge
+        assert records.reservations_for(admin.account, wanted) == known  # within the rights of the edge
         dynamodb.do(Write.delete("edge#/proved/example.com", id))
     prove(shop, "lapsed")
-    assert records.held_for(admin.account, wanted) == []
+    assert records.reservations_for(admin.account, wanted) == []
     prove(shop)
-    assert records.held_for(admin.account, wanted) == known
+    assert records.reservations_for(admin.account, wanted) == known
     stranger.delete(f"/reserved_domains/{shop}")
-    assert records.held_for(admin.account, wanted) == []
+    assert records.reservations_for(admin.account, wanted) == []
     assert list(table.every("edge#/proved/example.com")) == []
 
 
@@ -447,7 +447,7 @@ def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(ei
     assert len([it for change in either.changes(since) for it in change.places if it.id == tunnel.id]) == 3
     either.close(tunnel, USAGE)
     either.note_refusal(tunnel, "Address already in use")
-    assert either.carried_by("gw-1") == []
+    assert either.tunnels_of_gateway("gw-1") == []
 
 
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
@@ -471,7 +471,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
     records: Records, admin: Client, stranger: Client, read: str
 ) -> None:
     events, others = aws.client("dynamodb").meta.events, [opening_of_port(stranger)]
-    won: list[Carried] = []
+    won: list[ServedTunnel] = []
 
     def overtake(**_: object) -> None:
         """Have the other account open its tunnel between a read and the write of this one's."""
@@ -483,7 +483,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
         records.open(opening_of_port(admin), lease=60, most=100)
     events.unregister(f"after-call.dynamodb.{read}", overtake)
     assert served(records) == [(PORT, won[0].id)]
-    assert tunnels.online(admin.account) == []
+    assert online_tunnels.list_online(admin.account) == []
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -544,10 +544,10 @@ def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
         dynamodb.do(Write.update(scope, id, Condition(""), sets={"body": damaged(item.body)}))
 
     known = [
-        Held(admin.account, id, domain, True, is_readable=False)
+        ServedReservation(admin.account, id, domain, True, is_readable=False)
         for id, domain in ((below, NAME), (above, "*.example.com"))
     ]
-    assert records.held_for(admin.account, [NAME, "a.example.com"]) == known
+    assert records.reservations_for(admin.account, [NAME, "a.example.com"]) == known
     assert records.present(Place(items.scope(admin.account, "/reserved_domains"), below)) == known[0]
     for name in (NAME, "a.example.com", PORT):
         with pytest.raises(NameUnreadable):
@@ -654,7 +654,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
 
 
 def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:
-    tunnels.ban_name(NAME)
+    name_bans.ban_name(NAME)
     with pytest.raises(NameBanned):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
 
@@ -726,9 +726,9 @@ def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(rec
     admin.put(f"{path}/routes/{route}/oauth", secret)
     with calls() as made:
         found = records.edge(admin.account, edge)
-    modules = Modules(backend=Backend(backend_id=shared), unenforced=("oauth",))
+    modules = Modules(backend=BackendModule(backend_id=shared), unenforced=("oauth",))
     served_route = ServedRoute(route, "path_prefix", "/", modules)
-    termination = Modules(tls_termination=TlsTermination(min_version="1.3"))
+    termination = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
     assert found == ServedEdge(
         admin.account, edge, 4, ("shop.example.com:443",), modules=termination, routes=(served_route,)
     )

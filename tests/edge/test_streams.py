@@ -15,7 +15,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.backends import TunnelGroup, Weighted
 from chalicelib.model.edge_status import EdgeStatus
-from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.modules import BackendModule, MutualTlsModule
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
 from tests.conftest import free_port
@@ -70,7 +70,7 @@ def group(edge: Edge, app: str) -> str:
 
 
 def attached(id: str, **more: Any) -> Modules:
-    return Modules(Backend(backend_id=id), **more)
+    return Modules(BackendModule(backend_id=id), **more)
 
 
 def keep(edge: Edge, prefix: str, hostport: str, modules: Modules, **more: Any) -> ServedEdge:
@@ -275,7 +275,7 @@ def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_n
     known = ServedAuthority(ACCOUNT, ids.new("ca"), authority.certificate)
     edge.store.keep(known)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
-    mutual = MutualTls(certificate_authority_ids=[known.id])
+    mutual = MutualTlsModule(certificate_authority_ids=[known.id])
     made = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
     until(lambda: is_live(edge, made))
     assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")

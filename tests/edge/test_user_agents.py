@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.model import user_agents
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from tests.conftest import least
 from tests.edge.conftest import needs_envoy
 from tests.edge.running import ENVOY, Edge, running, until
 from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers, serve
 
 pytestmark = needs_envoy
-STORED = UserAgentFilter(deny=[f"[ab]*a[ab]{{300}}{sign}" for sign in "XYZ"])  # what earlier versions accepted
+STORED = UserAgentModule(deny=[f"[ab]*a[ab]{{300}}{sign}" for sign in "XYZ"])  # what earlier versions accepted
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
 
 
 def test_a_user_agent_above_the_bound_is_refused_where_a_filter_reads_it(edge: Edge) -> None:
-    serve(edge, "long", UserAgentFilter(deny=["^a", "x$"]))
+    serve(edge, "long", UserAgentModule(deny=["^a", "x$"]))
 
     def status(agent: str, path: str = "/") -> str:
         return edge.status("long", "-H", f"User-Agent: {agent}", path=path)
@@ -48,7 +48,7 @@ def test_a_stored_filter_that_costs_too_much_closes_its_route_and_says_so(edge: 
     until(lambda: (told := edge.store.status(made.id)) is not None and told.state == "partly")
     found = edge.store.status(made.id)
     assert found
-    error = "The user agent filter takes 959 instructions of RE2 for a byte, and at most 300 are served."
+    error = "The user agent filter needs 959 RE2 instructions per byte, and at most 300 are allowed."
     assert {(it.state, it.error) for it in found.routes} == {("refused", error), ("live", "")}
 
 
@@ -70,7 +70,7 @@ def test_the_worst_filters_cost_envoy_little_for_the_worst_user_agents(
     edge: Edge, name: str, request_line: bytes
 ) -> None:
     rules, place = WORST[name], list(WORST).index(name)
-    assert 0.7 * user_agents.MAX_COST <= user_agents.cost(rules) <= user_agents.MAX_COST or name == "words"
+    assert 0.7 * user_agents.MAX_COST <= user_agents.matching_cost(rules) <= user_agents.MAX_COST or name == "words"
 
     def above() -> float:
         with_filter, without = (cpu(edge, it, request_line, agents(rules)) for it in (f"worst{place}", "open"))

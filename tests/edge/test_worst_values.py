@@ -9,8 +9,8 @@ from typing import Any
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse
 from chalicelib.model.edge_status import HostportStatus, RouteStatus
-from chalicelib.model.modules import Backend
-from chalicelib.model.reservations import Held
+from chalicelib.model.modules import BackendModule
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
@@ -30,8 +30,8 @@ class Bad:
         self._store = edge.store
         self.edge = ServedEdge(BAD, ids.new("edghts"), 1, (f"all.{DOMAIN}:443",))
         self.edges = {self.edge.id: self.edge}
-        self._store.reserve(Held(BAD, ids.new("rd"), DOMAIN, True))
-        self._store.reserve(Held(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
+        self._store.reserve(ServedReservation(BAD, ids.new("rd"), DOMAIN, True))
+        self._store.reserve(ServedReservation(BAD, ids.new("rd"), f"*.{DOMAIN}", True))
         issued = openssl.issue(f"/CN={DOMAIN}")
         self._store.upload(uploaded(ids.new("cert"), BAD, f"*.{DOMAIN}"), KeyPair(issued.certificate, issued.key))
         self.answer = self._backend({"body": "fine"})
@@ -41,13 +41,13 @@ class Bad:
         """Keep a value as the API does."""
         if worst.at == "/backends/http_response":
             self._route(
-                f"/{len(self.edge.routes)}", "exact_path", Modules(Backend(backend_id=self._backend(worst.body)))
+                f"/{len(self.edge.routes)}", "exact_path", Modules(BackendModule(backend_id=self._backend(worst.body)))
             )
         elif worst.at == "/edges/https":
             place, modules = worst.body.get("terminate_at", "edge"), modules_of(worst.body)
             self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), place, modules))
         else:
-            modules = replace(modules_of(worst.body), backend=Backend(backend_id=self.answer))
+            modules = replace(modules_of(worst.body), backend=BackendModule(backend_id=self.answer))
             self._route(worst.body["match"], worst.body["match_type"], modules)
 
     def _backend(self, body: Any) -> str:
@@ -74,7 +74,7 @@ class Good:
 
     def __init__(self, edge: Edge) -> None:
         self._edge, self._answer = edge, ServedBackend(GOOD, ids.new("bkdhr"), HttpResponse(body="0"))
-        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(Backend(backend_id=self._answer.id)))
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(BackendModule(backend_id=self._answer.id)))
         edge.store.keep(self._answer)
         edge.store.keep(ServedEdge(GOOD, ids.new("edghts"), 1, ("good.tunnels.localhost:443",), routes=(route,)))
         until(lambda: edge.curl("good") == "0")

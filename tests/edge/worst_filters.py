@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup
-from chalicelib.model.modules import Backend, UserAgentFilter
+from chalicelib.model.modules import BackendModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.memory import Memory
 from tests.edge.running import Edge, until
@@ -27,32 +27,35 @@ def _words() -> list[str]:
 
 
 WORST = {
-    "one repetition": UserAgentFilter(deny=["[ab]*a[ab]{253}X"]),
-    "one in each list": UserAgentFilter(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
-    "many repetitions": UserAgentFilter(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
-    "groups with names": UserAgentFilter(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
-    "a byte": UserAgentFilter(deny=[r"a\C{240}X"]),
-    "words": UserAgentFilter(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
+    "one repetition": UserAgentModule(deny=["[ab]*a[ab]{253}X"]),
+    "one in each list": UserAgentModule(allow=["a[ab]{104}X"], deny=["b[ab]{104}X"]),
+    "many repetitions": UserAgentModule(deny=[f"{'ab' * place}a[ab]{{45}}X" for place in range(4)]),
+    "groups with names": UserAgentModule(deny=[f"(?P<a>a[ab]{{20}}{sign})" for sign in "XYZU"]),
+    "a byte": UserAgentModule(deny=[r"a\C{240}X"]),
+    "words": UserAgentModule(allow=_words(), deny=[f"(?i){word}" for word in _words()]),
 }
 
 
-def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
+def serve(edge: Edge, name: str, rules: UserAgentModule | None) -> ServedEdge:
     """Serve an edge with a filter, and wait until it answers."""
     made = keep(edge.store, edge.settings.tunnel_domain, name, rules)
     until(lambda: edge.status(name, path="/open") == "200")
     return made
 
 
-def keep(store: Memory, domain: str, name: str, rules: UserAgentFilter | None) -> ServedEdge:
+def keep(store: Memory, domain: str, name: str, rules: UserAgentModule | None) -> ServedEdge:
     """Store an edge whose route for all paths has a filter, and another one has none."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))
     for backend in (answer, group):
         store.keep(backend)
-    modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
+    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     # Other routes of the edge have the same filter: a request must not pay for them.
     others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
-    is_open, to_group = replace(modules, user_agent_filter=None), replace(modules, backend=Backend(backend_id=group.id))
+    is_open, to_group = (
+        replace(modules, user_agent_filter=None),
+        replace(modules, backend=BackendModule(backend_id=group.id)),
+    )
     paths = {"/": modules, "/open": is_open, "/group": to_group}
     routes = (*others, *(ServedRoute(ids.new("edghtsrt"), "path_prefix", path, it) for path, it in paths.items()))
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{domain}:443",), routes=routes)
@@ -60,7 +63,7 @@ def keep(store: Memory, domain: str, name: str, rules: UserAgentFilter | None) -
     return made
 
 
-def agents(rules: UserAgentFilter) -> Callable[[], bytes]:
+def agents(rules: UserAgentModule) -> Callable[[], bytes]:
     """Return a function that returns a new User-Agent of 512 bytes, which costs a filter most."""
     if rules is WORST["words"]:
         return lambda: b"".join(random.choice(rules.allow)[: random.randint(1, 38)].encode() for _ in range(50))[:512]

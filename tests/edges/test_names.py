@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock
-from chalicelib.model import name_counts, names, tunnels
+from chalicelib.model import name_counts, names, online_tunnels, tunnels
 from chalicelib.storage.unique_keys import Taken
 from tests.model.test_tunnels import opened
 from tests.names_held import count_more, end_cooldowns
@@ -35,12 +35,12 @@ def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
 
 
 def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
-    sentence, rule = f"'{field}' is kept by the operator: choose another name.", names.KEPT_RULE
+    sentence, rule = f"'{field}' is reserved by the operator: choose another name.", names.OPERATOR_NAME_RULE
     assert_refused(answer, 409, "conflict", sentence, {field: rule})
 
 
 def online(account: str) -> list[str]:
-    return [item.id for item in tunnels.online(account)]
+    return [item.id for item in online_tunnels.list_online(account)]
 
 
 @pytest.mark.parametrize("host", [TEAM, f"x.{TEAM}", f"*.{TEAM}", f"a.b.{TEAM}", f"TEAM.{D}"])
@@ -112,7 +112,7 @@ def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned
     assert_kept(admin.post("/edges/tls", {"hostports": ["*.bank.example:443"]}))
     for domain in (f"my-bank.{D}", "bank.example"):
         reserved = admin.post("/reserved_domains", {"domain": domain})
-        assert (reserved.status, reserved.json["details"]["domain"]) == (409, names.KEPT_RULE)
+        assert (reserved.status, reserved.json["details"]["domain"]) == (409, names.OPERATOR_NAME_RULE)
     assert admin.patch(f"/edges/https/{kept['id']}", {"description": "stays"}).status == 200
     operator.main(["names", "allow", "*bank*"])
     admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})
@@ -189,7 +189,7 @@ def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_an_edge(admin: Client
 
 
 def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
-    count_more(admin, names=name_counts.MAX_HELD - 2)
+    count_more(admin, names=name_counts.MAX_NAMES - 2)
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})
     full = admin.post("/edges/https", {"hostports": [f"c.{D}:443"]})
     assert_refused(full, 409, "conflict", "The account has 1000 names, the maximum.", {})

@@ -36,7 +36,7 @@ def register() -> None:
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),
-        "scope": strategies.sampled_from(api_keys.known_scopes()),
+        "scope": strategies.sampled_from(api_keys.list_scopes()),
         "ssh-public-key": _keys(),
         "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
     }.items():

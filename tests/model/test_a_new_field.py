@@ -17,7 +17,7 @@ from chalicelib.http import endpoints, middleware
 from chalicelib.model import kinds, migrations
 from chalicelib.model.backends import HttpResponse
 from chalicelib.model.migrations import Forms
-from chalicelib.model.modules import TrafficPolicy
+from chalicelib.model.modules import TrafficPolicyModule
 from chalicelib.modules import traffic_policy
 from chalicelib.operator import migrate
 from chalicelib.resources import http_response_backends
@@ -41,7 +41,7 @@ class ShownReason(Reasoned, Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithMode(TrafficPolicy):
+class WithMode(TrafficPolicyModule):
     mode: str = "enforce"
 
 

@@ -12,7 +12,7 @@ from chalicelib.model.ssh import acl
 FORMS = "must be bind:<domain>, bind:*.<suffix>, bind:<host>:<port> or bind:<key>=<value>"
 KIND = "must be '*' or start with 'bind:'"
 PORT = "must end with a port from 1 to 65535"
-BRACKETS = "must be bind:<host>:<port>, where an IPv6 address stands in brackets: bind:[::1]:22"
+BRACKETS = "must be bind:<host>:<port>, with an IPv6 address in brackets: bind:[::1]:22"
 LABEL = "must name a key and a value, each '*' or 1 to 255 bytes of printable text without '*'"
 
 
@@ -75,10 +75,10 @@ def test_a_rule_of_the_grammar_is_accepted_as_it_is(rule: str) -> None:
         ("bind:" + ".".join(["a" * 63] * 4), FORMS),
         ("bind:192.0.2.1", FORMS),
         ("bind:[::1]", FORMS),
-        ("bind:münchen.example", "must hold a domain in its ASCII form (xn--…)"),
-        ("bind:\u212aelvin.example", "must hold a domain in its ASCII form (xn--…)"),
-        ("bind:*.example.com:22", "must not join a wildcard with a port"),
-        ("bind:*:22", "must not join a wildcard with a port"),
+        ("bind:münchen.example", "must have the domain in ASCII form (xn--…)"),
+        ("bind:\u212aelvin.example", "must have the domain in ASCII form (xn--…)"),
+        ("bind:*.example.com:22", "must not have both a wildcard and a port"),
+        ("bind:*:22", "must not have both a wildcard and a port"),
         ("bind:example.com:", PORT),
         ("bind:example.com:*", PORT),
         ("bind:example.com:0", PORT),

@@ -42,27 +42,27 @@ def in_state(state: State) -> EdgeStatus:
 def test_the_edge_and_its_parts_are_live_where_every_living_host_says_so(
     said: list[State], silent: int, told: State
 ) -> None:
-    found = edge_status.merged([in_state(state) for state in said], silent, 7)
+    found = edge_status.merge([in_state(state) for state in said], silent, 7)
 
     assert (found.state, found.hostports[0].state, found.routes[0].state) == (told, told, told)
 
 
 @pytest.mark.parametrize("state", ["live", "partly", "refused", "unproved"])
 def test_what_was_said_of_an_earlier_revision_says_that_the_edge_waits(state: State) -> None:
-    assert edge_status.merged([in_state(state)], 0, 8) == replace(in_state(state), state="waiting")
-    assert edge_status.merged([in_state(state), replace(in_state(state), revision=8)], 0, 8).state == "waiting"
-    assert edge_status.merged([in_state(state), replace(in_state(state), revision=8)], 0, 8).revision == 7
+    assert edge_status.merge([in_state(state)], 0, 8) == replace(in_state(state), state="waiting")
+    assert edge_status.merge([in_state(state), replace(in_state(state), revision=8)], 0, 8).state == "waiting"
+    assert edge_status.merge([in_state(state), replace(in_state(state), revision=8)], 0, 8).revision == 7
 
 
 def test_an_edge_of_which_nobody_says_anything_waits() -> None:
-    assert edge_status.merged([], 0, 7) == EdgeStatus("waiting", 0, "")
-    assert edge_status.merged([], 3, 7) == EdgeStatus("waiting", 0, "")
+    assert edge_status.merge([], 0, 7) == EdgeStatus("waiting", 0, "")
+    assert edge_status.merge([], 3, 7) == EdgeStatus("waiting", 0, "")
 
 
 def test_a_part_that_one_host_does_not_name_waits_there() -> None:
     other = replace(LIVE, hostports=(replace(HOSTPORT, hostport="b.example.com:443"),), routes=())
 
-    found = edge_status.merged([LIVE, other], 0, 7)
+    found = edge_status.merge([LIVE, other], 0, 7)
 
     assert [(it.hostport, it.state) for it in found.hostports] == [
         ("a.example.com:443", "partly"),
@@ -76,7 +76,7 @@ def test_times_are_the_latest_tunnels_the_fewest_and_the_certificate_the_one_tha
     route = replace(ROUTE, since=LATE, error="two")
     backends = (BackendStatus("bkdtg_1", 1), BackendStatus("bkdtg_2", 5))
 
-    found = edge_status.merged([LIVE, EdgeStatus("live", 7, LATE, (soon,), (route,), backends)], 0, 7)
+    found = edge_status.merge([LIVE, EdgeStatus("live", 7, LATE, (soon,), (route,), backends)], 0, 7)
 
     assert found == EdgeStatus("live", 7, LATE, (soon,), (route,), backends)
 
@@ -84,7 +84,7 @@ def test_times_are_the_latest_tunnels_the_fewest_and_the_certificate_the_one_tha
 def test_without_a_certificate_none_is_told() -> None:
     bare = replace(HOSTPORT, state="refused", certificate_id="", not_after="")
 
-    assert edge_status.merged([replace(LIVE, hostports=(bare,))], 0, 7).hostports == (bare,)
+    assert edge_status.merge([replace(LIVE, hostports=(bare,))], 0, 7).hostports == (bare,)
 
 
 def test_only_what_living_hosts_say_counts() -> None:
@@ -92,24 +92,24 @@ def test_only_what_living_hosts_say_counts() -> None:
         edge_status.write("acct_1", "edghts_1", host, status)
     edge_status.announce("one", lease=60)
     edge_status.announce("two", lease=60)
-    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.merged([LIVE, in_state("refused")], 0, 7), 2)
+    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.merge([LIVE, in_state("refused")], 0, 7), 2)
 
     edge_status.announce("two", lease=0)
     assert edge_status.read("acct_1", "edghts_1", 7) == (LIVE, 1)
     edge_status.announce("two", lease=60)
     edge_status.remove("acct_1", "edghts_1", "two")
-    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.merged([LIVE], 1, 7), 1)
+    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.merge([LIVE], 1, 7), 1)
     edge_status.announce("one", lease=0)
-    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.NOTHING, 0)
+    assert edge_status.read("acct_1", "edghts_1", 7) == (edge_status.NO_STATUS, 0)
 
 
 def test_another_account_and_another_edge_have_their_own() -> None:
     edge_status.announce("one", lease=60)
     edge_status.write("acct_1", "edghts_1", "one", LIVE)
 
-    assert edge_status.read("acct_2", "edghts_1", 7) == (edge_status.NOTHING, 0)
-    assert edge_status.read("acct_1", "edghts_2", 7) == (edge_status.NOTHING, 0)
-    assert edge_status.written("one") == {("acct_1", "edghts_1"): LIVE}
+    assert edge_status.read("acct_2", "edghts_1", 7) == (edge_status.NO_STATUS, 0)
+    assert edge_status.read("acct_1", "edghts_2", 7) == (edge_status.NO_STATUS, 0)
+    assert edge_status.read_statuses("one") == {("acct_1", "edghts_1"): LIVE}
 
 
 def test_a_host_that_has_gone_leaves_nothing_behind() -> None:
@@ -117,12 +117,12 @@ def test_a_host_that_has_gone_leaves_nothing_behind() -> None:
         edge_status.announce(host, lease=lease)
         edge_status.write("acct_1", "edghts_1", host, LIVE)
 
-    assert edge_status.end_lapsed(grace=300) == ["three"]
-    assert [len(edge_status.written(host)) for host in ("one", "two", "three")] == [1, 1, 0]
-    edge_status.withdraw("one")
-    assert edge_status.written("one") == {}
-    assert edge_status.end_lapsed(grace=0) == ["two"]
-    assert edge_status.end_lapsed(grace=0) == []
+    assert edge_status.remove_expired_hosts(grace=300) == ["three"]
+    assert [len(edge_status.read_statuses(host)) for host in ("one", "two", "three")] == [1, 1, 0]
+    edge_status.remove_host("one")
+    assert edge_status.read_statuses("one") == {}
+    assert edge_status.remove_expired_hosts(grace=0) == ["two"]
+    assert edge_status.remove_expired_hosts(grace=0) == []
 
 
 def test_the_largest_edge_fits_one_record() -> None:
@@ -132,7 +132,7 @@ def test_the_largest_edge_fits_one_record() -> None:
     backends = tuple(BackendStatus(f"bkdwd_{place:027}", 1000) for place in range(1000))
     edge_status.write("acct_1", "edghts_1", "one", EdgeStatus("refused", 7, EARLY, hostports, routes, backends))
 
-    found = edge_status.written("one")["acct_1", "edghts_1"]
+    found = edge_status.read_statuses("one")["acct_1", "edghts_1"]
 
     errors = {*(it.error for it in found.hostports), *(it.error for it in found.routes)}
     assert errors == {"ä" * edge_status.MAX_ERROR}

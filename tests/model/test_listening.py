@@ -45,7 +45,7 @@ def test_modules_of_an_edge_that_is_elsewhere_list_nothing(admin: Client) -> Non
 def test_edges_of_before_are_listed_once(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
     edge = admin.create("/edges/https", {"hostports": HOSTPORTS})
     admin.create("/edges/https", {})
-    (write,) = listening.moved(_item(admin, edge), None)
+    (write,) = listening.list_edge(_item(admin, edge), None)
     dynamodb.do(write)
     operator.main(["migrate", "--apply"])
     assert (listed(), "1 rewritten." in capsys.readouterr().out) == ({(admin.account, edge["id"])}, True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model import accounts, bans, blocks, tunnels
+from chalicelib.model import accounts, bans, blocks, name_bans
 from chalicelib.model.ssh import credentials
 from chalicelib.operator import owners
 from chalicelib.storage import aws, dynamodb
@@ -58,10 +58,10 @@ def test_a_malformed_account_or_owner_is_not_on_and_has_reserved_names_only(admi
     bodies: list[Any] = [[], "text", {**record["body"], "active": "yes"}, {**record["body"], "only_reserved": None}]
     for body in bodies:
         put({**record, "body": body})
-        assert accounts.may_bind_reserved_alone(admin.account)
-        assert accounts.limited_to_reserved([admin.account]) == {admin.account}
+        assert accounts.requires_reserved_names(admin.account)
+        assert accounts.find_limited_to_reserved([admin.account]) == {admin.account}
     put({**record, "body": {**record["body"], "active": "yes"}})
-    assert not accounts.is_switched_on(admin.account)
+    assert not accounts.is_account_active(admin.account)
 
 
 def test_a_malformed_policy_signs_nothing(admin: Client) -> None:
@@ -87,17 +87,17 @@ def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
         record = records(scope)[0]
         put({**record, "body": []})
     with pytest.raises(MalformedRecord):
-        blocks.every()
+        blocks.list_networks()
     with pytest.raises(MalformedRecord):
         bans.patterns()
 
 
 def test_a_malformed_ban_still_bans(admin: Client) -> None:
-    tunnels.ban_name("a.tunnels.localhost")
+    name_bans.ban_name("a.tunnels.localhost")
     (record,) = records("edge#/banned_names")
     put({**record, "body": "text"})
-    assert tunnels.is_banned("a.tunnels.localhost")
-    assert tunnels.banned_names() == ["a.tunnels.localhost"]
+    assert name_bans.is_banned("a.tunnels.localhost")
+    assert name_bans.banned_names() == ["a.tunnels.localhost"]
 
 
 def test_a_list_of_revocations_is_whole_or_an_error(admin: Client) -> None:

@@ -33,4 +33,4 @@ def test_a_hostport_below_the_domain_is_an_edges_by_its_keys(
 ) -> None:
     keys = tuple(names.key(name, field="hostports.0") for name in held)
     edge = Item(items.scope("acct_1", kinds.of(id).path), id, {"hostports": [hostport]}, unique_keys=keys)
-    assert names.holds(edge, hostport, D) is expected
+    assert names.has_keys_of(edge, hostport, D) is expected

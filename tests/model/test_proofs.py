@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.model import proofs
-from chalicelib.model.proofs import Found, Proof, Step, TooSoon
+from chalicelib.model.proofs import CheckResult, Proof, ProofChange, TooSoon
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 NOW = 1_800_000_000
 NEW = proofs.begin(NOW, value="v", cname_target="t")
-PRESENT, ABSENT, UNKNOWN = Found("present"), Found("absent", "Gone."), Found("unknown", "Silent.")
+PRESENT, ABSENT, UNKNOWN = CheckResult("present"), CheckResult("absent", "Gone."), CheckResult("unknown", "Silent.")
 VERIFIED = Proof("v", "t", "verified", since=NOW, next_at=NOW + DAY, seen_at=NOW, checked_at=NOW)
 LAPSING = replace(VERIFIED, status="lapsing", error="Gone.")
 LAPSED = replace(VERIFIED, status="lapsed", next_at=NOW + MINUTE, error="Gone.")
@@ -25,12 +25,12 @@ def test_a_new_proof_is_looked_for_at_once() -> None:
 def test_the_record_verifies_a_domain(before: Proof) -> None:
     now = NOW + HOUR
     verified = replace(VERIFIED, since=now, seen_at=now, checked_at=now, next_at=now + DAY)
-    assert proofs.after(before, PRESENT, now) == Step(verified, "verified")
+    assert proofs.apply_check(before, PRESENT, now) == ProofChange(verified, "verified")
 
 
 def test_a_verified_domain_is_looked_at_daily_without_an_event() -> None:
     now = NOW + DAY
-    assert proofs.after(VERIFIED, PRESENT, now) == Step(
+    assert proofs.apply_check(VERIFIED, PRESENT, now) == ProofChange(
         replace(VERIFIED, seen_at=now, checked_at=now, next_at=now + DAY)
     )
 
@@ -38,30 +38,30 @@ def test_a_verified_domain_is_looked_at_daily_without_an_event() -> None:
 def test_a_domain_without_its_record_begins_to_lapse() -> None:
     now = NOW + DAY
     lapsing = replace(LAPSING, since=now, checked_at=now, next_at=now + DAY)
-    assert proofs.after(VERIFIED, ABSENT, now) == Step(lapsing, "lapsing")
+    assert proofs.apply_check(VERIFIED, ABSENT, now) == ProofChange(lapsing, "lapsing")
 
 
 def test_silence_is_looked_at_hourly_and_counts_as_no_record_after_two_days() -> None:
     now = NOW + 2 * DAY - 1
     waiting = replace(VERIFIED, checked_at=now, next_at=now + HOUR, error="Silent.")
-    assert proofs.after(VERIFIED, UNKNOWN, now) == Step(waiting)
+    assert proofs.apply_check(VERIFIED, UNKNOWN, now) == ProofChange(waiting)
     lapsing = replace(LAPSING, since=now + 1, checked_at=now + 1, next_at=now + 1 + DAY, error="Silent.")
-    assert proofs.after(waiting, UNKNOWN, now + 1) == Step(lapsing, "lapsing")
+    assert proofs.apply_check(waiting, UNKNOWN, now + 1) == ProofChange(lapsing, "lapsing")
 
 
 @pytest.mark.parametrize("found", [ABSENT, UNKNOWN])
-def test_a_lapsing_domain_lapses_after_seven_days(found: Found) -> None:
+def test_a_lapsing_domain_lapses_after_seven_days(found: CheckResult) -> None:
     events: list[str] = []
     proof, days = LAPSING, 0
     while proof.status == "lapsing":
         days += 1
-        step = proofs.after(proof, found, NOW + days * DAY)
+        step = proofs.apply_check(proof, found, NOW + days * DAY)
         proof, events = step.proof, [*events, step.event]
     assert (events, proof.since, proof.next_at) == ([*[""] * 6, "lapsed"], NOW + 7 * DAY, NOW + 7 * DAY + MINUTE)
 
 
 def test_the_last_look_at_a_lapsing_domain_is_at_the_end_of_its_seven_days() -> None:
-    step = proofs.after(LAPSING, ABSENT, NOW + 6 * DAY + HOUR)
+    step = proofs.apply_check(LAPSING, ABSENT, NOW + 6 * DAY + HOUR)
     assert (step.proof.status, step.proof.next_at) == ("lapsing", NOW + 7 * DAY)
 
 
@@ -70,7 +70,7 @@ def test_the_pauses_before_proof_grow_from_a_minute_to_a_day(before: Proof) -> N
     proof, pauses = before, []
     for _ in range(40):
         now = max(proof.next_at, NOW)
-        step = proofs.after(proof, ABSENT, now)
+        step = proofs.apply_check(proof, ABSENT, now)
         assert (step.event, step.proof.status, step.proof.since) == ("", before.status, NOW)
         proof = step.proof
         pauses.append(proof.next_at - now)
@@ -80,12 +80,12 @@ def test_the_pauses_before_proof_grow_from_a_minute_to_a_day(before: Proof) -> N
 
 
 def test_a_look_may_be_wished_for_once_a_minute() -> None:
-    wished = proofs.wish(VERIFIED, NOW + 5)
+    wished = proofs.request_check(VERIFIED, NOW + 5)
     assert wished == replace(VERIFIED, wished_at=NOW + 5, next_at=NOW + 5)
     with pytest.raises(TooSoon) as error:
-        proofs.wish(wished, NOW + 64)
+        proofs.request_check(wished, NOW + 64)
     assert error.value.wait == 1
-    assert proofs.wish(wished, NOW + 65).next_at == NOW + 5
+    assert proofs.request_check(wished, NOW + 65).next_at == NOW + 5
 
 
 @pytest.mark.parametrize("challenger", [NEW, LAPSED])
@@ -97,23 +97,23 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
     verified = replace(VERIFIED, since=now, seen_at=now, checked_at=now, next_at=now + DAY)
     error = "The record is gone, and another account has proved the domain."
     lapsed = replace(LAPSED, since=now, checked_at=now, next_at=now + MINUTE, error=error)
-    steps = proofs.contest(challenger, holder, ABSENT, now)
-    assert steps == (Step(verified, "verified"), Step(lapsed, "lapsed"))
+    steps = proofs.apply_contest(challenger, holder, ABSENT, now)
+    assert steps == (ProofChange(verified, "verified"), ProofChange(lapsed, "lapsed"))
 
 
 @pytest.mark.parametrize(
     ("found", "error"),
     [
         (PRESENT, "its record is still there: that must be removed first."),
-        (UNKNOWN, "whether its record is still there cannot be seen just now: Silent."),
+        (UNKNOWN, "its record cannot be checked at the moment: Silent."),
     ],
 )
-def test_a_holder_whose_record_may_be_there_keeps_the_domain(found: Found, error: str) -> None:
+def test_a_holder_whose_record_may_be_there_keeps_the_domain(found: CheckResult, error: str) -> None:
     now = NOW + HOUR
     waiting = replace(
         NEW, checked_at=now, next_at=now + HOUR // 2, error=f"Another account has proved this domain, and {error}"
     )
-    assert proofs.contest(NEW, VERIFIED, found, now) == (Step(waiting), None)
+    assert proofs.apply_contest(NEW, VERIFIED, found, now) == (ProofChange(waiting), None)
 
 
 @pytest.mark.parametrize("domain", ["shop.example.com", "*.shop.example.com"])
@@ -132,7 +132,7 @@ def test_where_the_text_record_stands(domain: str) -> None:
     ],
 )
 def test_which_domains_prove_a_host(host: str, names: tuple[str, ...]) -> None:
-    assert proofs.proving_names(host) == names
+    assert proofs.list_proving_domains(host) == names
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_which_domains_prove_a_host(host: str, names: tuple[str, ...]) -> None:
     ],
 )
 def test_whose_proof_proves_a_host(host: str, holders: dict[str, str], holder: str | None) -> None:
-    assert proofs.proving(host, holders) == holder
+    assert proofs.find_proving(host, holders) == holder

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.model import names, served
-from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.modules import BackendModule, MutualTlsModule
 from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import UniqueKey
@@ -31,7 +31,7 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
     }
 
     assert Modules.of(stored) == Modules(
-        Backend(backend_id="bkdtg_1"), MutualTls(certificate_authority_ids=["ca_1"]), None, None, ()
+        BackendModule(backend_id="bkdtg_1"), MutualTlsModule(certificate_authority_ids=["ca_1"]), None, None, ()
     )
 
 
@@ -55,7 +55,7 @@ def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -
     route = Item(scope, "edghtsrt_1", {"match_type": "exact_path", "match": "/"})
     never_made = Item(scope, "edghtsrt_2", {}, modules={"backend": {"backend_id": "bkdtg_1"}})
 
-    found = served.edge(edge, [route, never_made])
+    found = served.decode_edge(edge, [route, never_made])
 
     assert (found.account, found.id, found.revision, found.hostports) == (
         "acct_1",
@@ -119,7 +119,7 @@ ROUTE = Item("acct_1#/edges/https/edghts_1/routes", "edghtsrt_1", {"match_type":
     ],
 )
 def test_an_edge_that_cannot_be_understood_is_closed_where_it_listens(changes: Any, route: Any) -> None:
-    found = served.edge(replace(EDGE, **changes), [ROUTE, replace(ROUTE, id="edghtsrt_2", **route)])
+    found = served.decode_edge(replace(EDGE, **changes), [ROUTE, replace(ROUTE, id="edghtsrt_2", **route)])
 
     assert found == ServedEdge("acct_1", "edghts_1", 7, ("a.example.com:443",), error=UNREADABLE)
 
@@ -130,13 +130,13 @@ def test_a_malformed_edge_or_route_closes_the_edge_where_it_listens(attributes: 
     route = Item.from_record({**ROUTE.to_record(), **attributes})
 
     closed = ServedEdge("acct_1", "edghts_1", 0, ("a.example.com:443",), error=UNREADABLE)
-    assert served.edge(edge, [ROUTE]) == closed
-    assert served.edge(EDGE, [ROUTE, route]) == replace(closed, revision=7)
+    assert served.decode_edge(edge, [ROUTE]) == closed
+    assert served.decode_edge(EDGE, [ROUTE, route]) == replace(closed, revision=7)
 
 
 @pytest.mark.parametrize("keys", [(), (UniqueKey("hostports", "acct_1/x"),)])
 def test_an_edge_of_which_nothing_is_understood_is_still_there(keys: tuple[UniqueKey, ...]) -> None:
-    edge = served.edge(replace(EDGE, body={}, unique_keys=keys))
+    edge = served.decode_edge(replace(EDGE, body={}, unique_keys=keys))
 
     assert edge == ServedEdge("acct_1", "edghts_1", 7, (), error=UNREADABLE)
 
@@ -159,7 +159,7 @@ def test_an_edge_of_which_nothing_is_understood_is_still_there(keys: tuple[Uniqu
     ],
 )
 def test_of_a_part_that_cannot_be_understood_the_id_alone_is_told(id: str, body: dict[str, Any]) -> None:
-    found = served.part(Item("acct_1#/of/its/kind", id, body))
+    found = served.decode_part(Item("acct_1#/of/its/kind", id, body))
 
     assert found in (ServedBackend("acct_1", id, None), ServedAuthority("acct_1", id, ""))
-    assert found == served.unreadable_part("acct_1", id)
+    assert found == served.empty_part("acct_1", id)

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from chalicelib.crypto import keys
 from chalicelib.crypto.ssh_certificates import UserCertificate
 from chalicelib.model.ssh import policies
-from chalicelib.model.ssh.policies import Bounds, Policy
+from chalicelib.model.ssh.policies import PolicyBounds, PolicyModule
 
 KEY = keys.generate_ed25519().public_key()
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ["permit-pty", "permit-user-rc", "permit-agent-forwarding"]
+POLICY = "as the policy of the authority requires"
 seconds = st.none() | st.integers(1, 7200)
 texts = st.text("ab*{},user", max_size=6)
 extensions = st.dictionaries(st.sampled_from(NAMES), st.just(""))
 options = st.dictionaries(st.sampled_from(["source-address", "force-command"]), st.sampled_from(["x", "y"]))
 
 
-def within(kept: Bounds) -> Bounds:
+def within(kept: PolicyBounds) -> PolicyBounds:
     """Bounds as a policy has them: its default extensions are among the allowed ones."""
     allowed, default = kept.allowed_extensions, kept.default_extensions
     if allowed is None or default is None:
@@ -32,7 +33,7 @@ def within(kept: Bounds) -> Bounds:
 
 
 bounds = st.builds(
-    Bounds,
+    PolicyBounds,
     backdate=st.integers(0, 3600),
     default_lifetime=seconds,
     max_lifetime=seconds,
@@ -46,9 +47,11 @@ bounds = st.builds(
 ).map(within)
 
 
-def certificate(kept: Bounds, principals: list[str], length: int | None, asked: Any, critical: Any) -> UserCertificate:
+def certificate(
+    kept: PolicyBounds, principals: list[str], length: int | None, asked: Any, critical: Any
+) -> UserCertificate:
     """Return the certificate that would be signed for a request."""
-    lives = timedelta(seconds=length) if length else policies.lifetime(kept, timedelta(hours=24))
+    lives = timedelta(seconds=length) if length else policies.default_lifetime(kept, timedelta(hours=24))
     return UserCertificate(
         key_id="sucrt_1",
         serial=1,
@@ -56,17 +59,17 @@ def certificate(kept: Bounds, principals: list[str], length: int | None, asked: 
         principals=principals,
         valid_after=NOW,
         valid_until=NOW + lives,
-        critical_options=policies.critical_options(kept, critical),
-        extensions=policies.extensions(kept, asked),
+        critical_options=policies.merge_critical_options(kept, critical),
+        extensions=policies.choose_extensions(kept, asked),
     )
 
 
 @given(bounds, st.lists(texts), seconds, extensions, options)
 def test_what_passes_is_within_every_bound(
-    kept: Bounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
+    kept: PolicyBounds, principals: list[str], length: int | None, asked: dict[str, str], critical: dict[str, str]
 ) -> None:
     made = certificate(kept, principals, length, asked, critical)
-    if policies.violations(kept, made, "a*", NOW):
+    if policies.find_violations(kept, made, "a*", NOW):
         return
     assert kept.max_lifetime is None or (made.valid_until - made.valid_after).total_seconds() <= kept.max_lifetime
     assert principals or not (kept.require_principals or kept.allowed_principals)
@@ -82,8 +85,8 @@ def test_what_passes_is_within_every_bound(
 
 
 @given(bounds)
-def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: Bounds) -> None:
-    wrong = policies.violations(kept, certificate(kept, [], None, {}, {}), "ada", NOW)
+def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_alone(kept: PolicyBounds) -> None:
+    wrong = policies.find_violations(kept, certificate(kept, [], None, {}, {}), "ada", NOW)
     assert {*wrong} <= {"public_key", "principals"}
 
 
@@ -115,22 +118,20 @@ def test_a_request_that_asks_for_nothing_is_refused_for_its_key_and_principals_a
 def test_a_pattern_has_stars_and_the_callers_name_and_nothing_else(
     pattern: str, caller: str | None, principal: str, matches: bool
 ) -> None:
-    kept = Bounds(allowed_principals=[pattern])
-    wrong = policies.violations(kept, certificate(kept, [principal], None, {}, {}), caller, NOW)
+    kept = PolicyBounds(allowed_principals=[pattern])
+    wrong = policies.find_violations(kept, certificate(kept, [principal], None, {}, {}), caller, NOW)
     assert ("principals.0" not in wrong) is matches
 
 
 def test_of_many_patterns_an_error_lists_the_first_ten() -> None:
-    kept = Bounds(allowed_principals=[f"p{number}" for number in range(256)])
-    (rule,) = policies.violations(kept, certificate(kept, ["x"], None, {}, {}), "ada", NOW).values()
-    assert (
-        rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, as the authority's policy says"
-    )
+    kept = PolicyBounds(allowed_principals=[f"p{number}" for number in range(256)])
+    (rule,) = policies.find_violations(kept, certificate(kept, ["x"], None, {}, {}), "ada", NOW).values()
+    assert rule == f"must match {' or '.join(f'p{number}' for number in range(10))} or …, {POLICY}"
 
 
 def test_many_stars_are_not_slow() -> None:
-    kept = Bounds(allowed_principals=["*a" * 120 + "b"])
-    wrong = policies.violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada", NOW)
+    kept = PolicyBounds(allowed_principals=["*a" * 120 + "b"])
+    wrong = policies.find_violations(kept, certificate(kept, ["a" * 255] * 256, None, {}, {}), "ada", NOW)
     assert len(wrong) == 256
 
 
@@ -147,17 +148,15 @@ def test_many_stars_are_not_slow() -> None:
     ],
 )
 def test_a_lifetime_is_bounded_from_the_later_of_its_start_and_now(starts: int, ends: int, is_kept: bool) -> None:
-    kept = Bounds(max_lifetime=60)
+    kept = PolicyBounds(max_lifetime=60)
     after, until = (NOW + timedelta(seconds=seconds) for seconds in (starts, ends))
     made = replace(certificate(kept, [], None, {}, {}), valid_after=after, valid_until=until)
-    rule = (
-        "must be at most 60 seconds after valid_after, or after now where that is later, as the authority's policy says"
-    )
-    assert policies.violations(kept, made, None, NOW) == ({} if is_kept else {"valid_until": rule})
+    rule = f"must be at most 60 seconds after valid_after, or after now if that is later, {POLICY}"
+    assert policies.find_violations(kept, made, None, NOW) == ({} if is_kept else {"valid_until": rule})
 
 
 @given(st.none() | bounds, st.none() | bounds, st.booleans())
-def test_a_policy_is_read_as_it_was_stored(user: Bounds | None, host: Bounds | None, enabled: bool) -> None:
-    policy = Policy(enabled=enabled, user=user, host=host)
-    assert Policy.of(policy.to_record()) == policy
+def test_a_policy_is_read_as_it_was_stored(user: PolicyBounds | None, host: PolicyBounds | None, enabled: bool) -> None:
+    policy = PolicyModule(enabled=enabled, user=user, host=host)
+    assert PolicyModule.of(policy.to_record()) == policy
     assert asdict(policy).keys() == {"enabled", "user", "host"}

@@ -6,9 +6,9 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model import bans, gateways, names, tunnels
+from chalicelib.model import bans, gateways, name_bans, names, online_tunnels, tunnels
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import AgentTunnel, Carried
+from chalicelib.model.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.dynamodb import Condition, Write
 from chalicelib.storage.unique_keys import Taken
@@ -37,11 +37,11 @@ def opened(
 
 
 def online(account: str) -> list[str]:
-    return [item.id for item in tunnels.online(account)]
+    return [item.id for item in online_tunnels.list_online(account)]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in tunnels.carried_by(gateway) if tunnel.is_live]
+    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
 
 
 def test_no_response_shows_the_gateway_and_the_credential(admin: Client) -> None:
@@ -58,8 +58,8 @@ def test_what_was_carried_before_there_was_a_protocol_is_https(admin: Client) ->
     ):
         sets = {f"body.{field}": None for field in lacking}
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), sets=sets))
-    now = Carried(admin.account, id, "gw-1", NAME)
-    assert (tunnels.carried_by("gw-1"), tunnels.read(admin.account, id)) == ([now], now)
+    now = ServedTunnel(admin.account, id, "gw-1", NAME)
+    assert (online_tunnels.tunnels_of_gateway("gw-1"), online_tunnels.read(admin.account, id)) == ([now], now)
 
 
 def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
@@ -92,9 +92,9 @@ def test_a_credential_takes_its_own_name_over_and_the_first_tunnel_cannot_be_ren
     first = opened(admin.account)
     second = opened(admin.account, gateway="gw-2")
     assert online(admin.account) == [second]
-    lost = tunnels.renew_leases([Carried(admin.account, first, "gw-1", NAME, 0)], lease=60)
+    lost = tunnels.renew_leases([ServedTunnel(admin.account, first, "gw-1", NAME, 0)], lease=60)
     assert lost == {first}
-    assert tunnels.renew_leases([Carried(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
+    assert tunnels.renew_leases([ServedTunnel(admin.account, second, "gw-2", NAME, 0)], lease=60) == set()
 
 
 def ended(client: Client) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ def test_a_tunnel_whose_name_is_taken_over_has_its_end_told_once(admin: Client) 
     told = {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": seconds}
     assert (event["details"], int(seconds) < 30) == (told, True)
     assert (event["revision"], carried()) == (2, [])
-    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Usage(1, 2, 3))
+    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Traffic(1, 2, 3))
     assert tunnels.close_tunnel(admin.account, second)
     assert [id for id, _ in ended(admin)] == [second, first]
 
@@ -129,7 +129,7 @@ def test_a_lapsed_tunnel_whose_name_is_taken_has_its_end_told_where_it_was(
     else:
         operator.main(["names", "ban", NAME])
     assert ended(admin) == [(lapsed, "edge")]
-    assert (ended(stranger), tunnels.carried_by("gw-1")) == ([], [])
+    assert (ended(stranger), online_tunnels.tunnels_of_gateway("gw-1")) == ([], [])
     had = table.read(f"edge#/served_names/{NAME}", lapsed)
     assert had
     assert had.body["ended_at"] >= had.body["started_at"]
@@ -140,10 +140,10 @@ def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: 
     lost = {ids_[0], ids_[59]}
     for id in lost:
         tunnels.close_tunnel(admin.account, id)
-    leases = [Carried(admin.account, id, "gw-1", "", 0) for id in ids_]
+    leases = [ServedTunnel(admin.account, id, "gw-1", "", 0) for id in ids_]
     assert tunnels.renew_leases(leases, lease=6000) == lost
-    ends = {tunnel.expires for tunnel in tunnels.carried_by("gw-1")}
-    assert len(tunnels.carried_by("gw-1")) == 58
+    ends = {tunnel.expires for tunnel in online_tunnels.tunnels_of_gateway("gw-1")}
+    assert len(online_tunnels.tunnels_of_gateway("gw-1")) == 58
     assert min(ends) > clock.seconds() + 5000
 
 
@@ -151,13 +151,13 @@ def test_gateways_are_up_while_they_say_so(admin: Client) -> None:
     gateway, lapsed = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
     gateways.announce(gateway, lease=60)
     gateways.announce(lapsed, lease=0)
-    assert gateways.every() == [(lapsed, False), (gateway, True)]
+    assert gateways.list_gateways() == [(lapsed, False), (gateway, True)]
     assert (gateways.read("gw-1"), gateways.read("gw-2")) == (gateway, None)
     gateways.announce(lapsed, lease=60)
     assert gateways.read("gw-2") == lapsed
     for id in ("gw-1", "gw-2", "gw-3"):
         gateways.withdraw(id)
-    assert gateways.every() == []
+    assert gateways.list_gateways() == []
 
 
 def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: Client, capsys: Output) -> None:
@@ -165,7 +165,7 @@ def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: 
     assert online(admin.account) == [live]
 
     operator.main(["tunnels", "list"])
-    assert [item.id for item in tunnels.end_lapsed(admin.account)] == [live]
+    assert [item.id for item in online_tunnels.remove_expired(admin.account)] == [live]
 
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [(event["resource_id"], event["actor"]["type"]) for event in deleted] == [(lapsed, "edge")]
@@ -181,10 +181,10 @@ def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client
             dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
 
     assert online(admin.account) == [second]
-    lost = tunnels.renew_leases([Carried(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
+    lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
     assert lost == {first}
-    assert {it.expires for it in tunnels.carried_by("gw-1") if it.is_live} == {clock.seconds() + 600}
-    tunnels.end_lapsed(admin.account)
+    assert {it.expires for it in online_tunnels.tunnels_of_gateway("gw-1") if it.is_live} == {clock.seconds() + 600}
+    online_tunnels.remove_expired(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]
 
@@ -209,7 +209,7 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
     assert (online(admin.account), carried()) == ([], [])
     with pytest.raises(Taken):
         opened(admin.account)
-    assert tunnels.is_banned(NAME)
+    assert name_bans.is_banned(NAME)
     opened(admin.account, name=OTHER)
     operator.main(["names", "list"])
     assert capsys.readouterr().out == f"{NAME}\n"
@@ -225,7 +225,7 @@ def test_a_banned_name_ends_its_tunnel_and_is_had_by_none_until_it_is_allowed(ad
 
 
 PATTERN_RULES = [
-    ("*b*", "*b* has fewer than 3 characters beside its stars."),
+    ("*b*", "*b* must have at least 3 characters other than '*'."),
     ("*bank_*", "*bank_* is not a pattern of host names, for example *bank* or *.bank.example."),
     ("*localhost*", "*localhost* would ban every name below tunnels.localhost."),
     ("*.tunnels.localhost", "*.tunnels.localhost would ban every name below tunnels.localhost."),
@@ -235,7 +235,7 @@ PATTERN_RULES = [
 @pytest.mark.parametrize(("pattern", "sentence"), PATTERN_RULES)
 def test_a_pattern_that_bans_too_much_is_refused(pattern: str, sentence: str) -> None:
     names.forget_settings()  # which a process reads once
-    names.check_settings_of("tunnels.localhost", "")
+    names.check_given_settings("tunnels.localhost", "")
     with pytest.raises(SystemExit) as refused:
         operator.main(["names", "ban", pattern])
     assert refused.value.code == sentence
@@ -346,7 +346,7 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     admin: Client, capsys: Output
 ) -> None:
     id = tunnels.open_tunnel(admin.account, _tunnel("192.0.2.1"), lease=-5, name=NAME)
-    tunnels.end_lapsed(admin.account)
+    online_tunnels.remove_expired(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
     assert str(ended.value.code).startswith(f"Nobody had {NAME} then; the last before was {id}, until ")

@@ -7,7 +7,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import clock
 from chalicelib.model import looks
-from chalicelib.model.proofs import Found, after
+from chalicelib.model.proofs import CheckResult, apply_check
 from tests.http.test_malformed_records import put, stored
 from tests.modules.samples import OF_EDGES, SAMPLES, on_a_holder
 from tests.samples import Collection, each_editable_kind
@@ -81,8 +81,8 @@ def test_they_survive_verify_and_the_proof_of_a_domain(admin: Client) -> None:
     extend(id)
     assert admin.post(f"/reserved_domains/{id}/verify", {}).status == 202
     assert_extended(id)
-    (due,) = looks.due(clock.seconds(), 10)
+    (due,) = looks.find_due(clock.seconds(), 10)
     claimed = looks.claim(due, until=clock.seconds() + 60)
     assert claimed
-    assert looks.record(claimed, after(claimed.proof, Found("present"), clock.seconds()))
+    assert looks.record(claimed, apply_check(claimed.proof, CheckResult("present"), clock.seconds()))
     assert assert_extended(id)["body"]["proof"]["status"] == "verified"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from chalicelib.operator.command_line import CommandError
 from chalicelib.operator.tunnels import read_usage
 from edge.store.table import Records
@@ -12,20 +12,20 @@ from tests.transports import Client
 def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_counts_once(admin: Client) -> None:
     store = Records("local", "tunnels.localhost")
     for hour, gateway, usage in [
-        ("2026-11-22T14", "gw-1", Usage(1, 10, 100)),
-        ("2026-11-22T14", "gw-1", Usage(2, 20, 200)),
-        ("2026-11-22T14", "gw-2", Usage(3, 30, 300)),
-        ("2026-11-22T15", "gw-1", Usage(4, 40, 400)),
-        ("2026-11-23T00", "gw-1", Usage(5, 50, 500)),
-        ("2026-12-01T00", "gw-1", Usage(6, 60, 600)),
+        ("2026-11-22T14", "gw-1", Traffic(1, 10, 100)),
+        ("2026-11-22T14", "gw-1", Traffic(2, 20, 200)),
+        ("2026-11-22T14", "gw-2", Traffic(3, 30, 300)),
+        ("2026-11-22T15", "gw-1", Traffic(4, 40, 400)),
+        ("2026-11-23T00", "gw-1", Traffic(5, 50, 500)),
+        ("2026-12-01T00", "gw-1", Traffic(6, 60, 600)),
     ]:
         store.use(admin.account, hour, gateway, usage)
 
     assert read_usage(admin.account, "2026-11") == {
-        "2026-11-22": Usage(9, 90, 900),
-        "2026-11-23": Usage(5, 50, 500),
+        "2026-11-22": Traffic(9, 90, 900),
+        "2026-11-23": Traffic(5, 50, 500),
     }
-    assert read_usage(admin.account, "2026-12") == {"2026-12-01": Usage(6, 60, 600)}
+    assert read_usage(admin.account, "2026-12") == {"2026-12-01": Traffic(6, 60, 600)}
     assert read_usage("acct_other", "2026-11") == {}
 
 

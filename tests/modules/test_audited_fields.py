@@ -1,4 +1,4 @@
-"""Audit events show of a module what its `TOLD` names, and nothing else."""
+"""Audit events show of a module what its `AUDITED` names, and nothing else."""
 
 import json
 from dataclasses import dataclass, field, fields, replace
@@ -9,9 +9,9 @@ import pytest
 from chalicelib import modules
 from chalicelib.model import changes, kinds
 from chalicelib.model.audit import OPERATOR
-from chalicelib.model.modules import Module, OAuthProvider
+from chalicelib.model.modules import StoredModule, StoredProvider
 from chalicelib.model.records import Stored
-from chalicelib.model.ssh.policies import Bounds
+from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.items import Item
 
 SECRET = "Bearer hunter2"
@@ -23,26 +23,26 @@ class Header(Stored):
     name: str
     value: str
 
-    TOLD = ("name",)
+    AUDITED = ("name",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Headers(Module):
+class Headers(StoredModule):
     first: Header
     others: dict[str, Header] = field(default_factory=dict)
     note: str = ""
 
-    TOLD = ("enabled", "first", "others")
+    AUDITED = ("enabled", "first", "others")
 
 
 def test_only_declared_fields_are_shown_at_every_depth() -> None:
     secret = {"name": "authorization", "value": SECRET}
     module = Headers.of({"first": secret, "others": {"a": secret}, "note": SECRET})
     name = {"name": "authorization"}
-    assert module.told() == {"enabled": True, "first": name, "others": {"a": name}}
+    assert module.audited_fields() == {"enabled": True, "first": name, "others": {"a": name}}
 
 
-@pytest.mark.parametrize("form", [*STORED, OAuthProvider, Bounds], ids=lambda it: it.__name__)
+@pytest.mark.parametrize("form", [*STORED, StoredProvider, PolicyBounds], ids=lambda it: it.__name__)
 def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     @dataclass(frozen=True, kw_only=True)
     class Newer(form):  # type: ignore[misc, valid-type]
@@ -51,8 +51,8 @@ def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     values: dict[str, Any] = {
         it.name: {} if it.name == "provider" else [] for it in fields(form) if it.name in REQUIRED
     }
-    shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicy" else {})}).told()
-    assert {*form.TOLD} == {*shown}
+    shown = Newer(**{**values, **({"value": "{}"} if form.__name__ == "TrafficPolicyModule" else {})}).audited_fields()
+    assert {*form.AUDITED} == {*shown}
     assert SECRET not in json.dumps(shown, default=str)
 
 
@@ -69,4 +69,4 @@ def test_an_event_shows_nothing_of_an_unknown_module() -> None:
 def test_a_patch_of_a_header_shows_no_value() -> None:
     before: Any = Headers.of({"first": {"name": "a", "value": SECRET}})
     after: Any = replace(before, first=replace(before.first, value="Bearer hunter3"))
-    assert before.told() == after.told()
+    assert before.audited_fields() == after.audited_fields()

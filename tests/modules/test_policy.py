@@ -24,7 +24,7 @@ from tests.transports import Client
 
 AUTHORITIES = "/ssh_certificate_authorities"
 USERS, HOSTS = "/ssh_user_certificates", "/ssh_host_certificates"
-POLICY = "as the authority's policy says"
+POLICY = "as the policy of the authority requires"
 NO_BOUNDS = {
     "backdate": 0,
     "default_lifetime": None,
@@ -145,7 +145,7 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
     (
         {"max_lifetime": 3600},
         {"valid_after": AFTER, "valid_until": UNTIL},
-        {"valid_until": f"must be at most 3600 seconds after valid_after, or after now where that is later, {POLICY}"},
+        {"valid_until": f"must be at most 3600 seconds after valid_after, or after now if that is later, {POLICY}"},
         {"valid_after": AFTER, "valid_until": "2030-01-01T01:00:00Z"},
     ),
     (
@@ -380,7 +380,7 @@ def test_a_certificate_of_five_minutes_ago_lives_as_long_as_one_of_now(
     assert clock_of(certificate["valid_until"]) - clock_of(certificate["created_at"]) == 3600
     late = clock.rfc3339(clock.now() + timedelta(seconds=3660))
     answer = admin.post(kind, asking(authority, valid_after=ago, valid_until=late))
-    rule = f"must be at most 3600 seconds after valid_after, or after now where that is later, {POLICY}"
+    rule = f"must be at most 3600 seconds after valid_after, or after now if that is later, {POLICY}"
     assert_invalid(answer, {"valid_until": rule})
 
 

@@ -11,7 +11,7 @@ from chalicelib import clock, ids, routes
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.model import api_keys
-from chalicelib.model.api_keys import Reach
+from chalicelib.model.api_keys import KeyLimits
 from chalicelib.operator import accounts, owners
 from chalicelib.operator.command_line import CommandError
 from chalicelib.operator.keys import issue_key
@@ -23,7 +23,7 @@ from tests.transports import Client
 
 PATH = "/api_keys"
 BEYOND = "A key cannot create a key with more scopes or a later end than its own."
-SCOPES = [scope for scope in api_keys.known_scopes() if "*" not in scope]  # each of them one collection's
+SCOPES = [scope for scope in api_keys.list_scopes() if "*" not in scope]  # each of them one collection's
 FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 ENDPOINTS = sorted(  # the end of the key itself last
     (endpoint for served in routes.ALL for endpoint in served.endpoints() if endpoint.authorizer),
@@ -47,11 +47,11 @@ def allows(scope: str, endpoint: Endpoint) -> bool:
     )
 
 
-@pytest.mark.parametrize("scope", api_keys.known_scopes())
+@pytest.mark.parametrize("scope", api_keys.list_scopes())
 def test_a_scope_covers_what_it_says_and_nothing_else(scope: str) -> None:
     for endpoint in ENDPOINTS:
-        wanted = api_keys.wanted_scope(endpoint.method, endpoint.path)
-        covers = wanted is None or Reach((scope,)).covers(wanted)
+        wanted = api_keys.required_scope(endpoint.method, endpoint.path)
+        covers = wanted is None or KeyLimits((scope,)).covers(wanted)
         assert covers is allows(scope, endpoint), (scope, endpoint.method, endpoint.path)
 
 
@@ -61,7 +61,7 @@ def test_an_endpoint_lets_in_a_key_with_its_scope_and_none_with_all_others(admin
     def lacks(endpoint: Endpoint, *scopes: str) -> bool:
         path = endpoint.path.replace("{edge_id}", ids.new("edghts")).replace("{id}", "x")
         answer = bearer(*scopes).send(endpoint.method, path, {} if endpoint.body else None)
-        wanted = api_keys.wanted_scope(endpoint.method, endpoint.path)
+        wanted = api_keys.required_scope(endpoint.method, endpoint.path)
         return answer.status == 403 and answer.json["msg"] == f"This API key lacks the scope {wanted}."
 
     for endpoint in ENDPOINTS:
@@ -90,9 +90,9 @@ def test_every_key_sees_and_ends_itself(admin: Client, scopes: list[str] | None)
 @pytest.mark.parametrize("own", [["*:read", "api_keys:write"], ["api_keys:write", "edges:write"]])
 def test_a_key_never_makes_one_with_more_reach(admin: Client, own: list[str]) -> None:
     bearer = key(admin, scopes=own)
-    for scope in api_keys.known_scopes():
+    for scope in api_keys.list_scopes():
         answer = bearer.post(PATH, {"scopes": [scope]})
-        if Reach(tuple(own)).covers(scope):
+        if KeyLimits(tuple(own)).covers(scope):
             assert answer.json["scopes"] == [scope]
         else:
             rule = f"must be within the scopes of your own key, {', '.join(own)}; {scope} is not"

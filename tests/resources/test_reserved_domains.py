@@ -8,7 +8,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import clock
 from chalicelib.model import looks, names, proofs, tunnels
-from chalicelib.model.proofs import Found, Step
+from chalicelib.model.proofs import CheckResult, ProofChange
 from chalicelib.storage.unique_keys import Taken
 from tests.edges.test_names import TEAM, D, assert_kept, assert_taken
 from tests.model.test_tunnels import opened
@@ -43,11 +43,11 @@ def address(reservation: dict[str, Any]) -> str:
 def found(kind: Any, reservation: dict[str, Any]) -> bool:
     """Look at a reservation as the live edge does; False where nothing was written."""
     now = clock.seconds()
-    (due,) = [it for it in looks.due(now, 100) if it.id == reservation["id"]]
-    holder = looks.holder(due.domain)
+    (due,) = [it for it in looks.find_due(now, 100) if it.id == reservation["id"]]
+    holder = looks.find_proved(due.domain)
     if holder is None or holder.id == due.id or kind != "present":
-        return looks.record(due, proofs.after(due.proof, Found(kind), now))
-    step, lost = proofs.contest(due.proof, holder.proof, Found("absent"), now)
+        return looks.record(due, proofs.apply_check(due.proof, CheckResult(kind), now))
+    step, lost = proofs.apply_contest(due.proof, holder.proof, CheckResult("absent"), now)
     return looks.record(due, step, (holder, lost) if lost else None)
 
 
@@ -142,11 +142,11 @@ def test_what_a_look_found_is_shown_and_told(admin: Client, stranger: Client) ->
     assert found("present", first)
     shown = admin.get(address(first)).json["verification"]
     assert (shown["status"], bool(shown["checked_at"]), shown["error"]) == ("verified", True, "")
-    assert looks.due(clock.seconds(), 10)[0].id == second["id"]
+    assert looks.find_due(clock.seconds(), 10)[0].id == second["id"]
     assert found("present", second)  # whose record is there, while that of the first is gone
     assert admin.get(address(first)).json["verification"]["status"] == "lapsed"
     assert stranger.get(address(second)).json["verification"]["status"] == "verified"
-    holder = looks.holder(OWN)
+    holder = looks.find_proved(OWN)
     assert holder
     assert holder.id == second["id"]
     for client, made, told in ((admin, first, ["lapsed", "verified"]), (stranger, second, ["verified"])):
@@ -154,32 +154,32 @@ def test_what_a_look_found_is_shown_and_told(admin: Client, stranger: Client) ->
         actions = [it["action"] for it in events if it["actor"]["type"] == "edge"]
         assert actions == [f"reserved_domain.{verb}" for verb in told]
     stranger.delete(address(second))
-    assert looks.holder(OWN) is None
+    assert looks.find_proved(OWN) is None
 
 
 def test_what_another_changed_meanwhile_is_not_written(admin: Client) -> None:
     made = reserved(admin)
     now = clock.seconds()
-    (due,) = looks.due(now, 1)
+    (due,) = looks.find_due(now, 1)
     claimed = looks.claim(due, until=now + 60)
     assert claimed
     assert looks.claim(due, until=now + 60) is None
-    assert looks.due(now, 1) == []
-    assert looks.due(now + 60, 1) == [claimed]
-    step = Step(proofs.after(claimed.proof, Found("present"), now).proof)
+    assert looks.find_due(now, 1) == []
+    assert looks.find_due(now + 60, 1) == [claimed]
+    step = ProofChange(proofs.apply_check(claimed.proof, CheckResult("present"), now).proof)
     assert not looks.record(due, step)
     admin.delete(address(made))
     assert not looks.record(claimed, step)
-    assert looks.due(now + 60, 1) == []
+    assert looks.find_due(now + 60, 1) == []
 
 
 def test_a_wish_makes_a_look_due_once_a_minute(admin: Client) -> None:
     made = reserved(admin)
     assert found("absent", made)
-    assert looks.due(clock.seconds(), 1) == []
+    assert looks.find_due(clock.seconds(), 1) == []
     answer = admin.post(f"{address(made)}/verify", None)
     assert (answer.status, answer.json) == (202, admin.get(address(made)).json)
-    assert [it.id for it in looks.due(clock.seconds(), 1)] == [made["id"]]
+    assert [it.id for it in looks.find_due(clock.seconds(), 1)] == [made["id"]]
     again = admin.post(f"{address(made)}/verify", {})
     wait = int(again.headers["retry-after"])
     assert 1 < wait <= 60
@@ -276,7 +276,7 @@ def test_a_reservation_a_tunnel_an_edge_and_a_page_take_the_same_calls(admin: Cl
         with calls() as listing:
             admin.get(f"{PATH}?limit=10")
         with calls() as looking:
-            looks.due(clock.seconds() - 3600, 512)
+            looks.find_due(clock.seconds() - 3600, 512)
         return [reserving, claiming, opening, listening, listing, looking]
 
     taken(0)

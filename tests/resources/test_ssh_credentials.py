@@ -81,7 +81,7 @@ def test_every_bad_rule_is_named_by_its_index(admin: Client) -> None:
     rules = ["allow:a", "*", "bind:*.example.com:22", 7, "bind:example.com", None]
     errors = {
         "acl.0": "must be '*' or start with 'bind:'",
-        "acl.2": "must not join a wildcard with a port",
+        "acl.2": "must not have both a wildcard and a port",
         "acl.3": "must be a string",
         "acl.5": "must be a string",
     }

@@ -1,1 +1,1 @@
-"""SSH: authorities, the certificates they sign within their policies, what they revoke, and credentials with ACLs."""
+"""SSH: authorities with their policies, certificates and revocations, and credentials with their ACLs."""

@@ -1,6 +1,6 @@
-"""ACL rules of SSH credentials (SPEC 2.3.1): what a credential may bind. An empty ACL allows everything.
+"""ACL rules of SSH credentials (SPEC 2.3.1): names that a credential can bind. An empty ACL allows everything.
 
-Domains and addresses compare in any case, labels only as they are written.
+Domains and addresses are not case-sensitive, labels are.
 """
 
 import ipaddress
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_DOMAIN = re.compile(rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}")  # one that ends with a number is an address
-_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+)\]")  # no zone: that is another machine's business
+_DOMAIN = re.compile(rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}")  # a name that ends with a number is an address
+_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+)\]")  # without a zone, which is valid on one machine only
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_DOMAIN, _MAX_LABEL = 253, 255
 
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain in lower case; `*.<suffix>` in a rule is every domain with that suffix, this form included."""
+    """A domain in lower case. `*.<suffix>` in a rule matches every domain with that suffix, also this wildcard."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Address:
-    """A port of a domain or of an IP address, both in their canonical form."""
+    """A port of a domain or IP address in its canonical form."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Label:
-    """A label of a backend tunnel; `*` in a rule is any key or any value."""
+    """A label of a backend tunnel. `*` in a rule matches any key or value."""
 
     key: str
     value: str
@@ -43,22 +43,22 @@ Target = Domain | Address | Label
 
 
 def check(rule: str) -> str:
-    """Return the rule. Raises ValueError, which says what is wrong with its form."""
+    """Return a valid rule. Raises ValueError with the problem."""
     if rule != _EVERYTHING:
-        _ruled(rule)
+        _parse_rule(rule)
     return rule
 
 
 def permits(acl: Sequence[str], target: str) -> bool:
-    """Tell whether a credential with these rules may bind a domain, an address or a label.
+    """Return whether rules allow to bind a domain, an address or a label.
 
-    The target is written as after `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
-    `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`, whatever the rules.
+    The target has the same form as after `bind:` in a rule: `a.example.com` or `*.example.com`, `a.example.com:22` or
+    `[::1]:22`, `key=value`. Raises ValueError for any other text and for a label with a `*`.
     """
-    wanted = _target(target)
+    wanted = _parse_target(target)
     if isinstance(wanted, Label) and _EVERYTHING in (wanted.key, wanted.value):
-        raise ValueError("must be a label with a key and a value of its own")
-    return not acl or any(rule == _EVERYTHING or _covers(_ruled(rule), wanted) for rule in acl)
+        raise ValueError("must be a label with a key and a value other than '*'")
+    return not acl or any(rule == _EVERYTHING or _covers(_parse_rule(rule), wanted) for rule in acl)
 
 
 def _covers(rule: Target, target: Target) -> bool:
@@ -70,59 +70,57 @@ def _covers(rule: Target, target: Target) -> bool:
     return rule == target
 
 
-def _ruled(rule: str) -> Target:
+def _parse_rule(rule: str) -> Target:
     if not rule.startswith(_BIND):
         raise ValueError("must be '*' or start with 'bind:'")
-    return _target(rule.removeprefix(_BIND))
+    return _parse_target(rule.removeprefix(_BIND))
 
 
-def _target(text: str) -> Target:
+def _parse_target(text: str) -> Target:
     if "=" in text:
         key, _, value = text.partition("=")
-        return Label(_label(key), _label(value))
+        return Label(_parse_label(key), _parse_label(value))
     host, colon, port = text.rpartition(":")
     if colon and not port.endswith("]"):
-        return Address(_host(host), _port(port))
+        return Address(_parse_host(host), _parse_port(port))
     wildcard = "*." if text.startswith("*.") else ""
-    return Domain(wildcard + _domain(text.removeprefix(wildcard)))
+    return Domain(wildcard + _parse_domain(text.removeprefix(wildcard)))
 
 
-def _domain(text: str) -> str:
+def _parse_domain(text: str) -> str:
     if not text.isascii():
-        raise ValueError("must hold a domain in its ASCII form (xn--…)")
+        raise ValueError("must have the domain in ASCII form (xn--…)")
     if len(text) > _MAX_DOMAIN or not _DOMAIN.fullmatch(text.lower()):
         raise ValueError("must be bind:<domain>, bind:*.<suffix>, bind:<host>:<port> or bind:<key>=<value>")
     return text.lower()
 
 
-def _host(text: str) -> str:
+def _parse_host(text: str) -> str:
     if text.startswith("*"):
-        raise ValueError("must not join a wildcard with a port")
+        raise ValueError("must not have both a wildcard and a port")
     if ":" in text or text.startswith("["):
-        return _ipv6(text)
+        return _parse_ipv6(text)
     try:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
-        return _domain(text)
+        return _parse_domain(text)
 
 
-def _ipv6(text: str) -> str:
+def _parse_ipv6(text: str) -> str:
     bracketed = _IPV6.fullmatch(text)
     try:
         return str(ipaddress.IPv6Address(bracketed[1] if bracketed else ""))
     except ValueError:
-        raise ValueError(
-            "must be bind:<host>:<port>, where an IPv6 address stands in brackets: bind:[::1]:22"
-        ) from None
+        raise ValueError("must be bind:<host>:<port>, with an IPv6 address in brackets: bind:[::1]:22") from None
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not _PORT.fullmatch(text) or int(text) > 65535:
         raise ValueError("must end with a port from 1 to 65535")
     return int(text)
 
 
-def _label(text: str) -> str:
+def _parse_label(text: str) -> str:
     plain = text.isprintable() and text == text.strip() and "*" not in text
     if text != _EVERYTHING and not (plain and 1 <= len(text.encode()) <= _MAX_LABEL):
         raise ValueError(

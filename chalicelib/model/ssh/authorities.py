@@ -1,4 +1,4 @@
-"""SSH certificate authorities, whose private keys are opened only to sign, and the certificates that they issued."""
+"""SSH certificate authorities and the certificates that they issued. Private keys are opened only to sign."""
 
 import base64
 from dataclasses import dataclass, field
@@ -26,26 +26,26 @@ class SshAuthority(Described):
     public_key: str
     key_type: str = ""
 
-    TOLD = ("key_type",)
+    AUDITED = ("key_type",)
 
-    def told(self) -> dict[str, Any]:
-        return {**super().told(), "fingerprint": details.ssh_fingerprint(self.public_key)}
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "fingerprint": details.ssh_fingerprint(self.public_key)}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the key of its fingerprint, with the account and id as attributes."""
+        """Return the unique key of its fingerprint."""
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), {"account": account, "id": id}),)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the `key_size` of an rsa key, in bits, or the `elliptic_curve` of an ecdsa key, from its public key.
+        """Return the `key_size` of an RSA key, in bits, or the `elliptic_curve`.
 
-        It is read without cryptography, for which a request that only reads does not wait.
+        Parsed without the cryptography package, which takes long to import. Raises MalformedRecord.
         """
         try:
             name, encoded, *_ = self.public_key.split()
             if name.startswith("ecdsa-sha2-"):
                 return {"elliptic_curve": name.removeprefix("ecdsa-sha2-")}
             if name == "ssh-rsa":
-                return {"key_size": int.from_bytes(_strings(base64.b64decode(encoded))[-1]).bit_length()}
+                return {"key_size": int.from_bytes(_parse_strings(base64.b64decode(encoded))[-1]).bit_length()}
         except (ValueError, LookupError):
             raise MalformedRecord("SshAuthority", "public_key", "must be a public key") from None
         return {}
@@ -53,7 +53,7 @@ class SshAuthority(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedCertificate(Traced):
-    """The stored form of an SSH certificate, of a user or a host. Its events tell what `told_of` returns of it."""
+    """The stored form of an SSH user or host certificate. `audited_certificate` returns what its events show."""
 
     public_key: str
     key_type: str = ""
@@ -67,14 +67,14 @@ class IssuedCertificate(Traced):
 
     @property
     def end(self) -> int:
-        """Return the Unix second at which it ends. Raises MalformedRecord."""
+        """Return the Unix second at which the certificate ends. Raises MalformedRecord."""
         try:
             return int(clock.parse(self.valid_until).timestamp())
         except ValueError:
             raise MalformedRecord("IssuedCertificate", "valid_until", "must be a time") from None
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
-        """Return the fields of the signed certificate itself. Raises MalformedRecord."""
+        """Return the fields of the signed certificate. Raises MalformedRecord."""
         try:
             return crypto.ssh_certificates.read(self.certificate)
         except (ValueError, LookupError):
@@ -83,16 +83,17 @@ class IssuedCertificate(Traced):
 
 @dataclass(frozen=True, kw_only=True)
 class IssuedUserCertificate(IssuedCertificate):
-    """The stored form of a user's certificate."""
+    """The stored form of a user certificate."""
 
     critical_options: dict[str, str] = field(default_factory=dict)
     extensions: dict[str, str] = field(default_factory=dict)
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the user certificate of this key id that the authority of this fingerprint (SHA256:…) signed, or None.
+    """Return a user certificate of any account, or None.
 
-    It may be of any account. None also where it was deleted or is past its end. Two reads. Raises aws.Unavailable.
+    `fingerprint` is of its authority (SHA256:…). None also if it has ended. Two reads. Raises MalformedRecord,
+    aws.Unavailable.
     """
     authority = table.look_up(_KIND, fingerprint)
     found = read_certificate(authority["account"], key_id) if authority else None
@@ -103,7 +104,7 @@ def find_certificate(fingerprint: str, key_id: str) -> Item | None:
 
 
 def read_certificate(account: str, id: str) -> Item | None:
-    """Return a user certificate that is not past its end, or None. Raises aws.Unavailable."""
+    """Return a user certificate that has not ended, or None. Raises MalformedRecord, aws.Unavailable."""
     if not kinds.SSH_USER_CERTIFICATES.has(id):
         return None
     found = table.read(items.scope(account, kinds.SSH_USER_CERTIFICATES.path), id)
@@ -111,38 +112,38 @@ def read_certificate(account: str, id: str) -> Item | None:
 
 
 def read(account: str, id: str) -> Item | None:
-    """Return the authority, or None when the account has none of that id. Raises aws.Unavailable."""
+    """Return an authority of an account, or None. Raises aws.Unavailable."""
     return table.read(items.scope(account, kinds.SSH_CERTIFICATE_AUTHORITIES.path), id)
 
 
-def new_list(account: str, id: str, public_key: str) -> Write:
-    """Return the write of an authority's empty list of revocations."""
+def begin_list(account: str, id: str, public_key: str) -> Write:
+    """Return the write of an empty revocation list for an authority."""
     return revocation_lists.begin(Head(id, account, public_key))
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove an authority; its list of revocations stays until its last entry ends. False when there is none.
+    """Remove an authority. Return False if it does not exist.
 
-    Raises what `Change.commit` does.
+    Its revocation list remains until the last entry ends. Raises what `Change.commit` does.
     """
 
     def attempt() -> bool:
         authority, head = table.find(scope, id), revocation_lists.read(id)
         if authority is None:
             return False
-        gone = change.remove(authority)
+        removal = change.remove(authority)
         if head and head.account == authority.account:
-            gone = gone.also(revocation_lists.end(head, revocation_lists.chunks(id)))
-        gone.commit()
+            removal = removal.also(revocation_lists.end(head, revocation_lists.chunks(id)))
+        removal.commit()
         return True
 
     return writes.retried(attempt)
 
 
-def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
-    """Return an authority, None when the account has none of that id, and whether it has revoked a key; in one call.
+def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
+    """Return an authority or None, and whether it revoked a key.
 
-    `digest` is the key's, of 32 bytes. Raises aws.Unavailable.
+    `digest` is the SHA-256 digest of the key. One call. Raises aws.Unavailable.
     """
     entry = crypto.packed_revocations.RevokedKey(digest)
     place = (f"{account}#{kinds.SSH_CERTIFICATE_AUTHORITIES.path}", id)
@@ -152,14 +153,14 @@ def signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool]:
     return items.of_record(record), is_revoked
 
 
-def signing_key(authority: Item) -> "crypto.keys.PrivateKey":
-    """Return the authority's private key, for one signature: do not keep it. Raises aws.Unavailable."""
+def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
+    """Return the private key of an authority, for one signature. Do not store it. Raises aws.Unavailable."""
     context = vault.context(authority.account, authority.id)
     return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
 
 
-def told_of(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
-    """Return the `details` of the audit events of a certificate with a serial, for a key with a fingerprint."""
+def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
+    """Return the `details` of the audit events of a certificate."""
     return {
         "ssh_certificate_authority_id": certificate.ssh_certificate_authority_id,
         "principals": certificate.principals,
@@ -170,8 +171,8 @@ def told_of(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -
     }
 
 
-def _strings(blob: bytes) -> list[bytes]:
-    """Return the strings of a key in the wire form of RFC 4253: each stands behind its length in four bytes."""
+def _parse_strings(blob: bytes) -> list[bytes]:
+    """Return the strings of a key in the wire format of RFC 4253. Four bytes of length precede each."""
     found = []
     while blob:
         end = 4 + int.from_bytes(blob[:4])

@@ -1,4 +1,4 @@
-"""SSH credentials, as a gateway knows them: the unique key of a public key repeats the rules, so one read will do."""
+"""SSH credentials, stored and as a gateway reads them. The unique key of a public key repeats the ACL, for one read."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,26 +16,26 @@ _KIND = "public_key"
 
 @dataclass(frozen=True, kw_only=True)
 class SshCredential(Owned):
-    """The stored form of a credential; its public key is as it was sent."""
+    """The stored form of a credential. Its public key is stored as it was sent."""
 
     public_key: str
     acl: list[str] = field(default_factory=list)
 
-    TOLD = ("owner_id", "acl")
+    AUDITED = ("owner_id", "acl")
 
-    def told(self) -> dict[str, Any]:
+    def audited_fields(self) -> dict[str, Any]:
         found = details.ssh_fingerprint(self.public_key) or crypto.public_keys.fingerprint(self.public_key)
-        return {**super().told(), "fingerprint": found}
+        return {**super().audited_fields(), "fingerprint": found}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the unique key of its public key, with the ACL; `owners` adds whether the owner may act."""
+        """Return the unique key of the public key, with the ACL. `owners` adds the state of the owner."""
         repeated = {"account": account, "id": id, "owner_id": self.owner_id, "acl": self.acl}
         return (UniqueKey(_KIND, crypto.public_keys.fingerprint(self.public_key), repeated),)
 
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential as a gateway needs it; `acl` is for acl.permits."""
+    """A credential as a gateway uses it. `acl` is for acl.permits."""
 
     account: str
     id: str
@@ -44,8 +44,8 @@ class Credential:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Key(Stored):
-    """The attributes of a public key's unique key. `active` is None until `owners` has set it."""
+class _KeyFields(Stored):
+    """The attributes of the unique key of a public key. `active` is None until `owners` sets it."""
 
     account: str
     id: str
@@ -55,32 +55,33 @@ class _Key(Stored):
 
 
 def find_by_fingerprint(fingerprint: str) -> Credential | None:
-    """Return the credential, of any account, with the key of a fingerprint (public_keys.fingerprint_of), or None.
+    """Return the active credential of any account with a fingerprint, or None.
 
-    None also where its owner or account may not act. One read. Raises aws.Unavailable.
+    `fingerprint` is of the form that public_keys.fingerprint_of returns. None if the credential is suspended, or its
+    owner or account inactive. One read. Raises aws.Unavailable.
     """
     attributes = table.look_up(_KIND, fingerprint)
     if attributes is None:
         return None
     try:
-        found = _Key.of(attributes)
+        found = _KeyFields.of(attributes)
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{fingerprint}", unique_keys.ID, malformed)
         return None
-    if suspensions.is_suspended_by_key(attributes) or not _is_active(found):
+    if suspensions.is_key_suspended(attributes) or not _is_active(found):
         return None
     return Credential(found.account, found.id, found.owner_id, found.acl)
 
 
 def read(account: str, id: str) -> Credential | None:
-    """Return a credential as it is now, or None where it was deleted or its bot may not act. Raises aws.Unavailable."""
+    """Return an active credential of an account, or None. Raises aws.Unavailable."""
     item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
-    unsuspended = [item] if item and not suspensions.is_suspended(item) else []
-    found = next((stored for _, stored in records.decoded(SshCredential, unsuspended)), None)
-    if found is None or not accounts.is_active(account, found.owner_id):
+    active = [item] if item and not suspensions.is_suspended(item) else []
+    found = next((stored for _, stored in records.decoded(SshCredential, active)), None)
+    if found is None or not accounts.is_owner_active(account, found.owner_id):
         return None
     return Credential(account, id, found.owner_id, found.acl)
 
 
-def _is_active(found: _Key) -> bool:
-    return accounts.is_active(found.account, found.owner_id) if found.active is None else found.active
+def _is_active(found: _KeyFields) -> bool:
+    return accounts.is_owner_active(found.account, found.owner_id) if found.active is None else found.active

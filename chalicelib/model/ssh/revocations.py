@@ -1,6 +1,6 @@
-"""Revocations of SSH authorities: a record of each, which can be listed, and an entry of the list that servers fetch.
+"""Revocations by SSH authorities. Each has a record, for the API, and an entry in the list that servers fetch.
 
-Both change in one transaction. The list outlives its authority, until its last entry has ended.
+Both change in one transaction. The list outlives its authority until the last entry has ended.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ FIELDS = {
 
 
 class AlreadyRevoked(Exception):
-    """The list holds the serial or key already."""
+    """The list already contains the serial or key."""
 
 
 @dataclass(frozen=True)
 class Issuer:
-    """The SSH authority of a list; it may be deleted by now. `public_key` is one authorized_keys line."""
+    """The SSH authority of a list, which may be deleted. `public_key` is one authorized_keys line."""
 
     account: str
     id: str
@@ -40,13 +40,13 @@ class Issuer:
 
     @property
     def scope(self) -> str:
-        """Return the storage scope of the records of its revocations."""
+        """Return the storage scope of its revocations."""
         return items.scope(self.account, kinds.SSH_REVOCATIONS.path.format(id=self.id))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Revocation(Created):
-    """The stored form of a revocation of a certificate, a serial or a key; unknown fields are left out."""
+    """The stored form of a revocation of a certificate, serial or key. Empty fields are not stored."""
 
     reason: str = ""
     ssh_user_certificate_id: str = ""
@@ -56,14 +56,14 @@ class Revocation(Created):
     key_fingerprint: str = ""
     valid_until: str = ""
 
-    TOLD = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "key_fingerprint", "valid_until")
+    AUDITED = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "key_fingerprint", "valid_until")
 
     def to_record(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if value}
 
     @property
     def entry(self) -> "crypto.packed_revocations.Entry":
-        """Return its entry in the list. Raises MalformedRecord if it names no key and no serial."""
+        """Return the entry of the revocation in the list. Raises MalformedRecord without a key or serial."""
         try:
             if self.public_key:
                 fingerprint = crypto.public_keys.fingerprint(self.public_key)
@@ -74,42 +74,39 @@ class Revocation(Created):
             raise MalformedRecord("Revocation", "serial", "must name a key or a serial and its end") from None
 
 
-def find(account: str, id: str) -> Issuer | None:
-    """Return an authority whose list can be changed, None when the account has none. Raises aws.Unavailable."""
+def find_issuer(account: str, id: str) -> Issuer | None:
+    """Return the issuer of a revocation list of an account, or None. Raises aws.Unavailable."""
     head = revocation_lists.read(id)
     if head:
         return Issuer(account, id, head.public_key) if head.account == account else None
-    found = authorities.read(account, id)  # of the first edition, which made no lists
+    found = authorities.read(account, id)  # of the first version, which stored no lists
     return Issuer(account, id, records.decode(SshAuthority, found).public_key) if found else None
 
 
-def of_key(public_key: str) -> Revocation:
+def revoke_key(public_key: str) -> Revocation:
     """Return the revocation of a public key and all its certificates. Raises ValueError."""
     return Revocation(public_key=public_key, key_fingerprint=crypto.public_keys.fingerprint(public_key))
 
 
-def of_certificate(item: Item) -> Revocation:
-    """Return the revocation of a user or host certificate, which ends when the certificate does.
-
-    Raises MalformedRecord.
-    """
+def describe_certificate(item: Item) -> Revocation:
+    """Return the revocation of a user or host certificate, with the same end. Raises MalformedRecord."""
     certificate = records.decode(IssuedCertificate, item)
-    return _of_serial(item.id, certificate, certificate.signed().serial)
+    return _describe_serial(item.id, certificate, certificate.signed().serial)
 
 
-def _of_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
+def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Revocation:
     field = FIELDS[kinds.of(id)]
     return Revocation(serial=str(serial), valid_until=certificate.valid_until, **{field: id})
 
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
-    """Revoke and return the record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
-    record = _record(issuer, revocation)
+    """Store a revocation and return its record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
+    record = _build_record(issuer, revocation)
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
             change.put(record).also(*listed).commit()
-        elif table.read(record.scope, record.id) is None:  # else the answer to an earlier try was lost
+        elif table.read(record.scope, record.id) is None:  # otherwise an earlier try was stored and its answer lost
             raise AlreadyRevoked
         return record
 
@@ -117,23 +114,23 @@ def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def delete_certificate(change: Change, scope: str, id: str) -> bool:
-    """Remove a certificate and revoke it unless it has ended, all or nothing; False when there is none.
+    """Remove a certificate and revoke it unless it has ended, in one transaction.
 
-    Raises ListFull, and what `Change.commit` does.
+    Return False if it does not exist. Raises ListFull, and what `Change.commit` does.
     """
     item = table.find(scope, id)
     if item is None:
         return False
     try:
-        certificate = _signed_part(item)
+        certificate = _decode_revocable(item)
         signed = certificate.signed()
-    except MalformedRecord as malformed:  # nothing says what to revoke
+    except MalformedRecord as malformed:  # its serial is unknown
         decoding.report(item.scope, item.id, malformed)
         return changes.delete(change, scope, id)
-    revocation = _of_serial(item.id, certificate, signed.serial)
+    revocation = _describe_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
-    record, fingerprint = _record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
-    details = authorities.told_of(certificate, signed.serial, fingerprint)
+    record, fingerprint = _build_record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
+    details = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
         found = table.find(scope, id)
@@ -147,14 +144,17 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
     return _add(issuer, revocation.entry, add)
 
 
-def take_back(change: Change, scope: str, id: str) -> bool:
-    """Remove a revocation and its entry, all or nothing; False when there is none. Raises what `Change.commit` does."""
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove a revocation and its entry in one transaction. Return False if it does not exist.
+
+    Raises what `Change.commit` does.
+    """
     record, authority = table.find(scope, id), items.above(scope)
     if record is None or authority is None:
         return False
     try:
         entry = records.decode(Revocation, record).entry
-    except MalformedRecord as malformed:  # what it revoked stays revoked
+    except MalformedRecord as malformed:  # its entry is unknown and remains
         decoding.report(scope, id, malformed)
         return changes.delete(change, scope, id)
 
@@ -165,11 +165,11 @@ def take_back(change: Change, scope: str, id: str) -> bool:
             change.remove(found).also(*revocation_lists.rewrite(head, chunk, left)).commit()
         return found is not None
 
-    return _changed(Issuer(record.account, authority[1], ""), entry, remove)
+    return _change_list(Issuer(record.account, authority[1], ""), entry, remove)
 
 
-def _signed_part(item: Item) -> IssuedCertificate:
-    """Return a certificate with the fields that its revocation needs. Other fields may be malformed.
+def _decode_revocable(item: Item) -> IssuedCertificate:
+    """Return a certificate with only the fields that a revocation requires. Other fields can be malformed.
 
     Raises MalformedRecord.
     """
@@ -179,7 +179,7 @@ def _signed_part(item: Item) -> IssuedCertificate:
     )
 
 
-def _record(issuer: Issuer, revocation: Revocation) -> Item:
+def _build_record(issuer: Issuer, revocation: Revocation) -> Item:
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
     body = replace(revocation, created_at=ids.time_of(id)).to_record()
     entry = revocation.entry
@@ -188,7 +188,7 @@ def _record(issuer: Issuer, revocation: Revocation) -> Item:
 
 
 def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable[[bool, list[Write]], T]) -> T:
-    """Add an entry to the list; `add` writes it with what belongs to it, and is told whether the entry is new."""
+    """Add an entry to the list. `add` commits the writes; its first argument is whether the entry is new."""
 
     def change(head: Head, chunk: Chunk) -> T:
         live = crypto.packed_revocations.expire(chunk.packed, clock.seconds())
@@ -197,30 +197,30 @@ def _add(issuer: Issuer, entry: "crypto.packed_revocations.Entry", add: Callable
         return add(is_new, revocation_lists.rewrite(head, chunk, after))
 
     try:
-        return _changed(issuer, entry, change)
-    except ListFull:  # perhaps of entries that have ended
+        return _change_list(issuer, entry, change)
+    except ListFull:  # entries that have ended may make room
         head = revocation_lists.read(issuer.id)
         if head is None or not revocation_lists.compact(head):
             raise
-    return _changed(issuer, entry, change)
+    return _change_list(issuer, entry, change)
 
 
-def _changed(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
-    """Change a list as it is now, again when another came first. Raises aws.Unavailable."""
+def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", change: Callable[[Head, Chunk], T]) -> T:
+    """Change a list, and retry if another process changed it first. Raises aws.Unavailable."""
 
     def attempt() -> T:
-        head = revocation_lists.read(issuer.id) or _unstored(issuer)
+        head = revocation_lists.read(issuer.id) or _new_head(issuer)
         try:
             return change(head, revocation_lists.chunk_of(issuer.id, entry))
         except aws.Unavailable as error:
-            if error.code.startswith("Transaction"):  # it only met others
+            if error.code.startswith("Transaction"):  # a conflict with another transaction
                 raise writes.Overtaken from None
             raise
 
     return writes.retried(attempt)
 
 
-def _unstored(issuer: Issuer) -> Head:
-    """Return the head of a list that has no entries yet; it ends with them where the authority is gone."""
+def _new_head(issuer: Issuer) -> Head:
+    """Return the head of a list without entries. If the authority is deleted, the list ends with its entries."""
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

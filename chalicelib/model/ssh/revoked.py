@@ -1,4 +1,4 @@
-"""Reading the revocations of SSH authorities: whether a certificate lets in, and the list that servers fetch."""
+"""Reads the revocations of SSH authorities, for sign-ins and for servers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,39 +15,39 @@ from chalicelib.storage.revocation_lists import Head
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
-    """Return the user certificate of a key id that the authority with a fingerprint has signed, of any account.
+    """Return a valid user certificate of any account, or None.
 
-    None also where it or its key was revoked, where it has ended or is suspended, and where the account is switched
-    off. Raises aws.Unavailable.
+    `fingerprint` is of its authority. It is not valid if it or its key was revoked, if it has ended or is suspended, or
+    if the account is inactive. Raises aws.Unavailable.
     """
-    return _readable(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
+    return _read_valid(fingerprint, key_id, lambda: authorities.find_certificate(fingerprint, key_id))
 
 
 def read_certificate(account: str, id: str) -> Item | None:
-    """Return a user certificate of an account if it still lets in, as `find_certificate` does."""
-    return _readable(account, id, lambda: authorities.read_certificate(account, id))
+    """Return a valid user certificate of an account, or None, as `find_certificate` does."""
+    return _read_valid(account, id, lambda: authorities.read_certificate(account, id))
 
 
-def _readable(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
-    """Return the certificate if it lets in. One that is malformed, as what it depends on, lets nobody in."""
+def _read_valid(scope: str, id: str, read: Callable[[], Item | None]) -> Item | None:
+    """Return the certificate if it is valid. It is not if it or a record it depends on is malformed."""
     try:
         found = read()
-        return found if found and _lets_in(found) else None
+        return found if found and _is_valid(found) else None
     except MalformedRecord as malformed:
         decoding.report(scope, id, malformed)
         return None
 
 
-def krl(heads: Sequence[Head]) -> bytes:
-    """Return the list of revoked keys and certificates, as OpenSSH reads it, of one authority or several.
+def build_krl(heads: Sequence[Head]) -> bytes:
+    """Return the revoked keys and certificates of authorities as an OpenSSH revocation list.
 
-    What has ended is left out. Raises aws.Unavailable.
+    Entries that have ended are left out. Raises aws.Unavailable.
     """
     now = clock.seconds()
     live = {
         head: [crypto.packed_revocations.expire(packed, now) for packed in revocation_lists.packed(head.authority)]
         for head in heads
-        if head.count  # else there is nothing to read
+        if head.count  # an empty list has no chunks
     }
     return crypto.krl.make(
         version=sum(head.version for head in heads),
@@ -59,8 +59,8 @@ def krl(heads: Sequence[Head]) -> bytes:
     )
 
 
-def lists() -> Iterator[tuple[Issuer, list[Item]]]:
-    """Yield the authorities that have revoked anything, of all accounts, each with the records of what it has revoked.
+def read_lists() -> Iterator[tuple[Issuer, list[Item]]]:
+    """Yield all authorities with revocations, of all accounts, and the records of these.
 
     Reads the whole table. Raises aws.Unavailable.
     """
@@ -70,22 +70,22 @@ def lists() -> Iterator[tuple[Issuer, list[Item]]]:
             yield authority, records
 
 
-def not_listed(authority: Issuer, records: Iterable[Item]) -> list[Item]:
-    """Return the records of revocations that an authority's list does not hold. Raises aws.Unavailable."""
+def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
+    """Return the revocations that are missing in the list of an authority. Raises aws.Unavailable."""
     stored = revocation_lists.chunks(authority.id) if revocation_lists.read(authority.id) else []
     live = [crypto.packed_revocations.expire(chunk.packed, clock.seconds()) for chunk in stored]
-    held = {entry[0] for packed in live for entry in crypto.packed_revocations.unpack(packed)}
-    return [record for record in records if Revocation.of(record.body).entry[0] not in held]
+    listed = {entry[0] for packed in live for entry in crypto.packed_revocations.unpack(packed)}
+    return [record for record in records if Revocation.of(record.body).entry[0] not in listed]
 
 
-def _lets_in(item: Item) -> bool:
+def _is_valid(item: Item) -> bool:
     if suspensions.is_suspended(item):
         return False
     certificate = IssuedCertificate.of(item.body)
-    entries = (revocations.of_certificate(item).entry, revocations.of_key(certificate.public_key).entry)
+    entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)
-    return not is_revoked and accounts.is_switched_on(item.account)
+    return not is_revoked and accounts.is_account_active(item.account)
 
 
 def _serials(packed: Iterable[bytes]) -> list[int]:

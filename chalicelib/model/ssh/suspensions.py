@@ -1,4 +1,4 @@
-"""SSH credentials and user certificates that the operator has suspended: they let nobody in at a gateway."""
+"""Suspension of SSH credentials and user certificates by the operator. A gateway rejects suspended ones."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,30 +12,30 @@ from chalicelib.storage import items
 from chalicelib.storage.items import Item
 
 KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
-_MARK = changes.SUSPENDED  # of the record, and of the unique key that gateways read in its place
+_MARKER = changes.SUSPENDED  # in the record, and in its unique key, which gateways read instead
 
 
 def switch(change: Change, kind: Kind, account: str, id: str, to: Switch) -> bool:
-    """Suspend one of KINDS ("off"), or let it in again ("on"); False where the account has none of that id.
+    """Suspend a credential or certificate ("off") or resume it ("on"). Return False if it does not exist.
 
-    It stays suspended when its owner is switched on again. Its tunnels end as the log of changes tells. Raises
+    It stays suspended while its owner is switched off and on. Its tunnels end when gateways read the change log. Raises
     aws.Unavailable.
     """
 
     def switched(item: Item) -> Item:
         suspended = to == "off"
-        others = {name: value for name, value in item.unseen.items() if name != _MARK}
-        keys = (replace(key, attributes={_MARK: suspended}) for key in item.unique_keys)
-        return replace(item, unseen={**others, _MARK: True} if suspended else others, unique_keys=tuple(keys))
+        others = {name: value for name, value in item.unseen.items() if name != _MARKER}
+        keys = (replace(key, attributes={_MARKER: suspended}) for key in item.unique_keys)
+        return replace(item, unseen={**others, _MARKER: True} if suspended else others, unique_keys=tuple(keys))
 
     return changes.rewrite(change, items.scope(account, kind.path), id, switched) is not None
 
 
 def is_suspended(item: Item) -> bool:
-    """Tell whether the record of one of KINDS is suspended."""
-    return bool(item.unseen.get(_MARK))
+    """Return whether a credential or certificate is suspended."""
+    return bool(item.unseen.get(_MARKER))
 
 
-def is_suspended_by_key(attributes: Mapping[str, Any]) -> bool:
-    """Tell whether a record of KINDS is suspended, by the attributes of its unique key."""
-    return bool(attributes.get(_MARK))
+def is_key_suspended(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a unique key belongs to a suspended credential or certificate."""
+    return bool(attributes.get(_MARKER))

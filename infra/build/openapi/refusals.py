@@ -105,7 +105,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found |= {*endpoint.errors}
     if endpoint.authorizer:
         found |= {errors.Unauthenticated, errors.UnsupportedVersion}
-    if endpoint.authorizer and api_keys.wanted_scope(endpoint.method, endpoint.path):
+    if endpoint.authorizer and api_keys.required_scope(endpoint.method, endpoint.path):
         found.add(errors.Forbidden)
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}

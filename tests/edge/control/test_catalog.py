@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 from google.protobuf import json_format
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.control import catalog
 from edge.control.catalog import Answer, Catalog, Name
 from edge.process.settings import Settings
@@ -15,25 +15,25 @@ from edge.traffic.resources import Json, Key, Resource
 from edge.traffic.world import Site
 
 SITES = [
-    Site("a.example.com", Carried("acct_1", "tn_1", "gw-1", "a.example.com"), "cert_1"),
-    Site("b.example.com", Carried("acct_2", "tn_2", "gw-1", "b.example.com"), "cert_2"),
-    Site("cert_2", Carried("a", "", "gw-1", "cert_2"), "cert_2cert_2"),  # within one another, too short
-    Site("same", Carried("same", "same", "gw-1", "same"), "same"),
-    Site("name", Carried("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
-    Site("0s", Carried("googleapis", "inline", "gw-1", "0s"), "/"),
-    Site("B\x7f\x7f", Carried("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
-    Site("A\x7f\x7f", Carried("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
-    Site('"\n\\', Carried("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
+    Site("a.example.com", ServedTunnel("acct_1", "tn_1", "gw-1", "a.example.com"), "cert_1"),
+    Site("b.example.com", ServedTunnel("acct_2", "tn_2", "gw-1", "b.example.com"), "cert_2"),
+    Site("cert_2", ServedTunnel("a", "", "gw-1", "cert_2"), "cert_2cert_2"),  # within one another, too short
+    Site("same", ServedTunnel("same", "same", "gw-1", "same"), "same"),
+    Site("name", ServedTunnel("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
+    Site("0s", ServedTunnel("googleapis", "inline", "gw-1", "0s"), "/"),
+    Site("B\x7f\x7f", ServedTunnel("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
+    Site("A\x7f\x7f", ServedTunnel("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
+    Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
 RESOURCES = {
-    "cluster": clusters.of_name,
-    "listener": lambda site: listeners.of_certificate(site.certificate, Settings()),
-    "port": lambda site: listeners.of_port_of(site.tunnel, str(20_000 + len(site.name)), Settings()),
-    "part of a listener": lambda site: listeners.of_name(site.name, Settings()),
-    "routes": lambda site: routes.of_certificate([site, *SITES]),
-    "part of routes": routes.host,
-    "misdirected": lambda site: routes.misdirected(site.name),
-    "secret": lambda site: listeners.secret(site.certificate, site.tunnel.account, site.name),
+    "cluster": clusters.build_name_cluster,
+    "listener": lambda site: listeners.build_certificate_listener(site.certificate, Settings()),
+    "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
+    "part of a listener": lambda site: listeners.build_name_part(site.name, Settings()),
+    "routes": lambda site: routes.build_certificate_routes([site, *SITES]),
+    "part of routes": routes.build_host_part,
+    "misdirected": lambda site: routes.build_misdirected_part(site.name),
+    "secret": lambda site: listeners.build_secret(site.certificate, site.tunnel.account, site.name),
 }
 
 
@@ -42,7 +42,7 @@ def test_a_resource_is_encoded_as_if_there_were_no_other_like_it(make: Callable[
     for site in SITES * 2:
         resource = make(site)
         message = catalog.MESSAGES[resource.key.kind]
-        assert message.FromString(catalog.encoded(resource)) == json_format.ParseDict(resource.body, message())
+        assert message.FromString(catalog.encode(resource)) == json_format.ParseDict(resource.body, message())
 
 
 def cancelling(digests: Mapping[str, int]) -> set[str]:
@@ -61,21 +61,21 @@ def cancelling(digests: Mapping[str, int]) -> set[str]:
 
 def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
-    parts = {name: listeners.of_name(name, Settings()) for name in names}
-    known = {name: int.from_bytes(blake2b(catalog.encoded(it), digest_size=16).digest()) for name, it in parts.items()}
+    parts = {name: listeners.build_name_part(name, Settings()) for name in names}
+    known = {name: int.from_bytes(blake2b(catalog.encode(it), digest_size=16).digest()) for name, it in parts.items()}
     chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
-    whole = listeners.fixed(Settings())[1]
-    made.change({whole.key: whole})
-    assert made.change(chosen) == [Name("listener", whole.key.name)]
-    assert made.change(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
+    whole = listeners.build_public(Settings())[1]
+    made.apply({whole.key: whole})
+    assert made.apply(chosen) == [Name("listener", whole.key.name)]
+    assert made.apply(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
 
 
 def put(made: Catalog, *names: str, part: str = "", **body: Json) -> None:
     """Put resources into a catalog, each named by its kind and name."""
     for kind, _, name in (text.partition(" ") for text in names):
         key = Key(kind, name, part)  # type: ignore[arg-type]
-        made.change({key: Resource(key, {"name": name, **body} if not part else body)})
+        made.apply({key: Resource(key, {"name": name, **body} if not part else body)})
 
 
 def host(name: str) -> Json:
@@ -116,13 +116,13 @@ def test_the_order_of_what_has_none_makes_no_other_version() -> None:
 def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
     made, name = Catalog(b"a key"), Name("cluster", "a")
     put(made, "cluster a")
-    assert (made.answered(name), made.is_answered(name)) == (None, False)
+    assert (made.current_answer(name), made.is_answered(name)) == (None, False)
     refused = Answer(made.version(name) or "", "no")
     made.answers[name] = refused
-    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
+    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
     put(made, "cluster a", connect_timeout="1s")
-    assert (made.answered(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
-    made.change({Key("cluster", "a"): None})
+    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
+    made.apply({Key("cluster", "a"): None})
     assert (made.is_answered(name), made.answers) == (True, {})
 
 
@@ -152,6 +152,6 @@ def test_what_no_listener_names_is_waited_for_in_vain(asking: list[str], named: 
         if what == "refused":
             made.answers[name] = Answer(made.version(name) or "", "no")
         else:
-            made.change({key: None if what else Resource(key, {"name": listener})})
+            made.apply({key: None if what else Resource(key, {"name": listener})})
     kind, _, name_of = named.partition(" ")
     assert made.is_answered(Name(kind, name_of)) is not is_asked_for  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ SECRETS = tuple(f"cert_{number}" for number in range(8))
 
 def catalog(*keys: Key) -> Catalog:
     made = Catalog(b"key")
-    made.change({key: Resource(key, {"name": key.name}) for key in keys})
+    made.apply({key: Resource(key, {"name": key.name}) for key in keys})
     return made
 
 
@@ -35,51 +35,51 @@ def acks(kind: Kind, nonce: str, error: str = "") -> DeltaDiscoveryRequest:
 def test_who_asks_for_all_of_a_kind_is_told_all_and_hears_of_changes() -> None:
     made = catalog(Key("cluster", "a"), Key("cluster", "b"), Key("secret", "s"))
     stream = Stream(made)
-    stream.hear(asks("cluster"))
+    stream.receive(asks("cluster"))
     assert [(nonce, sorted(names), gone) for nonce, names, gone in told(stream)] == [("1", ["a", "b"], [])]
-    stream.changed(made.change({Key("cluster", "c"): Resource(Key("cluster", "c"), {"name": "c"})}))
-    stream.changed(made.change({Key("cluster", "a"): None, Key("secret", "s"): None}))
+    stream.enqueue(made.apply({Key("cluster", "c"): Resource(Key("cluster", "c"), {"name": "c"})}))
+    stream.enqueue(made.apply({Key("cluster", "a"): None, Key("secret", "s"): None}))
     assert told(stream) == [("2", ["c"], []), ("3", [], ["a"])]
-    stream.changed([Name("cluster", "a")])
+    stream.enqueue([Name("cluster", "a")])
     assert told(stream) == []
 
 
 def test_routes_that_are_gone_are_not_told_of() -> None:
     made = catalog(Key("routes", "cert_1"), Key("secret", "cert_1"))
     stream = Stream(made)
-    stream.hear(asks("routes", "cert_1"))
-    stream.hear(asks("secret", "cert_1"))
+    stream.receive(asks("routes", "cert_1"))
+    stream.receive(asks("secret", "cert_1"))
     assert told(stream) == [("1", ["cert_1"], []), ("2", ["cert_1"], [])]
-    stream.changed(made.change({Key("routes", "cert_1"): None, Key("secret", "cert_1"): None}))
+    stream.enqueue(made.apply({Key("routes", "cert_1"): None, Key("secret", "cert_1"): None}))
     assert [gone for _, _, gone in told(stream)] == [["cert_1"]]
 
 
 def test_the_first_answer_is_sent_also_where_there_is_nothing() -> None:
     stream = Stream(catalog())
-    stream.hear(asks("cluster"))
+    stream.receive(asks("cluster"))
     assert told(stream) == [("1", [], [])]
-    stream.changed([Name("cluster", "never-there")])
+    stream.enqueue([Name("cluster", "never-there")])
     assert told(stream) == []
 
 
 def test_who_asks_by_name_is_told_these_alone_until_it_asks_no_more() -> None:
     made = catalog(*(Key("secret", name) for name in SECRETS))
     stream = Stream(made)
-    stream.hear(asks("secret", "cert_1", "cert_9"))
+    stream.receive(asks("secret", "cert_1", "cert_9"))
     assert told(stream) == [("1", ["cert_1"], [])]
-    stream.changed([Name("secret", "cert_1"), Name("secret", "cert_2")])
-    stream.hear(asks("secret", "cert_2"))
+    stream.enqueue([Name("secret", "cert_1"), Name("secret", "cert_2")])
+    stream.receive(asks("secret", "cert_2"))
     assert told(stream) == [("2", ["cert_1"], []), ("3", ["cert_2"], [])]
-    stream.hear(DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_unsubscribe=["cert_1"]))
-    stream.changed([Name("secret", "cert_1")])
+    stream.receive(DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_unsubscribe=["cert_1"]))
+    stream.enqueue([Name("secret", "cert_1")])
     assert told(stream) == []
-    stream.hear(asks("secret", "cert_1"))
+    stream.receive(asks("secret", "cert_1"))
     assert told(stream) == [("4", ["cert_1"], [])]
 
 
 def test_a_star_asks_for_all() -> None:
     stream = Stream(catalog(Key("listener", "a")))
-    stream.hear(asks("listener", "*"))
+    stream.receive(asks("listener", "*"))
     assert told(stream) == [("1", ["a"], [])]
 
 
@@ -88,7 +88,7 @@ def test_an_envoy_that_comes_back_is_told_what_it_lacks_and_what_is_gone() -> No
     version = made.version(Name("listener", "same"))
     assert version
     stream, has = Stream(made), {"same": version, "other": "old", "gone": "old"}
-    accepted = stream.hear(asks("listener", initial_resource_versions=has))
+    accepted = stream.receive(asks("listener", initial_resource_versions=has))
     assert accepted == [(Name("listener", "same"), Answer(version, ""))]
     ((_, names, gone),) = told(stream)
     assert (sorted(names), gone) == (["new", "other"], ["gone"])
@@ -98,10 +98,10 @@ def test_what_is_named_comes_before_what_names_it() -> None:
     kinds: tuple[Kind, ...] = ("routes", "listener", "secret", "cluster")
     stream = Stream(catalog())
     for kind in kinds:
-        stream.hear(asks(kind, "a"))
+        stream.receive(asks(kind, "a"))
     told(stream)
     made = stream._catalog
-    stream.changed(made.change({Key(kind, "a"): Resource(Key(kind, "a"), {"name": "a"}) for kind in kinds}))
+    stream.enqueue(made.apply({Key(kind, "a"): Resource(Key(kind, "a"), {"name": "a"}) for kind in kinds}))
     assert [it.type_url for it in stream.responses()] == [
         TYPES[kind] for kind in ("cluster", "secret", "listener", "routes")
     ]
@@ -110,19 +110,19 @@ def test_what_is_named_comes_before_what_names_it() -> None:
 def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
     made = catalog(Key("secret", "cert_1"), Key("secret", "cert_2"))
     stream = Stream(made)
-    stream.hear(asks("secret", "cert_1", "cert_2"))
+    stream.receive(asks("secret", "cert_1", "cert_2"))
     told(stream)
     names = [Name("secret", "cert_1"), Name("secret", "cert_2")]
     assert all(map(made.is_answered, names))  # no listener asks for them
     keys = [Key("listener", f"certificate/{name.name}") for name in names]
-    made.change({key: Resource(key, {"name": key.name}) for key in keys})
+    made.apply({key: Resource(key, {"name": key.name}) for key in keys})
     assert not any(map(made.is_answered, names))
-    answers = dict(stream.hear(acks("secret", "1")))
+    answers = dict(stream.receive(acks("secret", "1")))
     assert answers == {name: Answer(found, "") for name in names if (found := made.version(name))}
-    assert stream.hear(acks("secret", "1")) == stream.hear(acks("secret", "7")) == []
+    assert stream.receive(acks("secret", "1")) == stream.receive(acks("secret", "7")) == []
     made.answers.update(answers)
     assert all(map(made.is_answered, [*names, Name("secret", "unknown"), Name("cluster", "unknown")]))
-    made.change({Key("secret", "cert_1"): Resource(Key("secret", "cert_1"), {"name": "another"})})
+    made.apply({Key("secret", "cert_1"): Resource(Key("secret", "cert_1"), {"name": "another"})})
     assert [made.is_answered(name) for name in names] == [False, True]
 
 
@@ -130,29 +130,29 @@ def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
 def test_what_envoy_refuses_together_is_known_by_name_in_the_end(bad: set[str]) -> None:
     made = catalog(*(Key("secret", name) for name in SECRETS))
     stream, answers = Stream(made), dict[str, str]()
-    stream.hear(asks("secret", *SECRETS))
+    stream.receive(asks("secret", *SECRETS))
     for _ in range(30):
         for nonce, names, _gone in told(stream):
             error = "no" if bad & set(names) else ""
-            answers |= {name.name: answer.error for name, answer in stream.hear(acks("secret", nonce, error))}
+            answers |= {name.name: answer.error for name, answer in stream.receive(acks("secret", nonce, error))}
     assert answers == {name: "no" if name in bad else "" for name in SECRETS}
 
 
 def test_what_was_refused_is_sent_in_halves_before_what_came_later() -> None:
     made = catalog(*(Key("cluster", name) for name in ("a", "b", "c")))
     stream = Stream(made)
-    stream.hear(asks("cluster"))
-    stream.hear(asks("listener"))
+    stream.receive(asks("cluster"))
+    stream.receive(asks("listener"))
     ((nonce, names, _), _) = told(stream)
     later = Key("listener", "d")
-    stream.changed(made.change({later: Resource(later, {"name": "d"})}))
-    stream.hear(acks("cluster", nonce, "no"))
+    stream.enqueue(made.apply({later: Resource(later, {"name": "d"})}))
+    stream.receive(acks("cluster", nonce, "no"))
     assert [found for _, found, _ in told(stream)] == [names[:1], names[1:], ["d"]]
 
 
 def test_a_kind_that_is_not_known_is_not_answered() -> None:
     stream = Stream(catalog())
-    assert stream.hear(DeltaDiscoveryRequest(type_url="type.googleapis.com/other")) == []
+    assert stream.receive(DeltaDiscoveryRequest(type_url="type.googleapis.com/other")) == []
     assert told(stream) == []
 
 
@@ -161,16 +161,16 @@ def test_parts_make_one_resource_whose_version_does_not_depend_on_their_order() 
         it = catalog(Key("routes", "operator"))
         for part in parts:
             host: Json = {"virtual_hosts": [{"name": part, "domains": [part]}]}
-            it.change({Key("routes", "operator", part): Resource(Key("routes", "operator", part), host)})
+            it.apply({Key("routes", "operator", part): Resource(Key("routes", "operator", part), host)})
         return it
 
     name = Name("routes", "operator")
     found, other, less = (made(*parts).version(name) for parts in (("a", "b"), ("b", "a"), ("a",)))
     assert found == other != less
     back = made("a", "b")
-    assert back.change({Key("routes", "operator", "b"): None, Key("routes", "operator", "c"): None}) == [name]
+    assert back.apply({Key("routes", "operator", "b"): None, Key("routes", "operator", "c"): None}) == [name]
     assert back.version(name) == less
-    assert back.change({Key("routes", "operator", "c"): None}) == []
-    assert back.change({Key("routes", "operator"): None}) == [name]
+    assert back.apply({Key("routes", "operator", "c"): None}) == []
+    assert back.apply({Key("routes", "operator"): None}) == [name]
     assert back.version(name) is None
     assert list(back.names("routes")) == []

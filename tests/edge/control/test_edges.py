@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import Backend, MutualTls
+from chalicelib.model.modules import BackendModule, MutualTlsModule
 from chalicelib.model.served import (
     UNREADABLE,
     Modules,
@@ -18,11 +18,11 @@ from chalicelib.model.served import (
     ServedBackend,
     ServedEdge,
     ServedRoute,
-    unreadable_part,
+    empty_part,
 )
-from edge.control.edges import Edges, Value
+from edge.control.edges import EdgeRecord, EdgeRecords
 from edge.store.changes import Follower
-from edge.traffic.world import Gone
+from edge.traffic.record_index import Removed
 from tests.edge.memory import Memory
 
 
@@ -37,7 +37,7 @@ def answering(account: str, status: int = 200) -> ServedBackend:
 
 def edge(account: str, *backends: str, revision: int = 1, id: str = "", **fields: Any) -> ServedEdge:
     routes = tuple(
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{number}", Modules(Backend(backend_id=id)))
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{number}", Modules(BackendModule(backend_id=id)))
         for number, id in enumerate(backends)
     )
     name = id or ids.new("edghts")
@@ -48,32 +48,32 @@ class Control:
     """What one control takes up of a store."""
 
     def __init__(self, store: Memory) -> None:
-        self.edges, self.known, self.missed = Edges(store), dict[str, Value](), list[str]()
+        self.edges, self.known, self.missed = EdgeRecords(store), dict[str, EdgeRecord](), list[str]()
         self._follower = Follower(store, time.time())
 
     async def begin(self) -> None:
         self._follower.read(time.time())
-        self.edges.look()
-        await self.step(within=None)
+        self.edges.start_resync()
+        await self.step(timeout=None)
 
-    async def step(self, *, within: float | None = 1.0) -> list[Value | Gone]:
+    async def step(self, *, timeout: float | None = 1.0) -> list[EdgeRecord | Removed]:
         places = [place for change in self._follower.read(time.time()) for place in change.places]
-        self.missed += self.edges.hear(places)
-        facts = await self.edges.taken(within=within)
+        self.missed += self.edges.request(places)
+        facts = await self.edges.collect(timeout=timeout)
         for fact in facts:
-            if isinstance(fact, Gone):
+            if isinstance(fact, Removed):
                 del self.known[fact.id]
             else:
                 self.known[fact.id] = fact
         return facts
 
-    async def look(self) -> list[Value | Gone]:
+    async def start_resync(self) -> list[EdgeRecord | Removed]:
         """Look at all; return what differed."""
-        self.edges.look()
-        return [*await self.step(within=None), *await self.step()]
+        self.edges.start_resync()
+        return [*await self.step(timeout=None), *await self.step()]
 
 
-def by_id(values: Iterable[Value]) -> dict[str, Value]:
+def by_id(values: Iterable[EdgeRecord]) -> dict[str, EdgeRecord]:
     return {it.id: it for it in values}
 
 
@@ -84,7 +84,7 @@ def test_all_edges_are_found_with_what_they_lead_to_and_nothing_else() -> None:
         shared = backend("acct_a", Weighted(backends={leaf.id: 1, "bkdhr_gone": 1}))
         twice = backend("acct_a", Weighted(backends={shared.id: 1}))
         authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
-        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
         first, other = edge("acct_a", twice.id, group.id, modules=mutual), edge("acct_b")
         silent = ServedEdge("acct_a", ids.new("edghts"), 1, ())
         for value in (leaf, group, shared, twice, authority, first, other, silent, answering("acct_a")):
@@ -92,7 +92,7 @@ def test_all_edges_are_found_with_what_they_lead_to_and_nothing_else() -> None:
         control = Control(store)
         await control.begin()
         assert control.known == by_id([leaf, group, shared, twice, authority, first, other])
-        assert (await control.look(), control.missed) == ([], [])
+        assert (await control.start_resync(), control.missed) == ([], [])
 
     asyncio.run(run())
 
@@ -135,7 +135,7 @@ def test_what_was_changed_is_read_alone() -> None:
         assert {it.id for it in await control.step()} == {*asked} == {mine.id, unnamed.id}
         asked.clear()
         store.forget(other)
-        assert await control.step() == [Gone(other.id)]
+        assert await control.step() == [Removed(other.id)]
         assert asked == [other.id]
 
     asyncio.run(run())
@@ -150,8 +150,8 @@ def test_the_edges_of_an_account_that_is_switched_off_are_served_no_more_until_i
         control = Control(store)
         await control.begin()
         store.switch("acct_a", on=False)
-        assert await control.step() == [Gone(mine.id)]
-        assert await control.look() == []
+        assert await control.step() == [Removed(mine.id)]
+        assert await control.start_resync() == []
         started = Control(store)
         await started.begin()
         assert mine.id not in started.known
@@ -170,7 +170,7 @@ def test_an_edge_that_is_read_while_its_account_is_switched_off_is_not_served() 
         await control.begin()
         mine = edge("acct_a")
         store.keep(mine)
-        await control.step(within=0.01)
+        await control.step(timeout=0.01)
         store.switch("acct_a", on=False)
         for _ in range(3):
             await control.step()
@@ -188,7 +188,7 @@ def test_what_is_named_before_it_is_there_is_taken_up_when_it_comes() -> None:
         store.keep(late)
         assert await control.step() == [late]
         store.forget(late)
-        assert await control.step() == [Gone(late.id)]
+        assert await control.step() == [Removed(late.id)]
 
     asyncio.run(run())
 
@@ -200,7 +200,7 @@ def test_a_part_that_is_changed_while_its_account_is_read_is_read_again() -> Non
         control = Control(store)
         await control.begin()
         store.keep(edge("acct_a", leaf.id))
-        await control.step(within=0.15)  # the edge is read, its backend is being read
+        await control.step(timeout=0.15)  # the edge is read, its backend is being read
         changed = ServedBackend("acct_a", leaf.id, HttpResponse(status_code=503))
         store.keep(changed)
         for _ in range(3):
@@ -226,14 +226,14 @@ def test_an_account_that_cannot_be_read_delays_nobody_else(how: str) -> None:
         for it in changed:
             store.keep(it)
         began = time.monotonic()
-        facts = await control.step(within=0.5)
+        facts = await control.step(timeout=0.5)
         assert time.monotonic() - began < 0.9
         closed = [replace(bad, revision=0, error=UNREADABLE)] if how == "unreadable" else []
         assert sorted(facts, key=lambda it: it.id) == [*closed, changed[1]]  # ids grow
         store.unreachable.clear()
         store.unreadable.clear()
-        await control.step(within=None)
-        assert await control.look() == ([changed[0]] if how == "unreadable" else [])
+        await control.step(timeout=None)
+        assert await control.start_resync() == ([changed[0]] if how == "unreadable" else [])
         assert control.known == by_id(changed)
 
     asyncio.run(run())
@@ -245,7 +245,7 @@ def test_what_is_led_to_and_cannot_be_read_is_known_as_such() -> None:
         authority = ServedAuthority("acct_a", ids.new("ca"), "pem")
         for value in (leaf, authority):
             store.keep(value)
-        mutual = Modules(mutual_tls=MutualTls(certificate_authority_ids=[authority.id]))
+        mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
         mine = edge("acct_a", leaf.id, modules=mutual)
         store.keep(mine)
         control = Control(store)
@@ -253,7 +253,7 @@ def test_what_is_led_to_and_cannot_be_read_is_known_as_such() -> None:
         store.unreadable.add("acct_a")
         for value in (leaf, authority):
             store.keep(value)
-        unreadable = [unreadable_part("acct_a", it.id) for it in (leaf, authority)]
+        unreadable = [empty_part("acct_a", it.id) for it in (leaf, authority)]
         assert sorted(await control.step(), key=lambda it: it.id) == sorted(unreadable, key=lambda it: it.id)
         assert control.known == by_id([mine, *unreadable])
 
@@ -270,7 +270,7 @@ def test_an_edge_whose_records_do_not_say_where_it_listens_stays_where_it_was() 
         store.keep(lost)
         assert await control.step() == [replace(lost, hostports=mine.hostports)]
         store.switch("acct_a", on=False)
-        assert await control.step() == [Gone(mine.id)]
+        assert await control.step() == [Removed(mine.id)]
 
     asyncio.run(run())
 
@@ -302,12 +302,12 @@ def test_a_change_that_the_log_does_not_tell_is_found_by_a_look_and_counted() ->
             store.keep(value)
         store.forget(gone)
         store.log.clear()
-        await control.look()
+        await control.start_resync()
         assert control.known == by_id([changed, later, new])
         assert sorted(control.missed) == sorted([leaf.id, mine.id, new.id, gone.id])
         store.forget(later)
         await control.step()
-        assert (await control.look(), len(control.missed)) == ([Gone(leaf.id)], 4)
+        assert (await control.start_resync(), len(control.missed)) == ([Removed(leaf.id)], 4)
 
     asyncio.run(run())
 
@@ -322,8 +322,8 @@ def test_what_a_reserved_address_says_is_found_by_a_look_where_the_log_does_not_
         await control.step()
         for told in (False, True):
             store.edges[port.id] = telling = replace(port, proxied=frozenset() if told else frozenset(port.hostports))
-            control.edges.look()
-            assert await control.step(within=None) == [telling]
+            control.edges.start_resync()
+            assert await control.step(timeout=None) == [telling]
             if told:
                 store.tell("acct_a", "/reserved_addrs", "ra_1")
             await control.step()
@@ -343,8 +343,8 @@ def test_a_change_that_a_look_sees_before_the_log_is_read_is_not_missed() -> Non
         store.keep(later)
         (told,) = store.log[-1:]
         del store.log[-1:]
-        control.edges.look()
-        assert await control.step(within=None) == [later]
+        control.edges.start_resync()
+        assert await control.step(timeout=None) == [later]
         store.log.append(told)
         await control.step()
         await control.step()

@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from chalicelib.model.proofs import Found, Proof
-from edge.control.looks import Looks
+from chalicelib.model.proofs import CheckResult, Proof
+from edge.control.looks import ProofChecks
 from tests.edge.reservations import DAY, NOW, Reservations
 
-PRESENT, ABSENT = Found("present"), Found("absent", "Gone.")
+PRESENT, ABSENT = CheckResult("present"), CheckResult("absent", "Gone.")
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Records:
     at_once: int = 0
     most: int = 0
 
-    async def look(self, domain: str, proof: Proof) -> Found:
+    async def look(self, domain: str, proof: Proof) -> CheckResult:
         self.looks[domain] += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
@@ -36,7 +36,7 @@ def run(store: Reservations, records: Records, *, hosts: int = 1, rounds: int = 
     """Have edge hosts begin so many rounds of looks, a hundred a second on a machine that does nothing else."""
 
     async def work() -> None:
-        looks = [Looks(store, records.look, now=lambda: at) for _ in range(hosts)]
+        looks = [ProofChecks(store, records.look, now=lambda: at) for _ in range(hosts)]
         for _ in range(rounds):
             for it in looks:
                 await it.start()
@@ -140,13 +140,13 @@ def test_a_wish_during_a_look_is_not_lost() -> None:
     store.add("a")
     wishes = iter([store.wish])
 
-    async def look(domain: str, proof: Proof) -> Found:
+    async def look(domain: str, proof: Proof) -> CheckResult:
         for wish in wishes:
             wish("a")
         return await records.look(domain, proof)
 
     async def work() -> None:
-        looks = Looks(store, look, now=lambda: NOW)
+        looks = ProofChecks(store, look, now=lambda: NOW)
         for _ in range(20):
             await looks.start()
             await asyncio.sleep(0.01)
@@ -160,7 +160,7 @@ def test_a_store_that_fails_is_tried_again() -> None:
     store.add("a")
 
     async def work() -> None:
-        serving = asyncio.create_task(Looks(store, records.look, now=lambda: NOW).serve())
+        serving = asyncio.create_task(ProofChecks(store, records.look, now=lambda: NOW).serve())
         await asyncio.sleep(0.1)
         store.is_down = False
         while not store.events:

@@ -5,19 +5,20 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib.model import kinds, tunnels
+from chalicelib.model import kinds, online_tunnels
 from chalicelib.model.backends import HttpResponse, Weighted
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend
+from chalicelib.model.modules import BackendModule
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from chalicelib.storage import table
-from edge.control.edges import Edges
+from edge.control.edges import EdgeRecords
 from edge.control.reading import Reader
 from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import Records
-from edge.traffic.world import Gone, World
+from edge.traffic.record_index import Removed
+from edge.traffic.world import World
 from tests.edge.memory import Memory
 from tests.edge.running import until, uploaded
 from tests.transports import Client
@@ -37,26 +38,26 @@ class Control:
         """Begin anew, as after a kill."""
         self.world = World("tunnels.localhost")
         self.reader = Reader(self._store, lambda: time.time() + self._skew, self._steady)
-        self._edges = Edges(self._store)
-        self._within: float | None = None  # the first time, and at a look, it waits for all edges
+        self._edges = EdgeRecords(self._store)
+        self._timeout: float | None = None  # the first time, and at a look, it waits for all edges
 
     def hear(self) -> None:
         self._loop.run(self._heard())
 
-    def look(self) -> None:
+    def start_resync(self) -> None:
         """Hear as late as all is read again, edges too."""
-        self._later, self._within = self._later + 180, None
+        self._later, self._timeout = self._later + 180, None
         self.hear()
         self.hear()
 
     async def _heard(self) -> None:
-        news = self.reader.news(self.world)
-        self.reader.count(self._edges.hear(news.places))
+        news = self.reader.read_changes(self.world)
+        self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
-            self._edges.look()
-        for fact in (*news.facts, *await self._edges.taken(within=self._within)):
-            self.world.take(fact)
-        self._within = 1.0
+            self._edges.start_resync()
+        for fact in (*news.facts, *await self._edges.collect(timeout=self._timeout)):
+            self.world.apply(fact)
+        self._timeout = 1.0
 
     def known(self) -> tuple[object, object]:
         """Return the gateways and what they carry."""
@@ -82,9 +83,9 @@ def change(store: Store, number: int, chance: random.Random) -> None:
         return
     account = f"acct_{number}"
     name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
-    carried = [it for it in store.carried_by(gateway) if it.account == account] if chance.random() < 0.4 else []
+    carried = [it for it in store.tunnels_of_gateway(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
-        store.close(chance.choice(carried), Usage(0, 0, 0))
+        store.close(chance.choice(carried), Traffic(0, 0, 0))
         return
     try:
         grant = Grant(account, f"sshcr_{account}", ())
@@ -108,7 +109,7 @@ def change_edge(store: Memory, account: str, chance: random.Random) -> None:
         case _:
             number, revision = chance.randrange(3), len(store.log)
             routes = [
-                ServedRoute(f"edghtsrt_{place}", "path_prefix", f"/{place}", Modules(Backend(backend_id=id)))
+                ServedRoute(f"edghtsrt_{place}", "path_prefix", f"/{place}", Modules(BackendModule(backend_id=id)))
                 for place, id in enumerate([*backends, shared])
                 if chance.random() < 0.5
             ]
@@ -147,9 +148,9 @@ def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> No
     for control in (steady, killed):
         control.hear()
         heard, edges = control.known(), control.edges()
-        control.look()
+        control.start_resync()
         fresh = Control(store, 0)
-        fresh.look()
+        fresh.start_resync()
         assert heard == control.known() == fresh.known()
         assert edges[0] == control.edges()[0] == fresh.edges()[0]
         assert control.edges() == fresh.edges()
@@ -170,24 +171,24 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     store.log.clear()
     control.hear()
     assert control.known() == ({"gw-1": told}, {})
-    control.look()
+    control.start_resync()
     assert (control.known(), control.reader.missed) == (({"gw-1": told}, {untold.id: untold}), 1)
     store.withdraw("gw-1")
     store.log.clear()
-    control.look()
+    control.start_resync()
     assert (control.known(), control.reader.missed) == (({}, {}), 2)
 
 
 def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_deleted() -> None:
     store, world = Memory(), World("tunnels.localhost")
     reader = Reader(store)
-    reader.news(world)
+    reader.read_changes(world)
     store.upload(uploaded("cert_1", "acct_1", "a.tunnels.localhost"), KeyPair("chain", "key"))
-    assert reader.news(world).accounts == {"acct_1"}
+    assert reader.read_changes(world).accounts == {"acct_1"}
     del store.uploaded["cert_1"]
     store.tell("acct_1", kinds.TLS_CERTIFICATES.path, "cert_1")
-    news = reader.news(world)
-    assert news.facts == (Gone("cert_1"),)
+    news = reader.read_changes(world)
+    assert news.facts == (Removed("cert_1"),)
     assert news.accounts == {"acct_1"}
 
 
@@ -200,7 +201,7 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     control.hear()
     assert len(control.world.tunnels) == 1
     until(lambda: not tunnel.is_live)
-    control.look()
+    control.start_resync()
     assert (control.world.tunnels, store.online, control.reader.missed) == ({}, {}, 0)
 
 
@@ -214,7 +215,11 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.carried_by("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
+    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), online_tunnels.remove_expired(admin.account)) == (
+        [],
+        [],
+        [],
+    )
     events = table.newest(f"{admin.account}#/audit_events/edge")
     assert [(it.body["action"], it.body["resource_id"]) for it in events] == [
         ("tunnel.delete", lost.id),

@@ -11,7 +11,7 @@ from chalicelib.model.served import ServedEdge
 from edge.control import status
 from edge.control.catalog import Answer, Name
 from edge.traffic.resources import Key
-from edge.traffic.standing import RouteStanding, Served, Standing
+from edge.traffic.standing import PlannedHostport, PlannedRoute, PlannedStatus
 
 EDGE, ROUTE, CERTIFICATE, OTHER = (
     f"{prefix}_{place:027}" for place, prefix in enumerate(("edghts", "edghtsrt", "cert", "cert"))
@@ -20,10 +20,10 @@ HOSTPORT = "shop.example.com:443"
 LISTENER, ROUTES = Key("listener", f"edge/{EDGE}/{CERTIFICATE}"), Key("routes", f"edge/{EDGE}")
 END = datetime(2027, 1, 1, tzinfo=UTC)
 EARLY, LATE = (datetime(2026, 11, 22, 12, minute, tzinfo=UTC) for minute in (0, 5))
-STANDING = Standing(
+STANDING = PlannedStatus(
     ServedEdge("acct_a", EDGE, 7, (HOSTPORT,)),
-    (Served(HOSTPORT, "live", "", CERTIFICATE, END, frozenset({LISTENER, ROUTES})),),
-    (RouteStanding(ROUTE, "live", "", frozenset({ROUTES})),),
+    (PlannedHostport(HOSTPORT, "live", "", CERTIFICATE, END, frozenset({LISTENER, ROUTES})),),
+    (PlannedRoute(ROUTE, "live", "", frozenset({ROUTES})),),
     (("bkdtg_1", 2),),
 )
 LIVE = EdgeStatus(
@@ -34,11 +34,11 @@ LIVE = EdgeStatus(
     (RouteStatus(ROUTE, "live", "2026-11-22T12:00:00Z"),),
     (BackendStatus("bkdtg_1", 2),),
 )
-REFUSED = Served(HOSTPORT, "refused", "No certificate.")
-UNPROVED = Served(HOSTPORT, "unproved", "Not proved.")
+REFUSED = PlannedHostport(HOSTPORT, "refused", "No certificate.")
+UNPROVED = PlannedHostport(HOSTPORT, "unproved", "Not proved.")
 
 
-def of(standing: Standing, before: EdgeStatus | None = None, **answers: Any) -> status.NextStatus:
+def of(standing: PlannedStatus, before: EdgeStatus | None = None, **answers: Any) -> status.NextStatus:
     """Return the status where Envoy has answered with a sentence, "" for yes, None for nothing yet."""
     found = {"listener": answers.get("listener", ""), "routes": answers.get("routes", "")}
 
@@ -46,7 +46,7 @@ def of(standing: Standing, before: EdgeStatus | None = None, **answers: Any) -> 
         error = found[name.kind]
         return None if error is None else Answer("1", error)
 
-    return status.of(standing, answered, before, LATE if before else EARLY)
+    return status.compute(standing, answered, before, LATE if before else EARLY)
 
 
 def states(told: status.NextStatus) -> tuple[State, State, State]:
@@ -85,13 +85,15 @@ def test_an_answer_decides_what_rests_on_it(
         (STANDING.hostports, "live", "live"),
     ],
 )
-def test_an_edge_is_in_the_state_of_its_parts(hostports: tuple[Served, ...], route: Any, expected: State) -> None:
-    standing = replace(STANDING, hostports=hostports, routes=(RouteStanding(ROUTE, route, ""),))
+def test_an_edge_is_in_the_state_of_its_parts(
+    hostports: tuple[PlannedHostport, ...], route: Any, expected: State
+) -> None:
+    standing = replace(STANDING, hostports=hostports, routes=(PlannedRoute(ROUTE, route, ""),))
     assert of(standing).status.state == expected
 
 
 def test_an_edge_without_a_live_host_has_no_live_route() -> None:
-    standing = replace(STANDING, hostports=(UNPROVED,), routes=(RouteStanding(ROUTE, "live"),))
+    standing = replace(STANDING, hostports=(UNPROVED,), routes=(PlannedRoute(ROUTE, "live"),))
     assert states(of(standing)) == ("unproved", "unproved", "unproved")
 
 

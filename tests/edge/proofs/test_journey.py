@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from edge.control.looks import Looks
+from edge.control.looks import ProofChecks
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
 from tests.edge.nameservers import NameServer, serving
@@ -38,7 +38,7 @@ class World:
 
     async def _looks(self) -> None:
         source = servers.source([("127.0.0.1", self.first.port), ("127.0.0.2", self.second.port)])
-        looks = Looks(self.store, Resolver(source).look, now=lambda: self.now)
+        looks = ProofChecks(self.store, Resolver(source).look, now=lambda: self.now)
         await looks.start()
         while looks.count:
             await asyncio.sleep(0.002)

@@ -12,7 +12,7 @@ import dns.name
 import pytest
 
 from chalicelib.model import proofs
-from chalicelib.model.proofs import Found
+from chalicelib.model.proofs import CheckResult
 from edge.process.settings import SettingError
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
@@ -24,16 +24,16 @@ VALUE, TARGET = "verification=d7rk2m", "t4wq8z.proof.tunnels.example"
 PROOF = proofs.begin(0, value=VALUE, cname_target=TARGET)
 TXT, CNAME = "_tunnel-verification.shop.example", "shop.example"
 NO_TEXT = f"There is no TXT record {TXT}."
-PRESENT = Found("present")
+PRESENT = CheckResult("present")
 LATE = "The name servers of shop.example did not answer within three seconds."
 
 
-def absent(error: str) -> Found:
-    return Found("absent", error)
+def absent(error: str) -> CheckResult:
+    return CheckResult("absent", error)
 
 
-def unknown(error: str) -> Found:
-    return Found("unknown", error)
+def unknown(error: str) -> CheckResult:
+    return CheckResult("unknown", error)
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Internet:
         for place in at:
             self.own[place].records[name, kind] = list(values)
 
-    def look(self, domain: str = "shop.example") -> Found:
+    def look(self, domain: str = "shop.example") -> CheckResult:
         finder = dns.asyncresolver.Resolver(configure=False)
         finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
         permitted = {it.address for it in self.own}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from edge.ssh.billing import Billing
 from edge.ssh.ledger import Ledger
 from tests.edge.memory import Memory
@@ -20,7 +20,7 @@ def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
     store = Memory()
 
     def collect(ledger: Ledger, hour: str) -> None:
-        ledger.add("acct_A", "2026-11-22T14", Usage(1, 0, 0))
+        ledger.add("acct_A", "2026-11-22T14", Traffic(1, 0, 0))
 
     async def run() -> None:
         billing = Billing(store, "gw-1", tmp_path / "absent" / "usage.json", collect)

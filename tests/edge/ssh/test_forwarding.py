@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.model.names import KEPT
+from chalicelib.model.names import OPERATOR_NAMES
 from edge.process.settings import Limits, Settings
 from edge.ssh import forwarding
 from edge.ssh.forwarding import Asking, Labelled, Named, Port, Refused
@@ -24,7 +24,7 @@ from edge.store.records import (
 DOMAIN = "t.example.com"
 SETTINGS = Settings(tunnel_domain=DOMAIN, edge_port=8443, tcp_ports=range(20000, 20100))
 OTHERS = "80 (https) or 443 (TLS that is passed through)."
-RESERVED = sorted(KEPT - {"localhost"})  # which is also ssh's word for no name
+RESERVED = sorted(OPERATOR_NAMES - {"localhost"})  # which is also ssh's word for no name
 FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
 
@@ -99,7 +99,10 @@ def test_a_port_says_what_visitors_speak(host: str, port: int, asked: Named | Po
         ("dömo", 80, "dömo is no name"),
         ("a\x1b[2J", 80, "a?[2J is no name"),
         (f"{'é' * 100}", 80, f"{'é' * 80} is no name"),
-        *((name, 80, f"The name {name} is reserved: choose another.") for name in sorted(KEPT - {"localhost"})),
+        *(
+            (name, 80, f"The name {name} is reserved: choose another.")
+            for name in sorted(OPERATOR_NAMES - {"localhost"})
+        ),
         ("localhost.t.example.com", 80, "The name localhost is reserved"),
         ("xn--80ak6aa92e", 80, "The name xn--80ak6aa92e is reserved"),
         ("=x", 80, "=x is no label: write label=value, several with commas between them."),

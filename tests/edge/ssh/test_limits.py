@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
 from edge.store.records import Grant, Opening
@@ -25,7 +25,7 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
 ) -> None:
     tunnels = Tunnels(Memory(), LIMITS)
     tunnel = OnlineTunnel(
-        Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
+        ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
     another, of_other = (replace(tunnel, carried=replace(tunnel.carried, account=it)) for it in ("acct_a", "acct_b"))
     for taking in [tunnel] * of_tunnel + [another] * (of_account - of_tunnel) + [of_other] * of_others:
@@ -36,7 +36,7 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
 def test_a_channel_that_is_given_back_makes_room() -> None:
     tunnels = Tunnels(Memory(), Limits(max_channels_per_account=1))
     tunnel = OnlineTunnel(
-        Carried("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
+        ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
     tunnels.take_channel(tunnel)
     assert not tunnels.has_room(tunnel)

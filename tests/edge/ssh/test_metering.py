@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.model.tunnels import Usage
+from chalicelib.model.tunnels import Traffic
 from edge.ssh.metering import Counted, Meter
 
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -55,7 +55,7 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
             (counted.answered if is_answer else counted.asked)(data)
             sizes[is_answer] += len(data)
         counted.closed()
-    assert meter.usage() == Usage(sizes[False], sizes[True], requests)
+    assert meter.usage() == Traffic(sizes[False], sizes[True], requests)
     assert observer.heard == [data for connection in connections for data in [*connection, b"closed"]]
 
 
@@ -102,7 +102,7 @@ def test_the_body_of_a_request_is_followed(asked: list[bytes], is_owed: bool) ->
 
 @pytest.mark.parametrize(
     ("before", "rests"),
-    [(Usage(1, 2, 3), True), (Usage(1, 2, 9), True), (Usage(0, 2, 3), False), (Usage(1, 0, 3), False)],
+    [(Traffic(1, 2, 3), True), (Traffic(1, 2, 9), True), (Traffic(0, 2, 3), False), (Traffic(1, 0, 3), False)],
 )
-def test_a_tunnel_rests_while_no_bytes_go_by(before: Usage, rests: bool) -> None:
+def test_a_tunnel_rests_while_no_bytes_go_by(before: Traffic, rests: bool) -> None:
     assert Meter(1, 2, 3).rests_at(before) is rests

@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits
 from edge.ssh.tunnels import OnlineTunnel, Tunnels
 from edge.store.changes import Follower
@@ -32,7 +32,7 @@ class BrieflyAway(Memory):
 
     has_answered: bool = True
 
-    def refusal(self, tunnel: Carried) -> str:
+    def refusal(self, tunnel: ServedTunnel) -> str:
         self.has_answered = not self.has_answered
         if not self.has_answered:
             raise Unavailable

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage.change_log import Place
 from edge.link.proxy_protocol import Header
 from edge.process.settings import Limits
@@ -14,7 +14,7 @@ from edge.ssh.tunnels import OnlineTunnel, Tunnels
 from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
 
-TUNNEL = Carried("acct_a", "tn_1", "gw-1", "demo.example.com")
+TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,24 @@ def test_a_host_stays_as_long_as_an_edge_of_any_account_has_it() -> None:
     first, second = edge(hosts=(HOST, OTHER)), edge(id="edghts_2", account=B)
     for it in (second, first):
         index.put(it)
-    assert (index.at(HOST), index.at(OTHER), index.below("tunnels.localhost")) == (
+    assert (index.edges_at_host(HOST), index.edges_at_host(OTHER), index.hosts_below("tunnels.localhost")) == (
         [first, second],
         [first],
         [HOST, OTHER],
     )
-    assert [sorted(index.hosts(account)) for account in (A, B)] == [[HOST, OTHER], [HOST]]
+    assert [sorted(index.hosts_of_account(account)) for account in (A, B)] == [[HOST, OTHER], [HOST]]
     index.drop(first)
-    assert (index.at(HOST), index.at(OTHER), index.below("tunnels.localhost")) == ([second], [], [HOST])
+    assert (index.edges_at_host(HOST), index.edges_at_host(OTHER), index.hosts_below("tunnels.localhost")) == (
+        [second],
+        [],
+        [HOST],
+    )
     index.drop(second)
-    assert (index.all_hosts(), index.below("tunnels.localhost"), index.hosts(B)) == (frozenset(), [], frozenset())
+    assert (index.all_hosts(), index.hosts_below("tunnels.localhost"), index.hosts_of_account(B)) == (
+        frozenset(),
+        [],
+        frozenset(),
+    )
 
 
 def test_what_an_edge_leads_to_leads_back_to_it_through_any_number_of_backends() -> None:
@@ -37,12 +45,12 @@ def test_what_an_edge_leads_to_leads_back_to_it_through_any_number_of_backends()
         index.put(parent)
     index.put(led)
     for id in ("leaf", "bkdwd_3", "bkdwd_2", "bkdwd_1", "ca_1"):
-        assert index.leading_to(A, id) == {led.id}
-        assert index.leading_to(B, id) == frozenset()
+        assert index.edges_using(A, id) == {led.id}
+        assert index.edges_using(B, id) == frozenset()
     index.drop(parents[1])
-    assert [index.leading_to(A, id) for id in ("leaf", "bkdwd_2")] == [frozenset(), {led.id}]
+    assert [index.edges_using(A, id) for id in ("leaf", "bkdwd_2")] == [frozenset(), {led.id}]
     index.drop(led)
-    assert [index.leading_to(A, id) for id in ("bkdwd_1", "ca_1")] == [frozenset()] * 2
+    assert [index.edges_using(A, id) for id in ("bkdwd_1", "ca_1")] == [frozenset()] * 2
 
 
 def test_backends_that_lead_to_one_another_lead_to_their_edges_once() -> None:
@@ -51,7 +59,7 @@ def test_backends_that_lead_to_one_another_lead_to_their_edges_once() -> None:
         index.put(it)
     led = edge(route(backend="bkdwd_2"))
     index.put(led)
-    assert [index.leading_to(A, id) for id in ("leaf", "bkdwd_1", "bkdwd_2")] == [{led.id}] * 3
+    assert [index.edges_using(A, id) for id in ("leaf", "bkdwd_1", "bkdwd_2")] == [{led.id}] * 3
 
 
 @pytest.mark.parametrize(
@@ -68,10 +76,10 @@ def test_an_edge_has_its_hosts_at_the_port_of_https_or_its_own_ports(
     index, made = EdgeIndex(), edge(id=id, hosts=hostports)
     index.put(made)
     assert (hosts_of(made), sorted(index.all_hosts())) == (hosts, sorted(hosts))
-    assert [port for port in ("1", "2", "443", "8443", "3") if index.at_port(port)] == ports
-    assert index.names_of_tcp("t") == {it for it in hosts if it.startswith("t:")}
+    assert [port for port in ("1", "2", "443", "8443", "3") if index.edges_at_port(port)] == ports
+    assert index.tcp_names_at("t") == {it for it in hosts if it.startswith("t:")}
     index.drop(made)
-    assert (index.all_hosts(), index.at_port("443"), index.names_of_tcp("t")) == (frozenset(), [], frozenset())
+    assert (index.all_hosts(), index.edges_at_port("443"), index.tcp_names_at("t")) == (frozenset(), [], frozenset())
 
 
 def test_of_the_edges_at_a_port_the_oldest_comes_first() -> None:
@@ -79,4 +87,4 @@ def test_of_the_edges_at_a_port_the_oldest_comes_first() -> None:
     first, second = (edge(id=id, hosts=["t:1"]) for id in ("edgtcp_1", "edgtcp_2"))
     for it in (second, first):
         index.put(it)
-    assert index.at_port("1") == [first, second]
+    assert index.edges_at_port("1") == [first, second]

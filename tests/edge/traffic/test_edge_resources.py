@@ -8,7 +8,7 @@ import pytest
 import re2
 
 from chalicelib.model.backends import HttpResponse
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from chalicelib.model.served import ServedRoute
 from edge.process.settings import Settings
 from edge.traffic import answers, clusters, edge_listeners, edge_routes, edges
@@ -26,11 +26,11 @@ OF_CONNECTION.append("Transfer-Encoding")
 def planned(**asked: Any) -> Plan:
     authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
     world = serving(GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked)).world
-    return edges.plan(world.edges[asked.get("id", EDGE)], world, NOW)
+    return edges.make_plan(world.edges[asked.get("id", EDGE)], world, NOW)
 
 
 def chain(plan: Plan) -> Any:
-    body: Any = edge_listeners.of_edge(plan, "cert_1", SETTINGS).body
+    body: Any = edge_listeners.build_edge_listener(plan, "cert_1", SETTINGS).body
     (found,) = body["filter_chains"]
     return found
 
@@ -91,7 +91,7 @@ def test_without_mutual_tls_no_certificate_is_wanted_and_none_told() -> None:
 def test_tls_ends_at_an_edge_with_its_own_certificate_or_upstream(
     asked: Mapping[str, Any], certificate: str, protocols: list[str] | None, wants_client: bool
 ) -> None:
-    body: Any = edge_listeners.of_edge(planned(**asked), certificate, SETTINGS).body
+    body: Any = edge_listeners.build_edge_listener(planned(**asked), certificate, SETTINGS).body
     (found,) = body["filter_chains"]
     is_stream = bool(asked)
     read = [it["name"].rpartition(".")[2] for it in body["listener_filters"]]
@@ -107,7 +107,7 @@ def test_tls_ends_at_an_edge_with_its_own_certificate_or_upstream(
 
 def test_a_port_of_an_edge_passes_bytes_on() -> None:
     plan = planned(id="edgtcp_1", hosts=["tunnels.localhost:20001"], backend=GROUP)
-    body: Any = edge_listeners.of_port(plan, "20001", SETTINGS).body
+    body: Any = edge_listeners.build_edge_port_listener(plan, "20001", SETTINGS).body
     *first, proxy = body["filter_chains"][0]["filters"]
     assert [it["name"] for it in first] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
     assert proxy["typed_config"]["cluster"] == "stream/edgtcp_1"
@@ -115,9 +115,9 @@ def test_a_port_of_an_edge_passes_bytes_on() -> None:
 
 def test_hosts_that_are_not_live_are_in_no_route() -> None:
     some = planned(hosts=[HOST, "shop.example.com"])
-    body: Any = edge_routes.of_edge(some).body
+    body: Any = edge_routes.build_edge_routes(some).body
     assert [host["domains"] for host in body["virtual_hosts"]] == [[HOST], ["*"]]
-    body = edge_routes.of_edge(planned(hosts=["shop.example.com"])).body
+    body = edge_routes.build_edge_routes(planned(hosts=["shop.example.com"])).body
     assert [host["domains"] for host in body["virtual_hosts"]] == [["*"]]
 
 
@@ -141,7 +141,7 @@ def test_what_is_asked_in_the_handshake_names_the_routes(first: Mapping[str, Any
 
 def test_a_groups_tunnels_share_an_address_and_differ_by_their_name() -> None:
     members = [(tunnel("tn_1"), GATEWAY), (tunnel("tn_2"), GATEWAY)]
-    http1, http2 = clusters.of_group(GROUP, members, "PEM", SETTINGS)
+    http1, http2 = clusters.build_group_clusters(GROUP, members, "PEM", SETTINGS)
     body: Any = http1.body
     (endpoints,) = body["load_assignment"]["endpoints"]
     address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
@@ -169,7 +169,7 @@ def who_hears(body: Any) -> str:
 
 def test_a_groups_tunnels_are_believed_at_all_their_gateways() -> None:
     members = [(tunnel("tn_1", gateway="gw-2"), replace(GATEWAY, id="gw-2")), (tunnel("tn_2"), GATEWAY)]
-    body: Any = clusters.of_group(GROUP, members, "PEM", SETTINGS)[0].body
+    body: Any = clusters.build_group_clusters(GROUP, members, "PEM", SETTINGS)[0].body
     context = body["transport_socket"]["typed_config"]["common_tls_context"]["validation_context"]
     assert [it["matcher"]["exact"] for it in context["match_typed_subject_alt_names"]] == ["gw-1", "gw-2"]
 
@@ -177,8 +177,8 @@ def test_a_groups_tunnels_are_believed_at_all_their_gateways() -> None:
 @pytest.mark.parametrize(
     ("of_group", "heard_by", "kept"),
     [
-        (clusters.of_group, {"": "nobody", "/http2": "the gateway"}, ["60s", "5s"]),
-        (clusters.of_proxied_group, {"/proxied": "all", "/proxied/http2": "all"}, ["5s", "5s"]),
+        (clusters.build_group_clusters, {"": "nobody", "/http2": "the gateway"}, ["60s", "5s"]),
+        (clusters.build_proxied_group_clusters, {"/proxied": "all", "/proxied/http2": "all"}, ["5s", "5s"]),
     ],
 )
 def test_where_a_connection_says_whose_it_is_it_is_kept_for_less(
@@ -194,7 +194,7 @@ def test_where_a_connection_says_whose_it_is_it_is_kept_for_less(
 def test_the_groups_of_a_stream_share_by_weight_and_hear_of_visitors(is_proxied: bool, heard_by: str) -> None:
     plan = replace(planned(id="edgtls_1", backend=GROUP), is_proxied=is_proxied)
     groups = [(GROUP, 3, [(tunnel("tn_1"), GATEWAY)]), ("bkdtg_2", 1, [])]
-    body: Any = clusters.of_stream(plan, groups, "PEM", SETTINGS).body
+    body: Any = clusters.build_stream_cluster(plan, groups, "PEM", SETTINGS).body
     shares = body["load_assignment"]["endpoints"]
     assert [(it["locality"]["sub_zone"], it["load_balancing_weight"], len(it["lb_endpoints"])) for it in shares] == [
         (GROUP, 3, 1),
@@ -204,7 +204,7 @@ def test_the_groups_of_a_stream_share_by_weight_and_hear_of_visitors(is_proxied:
 
 
 def test_a_group_without_tunnels_believes_no_gateway() -> None:
-    body: Any = clusters.of_group(GROUP, [], "PEM", SETTINGS)[0].body
+    body: Any = clusters.build_group_clusters(GROUP, [], "PEM", SETTINGS)[0].body
     context = body["transport_socket"]["typed_config"]["common_tls_context"]["validation_context"]
     assert [it["matcher"]["exact"] for it in context["match_typed_subject_alt_names"]] == ["none"]
 
@@ -224,21 +224,21 @@ def test_a_group_without_tunnels_believes_no_gateway() -> None:
 def test_a_response_is_as_stored_without_what_is_of_the_connection(
     response: HttpResponse, answer: Mapping[str, Any], headers: Mapping[str, str]
 ) -> None:
-    body: Any = answers.of_response("bkdhr_1", response, SETTINGS).body
+    body: Any = answers.build_response_listener("bkdhr_1", response, SETTINGS).body
     config = body["filter_chains"][0]["filters"][0]["typed_config"]["route_config"]
     assert config["virtual_hosts"][0]["routes"][0]["direct_response"] == answer
     assert {it["header"]["key"]: it["header"]["value"] for it in config["response_headers_to_add"]} == headers
 
 
 def test_grpc_goes_to_a_group_by_http2() -> None:
-    body: Any = edge_routes.of_edge(planned()).body
+    body: Any = edge_routes.build_edge_routes(planned()).body
     _, first, second, *_ = body["virtual_hosts"][0]["routes"]
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
     assert body["virtual_hosts"][0]["domains"] == [HOST]
 
 
-FILTER = UserAgentFilter(deny=["bot"])
+FILTER = UserAgentModule(deny=["bot"])
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
     routes: Sequence[ServedRoute], is_refusing: bool
 ) -> None:
     world = serving(GATEWAY, tunnel(), group(), edge(*routes)).world
-    body: Any = edge_routes.of_edge(edges.plan(world.edges[EDGE], world, NOW)).body
+    body: Any = edge_routes.build_edge_routes(edges.make_plan(world.edges[EDGE], world, NOW)).body
     challenges, first, *_ = body["virtual_hosts"][0]["routes"]
     assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.model.backends import TunnelGroup
 from chalicelib.model.served import ServedBackend
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.traffic.groups import Groups
 from tests.edge.traffic.worlds import GROUP, A, B, weighted
 
@@ -43,14 +43,14 @@ def test_a_group_has_the_tunnels_of_its_account_that_carry_all_its_labels(
     group: ServedBackend, members: list[str]
 ) -> None:
     groups = Groups()
-    tunnels = {id: Carried(account, id, "gw-1", "", labels=labels) for id, (account, labels) in TUNNELS.items()}
+    tunnels = {id: ServedTunnel(account, id, "gw-1", "", labels=labels) for id, (account, labels) in TUNNELS.items()}
     for it in tunnels.values():
         groups.put(it)
     groups.put(group)
     assert [it.id for it in groups.members(group)] == members
-    assert [id for id, it in sorted(tunnels.items()) if groups.of(it)] == members
+    assert [id for id, it in sorted(tunnels.items()) if groups.groups_of(it)] == members
     for it in tunnels.values():
         groups.drop(it)
     assert groups.members(group) == []
     groups.drop(group)
-    assert [id for id, it in tunnels.items() if groups.of(it)] == []
+    assert [id for id, it in tunnels.items() if groups.groups_of(it)] == []

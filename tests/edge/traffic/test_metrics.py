@@ -28,8 +28,8 @@ envoy_now{} 4
 
 
 def test_each_metric_has_a_help_and_each_counter_ends_as_prometheus_wants() -> None:
-    assert metrics.conforming(ENVOYS) == TOLD
-    assert metrics.conforming(b"") == b""
+    assert metrics.format_for_prometheus(ENVOYS) == TOLD
+    assert metrics.format_for_prometheus(b"") == b""
 
 
 @pytest.mark.parametrize(

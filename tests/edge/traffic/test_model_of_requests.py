@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from chalicelib.model.gateways import Gateway
 from edge.process.settings import Settings
+from edge.traffic.record_index import Record, Removed
 from edge.traffic.serving import Serving
-from edge.traffic.world import Gone, Known
 from tests.edge.drawn_worlds import GATEWAY, records, requests
 from tests.edge.model_of_requests import Records, Request, meets
 from tests.edge.traffic.as_envoy import AsEnvoy
@@ -15,15 +15,15 @@ from tests.edge.traffic.worlds import NOW
 
 def all_of(made: Serving, *worlds: Records) -> AsEnvoy:
     """Return the resources when the facts of several worlds were served, each in the place of the one before."""
-    changes = {**made.begin(), **made.update([Gateway(GATEWAY, "192.0.2.1", 4433)], NOW)}
+    changes = {**made.start(), **made.update([Gateway(GATEWAY, "192.0.2.1", 4433)], NOW)}
     known = set[str]()
     for world in worlds:
-        facts: list[Known] = [*world.tunnels.values(), *world.backends.values(), *world.authorities.values()]
+        facts: list[Record] = [*world.tunnels.values(), *world.backends.values(), *world.authorities.values()]
         facts += world.edges.values()
         gone = known - (known := {it.id for it in facts})
-        changes |= made.update([*facts, *map(Gone, sorted(gone))], NOW)
+        changes |= made.update([*facts, *map(Removed, sorted(gone))], NOW)
         for account in made.world.accounts():
-            changes |= made.update([], NOW, made.world.ready(account, made.world.names_of(account)))
+            changes |= made.update([], NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
     return AsEnvoy(changes)
 
 

@@ -10,7 +10,7 @@ import pytest
 import re2
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits, Settings
 from edge.traffic import (
     blocking,
@@ -25,12 +25,12 @@ from edge.traffic import (
     routes,
     visitors,
 )
-from edge.traffic.bootstrap import bootstrap
+from edge.traffic.bootstrap import build_bootstrap
 from edge.traffic.resources import Key, Resource
 from edge.traffic.world import OPERATOR, OPERATOR_PROXIED, Site
 
 SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
-PLAIN = Site("a.example.com", Carried("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
+PLAIN = Site("a.example.com", ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
 OWN = replace(PLAIN, certificate="cert_1")
 GATEWAY = Gateway("gw-AB", "192.0.2.1", 4433)
 TYPE = "type.googleapis.com/envoy"
@@ -71,17 +71,17 @@ MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 def test_the_routes_of_the_operators_certificate() -> None:
     unknown = answer("unknown", "*", 404, "404: there is no tunnel of this name.\n")
     whole: Any = {**ROUTES, "name": "operator", "virtual_hosts": [unknown]}
-    assert routes.operator() == Resource(Key("routes", "operator"), whole)
+    assert routes.build_operator_routes() == Resource(Key("routes", "operator"), whole)
     part = Key("routes", "operator", "a.example.com")
-    assert routes.host(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
+    assert routes.build_host_part(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
     misdirected = answer("a.example.com", "a.example.com", 421, MISDIRECTED)
-    assert routes.misdirected("a.example.com") == Resource(part, {"virtual_hosts": [misdirected]})
+    assert routes.build_misdirected_part("a.example.com") == Resource(part, {"virtual_hosts": [misdirected]})
 
 
 def test_the_routes_of_an_uploaded_certificate() -> None:
     hosts = [HOST, answer("misdirected", "*", 421, MISDIRECTED)]
     whole: Any = {**ROUTES, "name": "cert_1", "virtual_hosts": hosts}
-    assert routes.of_certificate([OWN]) == Resource(Key("routes", "cert_1"), whole)
+    assert routes.build_certificate_routes([OWN]) == Resource(Key("routes", "cert_1"), whole)
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -123,7 +123,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         return Resource(Key("cluster", name), body)
 
     windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
-    *both, of_bytes = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
+    *both, of_bytes = clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)
     behind: Any = {
         "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
         "config": {"version": "V2"},
@@ -134,7 +134,7 @@ def test_the_upstreams_of_a_gateway() -> None:
     by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
     assert both[:2] == [
         whole("gw-AB", {"http_protocol_options": {"enable_trailers": True}}),
-        replace(by_http2, made={**by_http2.body, "transport_socket": to_the_gateway}),
+        replace(by_http2, content={**by_http2.body, "transport_socket": to_the_gateway}),
     ]
     same: Any = whole("gw-AB/bytes", {}).body
     del same["typed_extension_protocol_options"]
@@ -144,12 +144,12 @@ def test_the_upstreams_of_a_gateway() -> None:
         whole("gw-AB/proxied", {"http_protocol_options": {"enable_trailers": True}}, "5s"),
         whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
     ]
-    assert both[2:] == [replace(it, made={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
+    assert both[2:] == [replace(it, content={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
 
 
 def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
-    far = clusters.of_gateway(GATEWAY, "PEM", SETTINGS)
-    *others, near = clusters.of_gateway(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
+    far = clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)
+    *others, near = clusters.build_gateway_clusters(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
     assert others == far[:-1]
     assert near.key == far[-1].key
     body = plain(near)
@@ -179,8 +179,8 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
     }
-    assert clusters.of_name(OWN) == Resource(Key("cluster", name), body)
-    bound, state, passed = plain(listeners.fixed(SETTINGS)[1])["filter_chains"][0]["filters"]
+    assert clusters.build_name_cluster(OWN) == Resource(Key("cluster", name), body)
+    bound, state, passed = plain(listeners.build_public(SETTINGS)[1])["filter_chains"][0]["filters"]
     assert state["typed_config"]["on_new_connection"] == [
         {
             "object_key": "envoy.tcp_proxy.cluster",
@@ -203,10 +203,10 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
         }
         return {"filter_chain_matcher": {"matcher_tree": tree}}
 
-    assert listeners.of_name("a.example.com", SETTINGS) == Resource(
+    assert listeners.build_name_part("a.example.com", SETTINGS) == Resource(
         Key("listener", "https", "a.example.com"), matcher("a.example.com")
     )
-    redirecting, front = listeners.fixed(SETTINGS)
+    redirecting, front = listeners.build_public(SETTINGS)
     assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
     body = plain(front)
     on_no_match = body["filter_chain_matcher"].pop("on_no_match")
@@ -218,7 +218,9 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
     assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
     assert challenge["on_match"] == elsewhere["on_match"]
-    unreserved = plain(listeners.of_unreserved_name("a.example.com", SETTINGS))["filter_chain_matcher"]["matcher_tree"]
+    unreserved = plain(listeners.build_unreserved_name_part("a.example.com", SETTINGS))["filter_chain_matcher"][
+        "matcher_tree"
+    ]
     assert unreserved["exact_match_map"]["map"]["a.example.com"]["matcher"]["matcher_list"]["matchers"] == [challenge]
     named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
     regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
@@ -239,19 +241,19 @@ def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_a
         to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
         return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
 
-    body = plain(routes.redirecting(SETTINGS))
+    body = plain(routes.build_redirects(SETTINGS))
     assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
     domain = redirect("domain", "*.tunnels.localhost")
     response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
     challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
     assert body["virtual_hosts"][0] == {**domain, "routes": [challenges, *domain["routes"]]}
-    assert routes.redirected("a.example.com", SETTINGS) == Resource(
+    assert routes.build_redirect_part("a.example.com", SETTINGS) == Resource(
         Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
     )
 
 
 def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None:
-    found = listeners.of_certificate("cert_1", SETTINGS)
+    found = listeners.build_certificate_listener("cert_1", SETTINGS)
     assert found.key == Key("listener", "certificate/cert_1")
     body = plain(found)
     assert (body["name"], body["internal_listener"]) == ("certificate/cert_1", {})
@@ -279,9 +281,9 @@ def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None
 
 
 def test_how_requests_are_treated() -> None:
-    found = json.loads(json.dumps(routes.https_manager("cert_1", SETTINGS)))["typed_config"]
+    found = json.loads(json.dumps(routes.build_https_manager("cert_1", SETTINGS)))["typed_config"]
     access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
-    assert blocked == blocking.http_filter()
+    assert blocked == blocking.build_http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
     (of_whom,) = rate["typed_config"]["rate_limits"]
@@ -343,14 +345,18 @@ def test_how_requests_are_treated() -> None:
 
 def test_a_secret_is_a_pair_and_is_shown_nowhere() -> None:
     pair = {"certificate_chain": {"inline_string": "CHAIN"}, "private_key": {"inline_string": "KEY"}}
-    found = listeners.secret("cert_1", "CHAIN", "KEY")
+    found = listeners.build_secret("cert_1", "CHAIN", "KEY")
     assert (found.key, found.body) == (Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
-    assert found == listeners.secret("cert_1", "CHAIN", "KEY") != listeners.secret("cert_1", "CHAIN", "ANOTHER")
+    assert (
+        found
+        == listeners.build_secret("cert_1", "CHAIN", "KEY")
+        != listeners.build_secret("cert_1", "CHAIN", "ANOTHER")
+    )
     assert "KEY" not in repr(found)
 
 
 def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
-    found: Any = bootstrap(SETTINGS)
+    found: Any = build_bootstrap(SETTINGS)
     backoff = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
     assert found["dynamic_resources"]["ads_config"] == {
         "api_type": "DELTA_GRPC",
@@ -369,7 +375,7 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     }
     uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
     assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}
-    monitors = json.dumps(overload.manager(Limits(max_connections=7, max_heap_mib=3)))
+    monitors = json.dumps(overload.build_manager(Limits(max_connections=7, max_heap_mib=3)))
     assert '"max_active_downstream_connections": 4007' in monitors
     assert f'"max_heap_size_bytes": {3 << 20}' in monitors
 
@@ -382,7 +388,7 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
     ],
 )
 def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
-    of_requests, of_bytes = (plain(it)["typed_config"]["rules"] for it in blocking.resources(networks, ()))
+    of_requests, of_bytes = (plain(it)["typed_config"]["rules"] for it in blocking.build_rules(networks, ()))
     ranges = [it["remote_ip"] for policy in of_requests["policies"].values() for it in policy["principals"]]
     assert of_requests["action"] == "DENY"
     assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
@@ -390,10 +396,10 @@ def test_requests_of_blocked_networks_are_refused(networks: list[str], principal
 
 
 def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
-    port, http = listeners.of_port_of(tunnel, "20001", SETTINGS), listeners.fixed(SETTINGS)[0]
-    served, part = blocking.Listeners(), Key("listener", port.key.name, "blocked")
-    assert served.guarded({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    port, http = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS), listeners.build_public(SETTINGS)[0]
+    served, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
+    assert served.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
     (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
     assert refusing
     (matcher,) = plain(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
@@ -404,10 +410,10 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
         {"address_prefix": "2001:db8::", "prefix_len": 32},
     ]
     assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
-    assert served.guarded({port.key: port}) == {port.key: port, part: refusing}
+    assert served.guard({port.key: port}) == {port.key: port, part: refusing}
     assert served.block([]) == {part: None}
     served.block(["192.0.2.0/24"])
-    assert served.guarded({port.key: None}) == {port.key: None, part: None}
+    assert served.guard({port.key: None}) == {port.key: None, part: None}
     assert served.block([]) == {}
 
 
@@ -429,7 +435,7 @@ def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() 
 )
 def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
     many = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
-    for made in blocking.resources([], [*many[:20], banned, *many[20:]]):
+    for made in blocking.build_rules([], [*many[:20], banned, *many[20:]]):
         rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
         (policy,) = rules["policies"].values()
         found = [it["requested_server_name"] if "header" not in it else it["header"] for it in policy["permissions"]]
@@ -450,11 +456,13 @@ def test_the_pressure_of_connections_is_that_of_the_fuller_port(
         text += f'envoy_connection_limit_active_connections{{envoy_connection_limit_prefix="https"}} {https}\n'
     if http is not None:
         text += f'envoy_listener_downstream_cx_active{{envoy_listener_address="http"}} {http}\n'
-    assert metrics.pressure(text, Limits(max_connections=60, max_http_connections=20)) == pressure
+    assert metrics.compute_pressure(text, Limits(max_connections=60, max_http_connections=20)) == pressure
 
 
 def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
-    (action,) = [it for it in json.loads(json.dumps(overload.manager(Limits())))["actions"] if "typed_config" in it]
+    (action,) = [
+        it for it in json.loads(json.dumps(overload.build_manager(Limits())))["actions"] if "typed_config" in it
+    ]
     (trigger,) = action["triggers"]
     assert action["name"] == "envoy.overload_actions.reduce_timeouts"
     assert action["typed_config"]["timer_scale_factors"] == [
@@ -471,21 +479,21 @@ def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
     [(1, (5, 1, "1.000s")), (10, (50, 1, "0.100s")), (15, (75, 2, "0.133s")), (1000, (5000, 100, "0.100s"))],
 )
 def test_a_visitor_may_ask_evenly_and_for_some_seconds_at_once(most: int, bucket: tuple[int, int, str]) -> None:
-    config: Any = visitors.rate(Limits(max_requests_per_visitor=most))["typed_config"]  # type: ignore[call-overload, index]
+    config: Any = visitors.build_rate_limit(Limits(max_requests_per_visitor=most))["typed_config"]  # type: ignore[call-overload, index]
     (own,) = config["descriptors"]
     assert tuple(own["token_bucket"].values()) == bucket
     assert config["token_bucket"]["fill_interval"] == bucket[2]
 
 
 def test_without_a_contact_envoys_own_answers_stay_as_they_are() -> None:
-    manager: Any = routes.redirecting_manager(Settings())
+    manager: Any = routes.build_redirect_manager(Settings())
     assert "local_reply_config" not in manager["typed_config"]
-    manager = routes.redirecting_manager(replace(Settings(), abuse_contact="abuse@example.com"))
+    manager = routes.build_redirect_manager(replace(Settings(), abuse_contact="abuse@example.com"))
     assert "abuse@example.com" in str(manager["typed_config"]["local_reply_config"]["body_format"])
 
 
 def test_the_percent_of_a_contact_is_no_command_of_envoys() -> None:
-    manager: Any = routes.redirecting_manager(replace(Settings(), abuse_contact="50%@example.com"))
+    manager: Any = routes.build_redirect_manager(replace(Settings(), abuse_contact="50%@example.com"))
     text = manager["typed_config"]["local_reply_config"]["body_format"]["text_format_source"]["inline_string"]
     assert text.startswith("%LOCAL_REPLY_BODY%")
     assert "50%%@example.com" in text
@@ -493,7 +501,7 @@ def test_the_percent_of_a_contact_is_no_command_of_envoys() -> None:
 
 @pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
 def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
-    body = plain(routes.redirected("a.example.com", replace(SETTINGS, edge_port=port)))
+    body = plain(routes.build_redirect_part("a.example.com", replace(SETTINGS, edge_port=port)))
     assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
         "https_redirect": True,
         "response_code": "PERMANENT_REDIRECT",
@@ -503,23 +511,23 @@ def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mappi
 
 def test_a_tunnel_that_reads_who_visitors_are_is_led_to_by_connections_of_its_own() -> None:
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True), certificate=OPERATOR_PROXIED)
-    led = [it["route"]["cluster"] for it in plain(routes.host(reading))["virtual_hosts"][0]["routes"]]
+    led = [it["route"]["cluster"] for it in plain(routes.build_host_part(reading))["virtual_hosts"][0]["routes"]]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
-    (chain,) = plain(listeners.of_certificate(OPERATOR_PROXIED, SETTINGS))["filter_chains"]
+    (chain,) = plain(listeners.build_certificate_listener(OPERATOR_PROXIED, SETTINGS))["filter_chains"]
     context = chain["transport_socket"]["typed_config"]["common_tls_context"]
     assert [it["name"] for it in context["tls_certificate_sds_secret_configs"]] == [OPERATOR]
     assert chain["filters"][0]["typed_config"]["rds"]["route_config_name"] == OPERATOR_PROXIED
 
 
 def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
-    found = listeners.of_port_of(tunnel, "20001", SETTINGS)
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    found = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS)
     assert found.key == Key("listener", "port/20001")
     body = plain(found)
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 20001}}
     assert body["socket_options"] == SOCKETS  # the client may wait for the server to speak first
     assert (body["ignore_global_conn_limit"], body["enable_reuse_port"]) == (True, False)
-    within = plain(listeners.of_tunnel(replace(tunnel, proto="tls"), SETTINGS))
+    within = plain(listeners.build_tunnel_listener(replace(tunnel, proto="tls"), SETTINGS))
     assert [it["name"].rpartition(".")[2] for it in within["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
 
 
@@ -530,9 +538,9 @@ RANGES = [{"address_prefix": "192.0.2.0", "prefix_len": 24}, {"address_prefix": 
 @pytest.mark.parametrize(
     ("make", "refusals"),
     [
-        (lambda settings: listeners.fixed(settings)[1], 1),
-        (lambda settings: listeners.of_name("a.example.com", settings), 0),  # the parts are joined to the whole
-        (lambda settings: listeners.of_wildcard("*.example.com", settings), 0),
+        (lambda settings: listeners.build_public(settings)[1], 1),
+        (lambda settings: listeners.build_name_part("a.example.com", settings), 0),  # the parts are joined to the whole
+        (lambda settings: listeners.build_wildcard_part("*.example.com", settings), 0),
     ],
     ids=["all", "a name", "a wildcard"],
 )
@@ -551,22 +559,22 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
 
 
 def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
-    tunnel = Carried("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
-        http, https = map(plain, listeners.fixed(settings))
-        port = plain(listeners.of_port_of(tunnel, "20001", settings))
+        http, https = map(plain, listeners.build_public(settings))
+        port = plain(listeners.build_tunnel_port_listener(tunnel, "20001", settings))
         for body in (http, https, port):
             names = [it["name"] for it in body["listener_filters"]]
             assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
         match = http["filter_chains"][0].get("filter_chain_match", {})
         assert match == ({"direct_source_prefix_ranges": RANGES} if read else {})
         chosen = {"on_no_match": {"action": parts.chain("bytes")}}
-        matcher = proxies.guarded(chosen, parts.chain("refused"), settings)
+        matcher = proxies.guard_matcher(chosen, parts.chain("refused"), settings)
         assert port["filter_chain_matcher"] == json.loads(json.dumps(matcher))
 
 
 def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:
     ranges = [{"address_prefix": "192.0.2.0", "prefix_len": 24}]
     believing = replace(Settings(), proxy_protocol_from=("192.0.2.0/24",))
-    assert proxies.match(believing) == {"filter_chain_match": {"direct_source_prefix_ranges": ranges}}
-    assert proxies.match(Settings()) == {}
+    assert proxies.build_match(believing) == {"filter_chain_match": {"direct_source_prefix_ranges": ranges}}
+    assert proxies.build_match(Settings()) == {}

@@ -5,17 +5,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import Held
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
-from edge.traffic.resources import Changes, Key, Resource, stages
+from edge.traffic.record_index import Removed, Update
+from edge.traffic.resources import Changes, Key, Resource, split_stages
 from edge.traffic.serving import Serving
-from edge.traffic.world import Fact, Gone
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UP, OTHER = Gateway("gw-1", "192.0.2.1", 4433), Gateway("gw-2", "192.0.2.2", 4433)
-TUNNEL = Carried("acct_a", "tn_1", "gw-1", "a.example.com")
+TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com")
 CERTIFICATE = ServedCertificate("acct_a", "cert_1", "", ("*.example.com",), NOW, NOW + timedelta(days=1))
 GATEWAY = {f"cluster gw-1{way}" for way in ("", "/http2", "/proxied", "/proxied/http2", "/bytes")}
 PLAIN = {"routes operator[a.example.com]"}
@@ -28,10 +28,10 @@ OWN = {
 }
 
 
-def serving(*facts: Fact) -> Serving:
+def serving(*facts: Update) -> Serving:
     """Return what is served when these facts were taken up."""
     made = Serving(Settings(tunnel_domain="example.com"), "PEM")
-    made.world.ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
+    made.world.set_ready("acct_a", frozenset({"a.example.com", "b.example.com"}))
     made.update(facts, NOW)
     return made
 
@@ -48,25 +48,25 @@ def gone(names: Iterable[str]) -> set[str]:
 
 
 def test_before_anything_is_known_the_public_ports_and_the_operators_routes_are_there() -> None:
-    assert told(serving().begin()) == {"listener http", "listener https", "routes http", "routes operator"}
+    assert told(serving().start()) == {"listener http", "listener https", "routes http", "routes operator"}
 
 
 def test_a_gateway_is_reached_by_two_versions_of_http_and_by_bytes() -> None:
     assert told(serving().update([UP], NOW)) == GATEWAY
     assert told(serving(UP).update([replace(UP, port=1)], NOW)) == GATEWAY
-    assert told(serving(UP).update([Gone("gw-1")], NOW)) == gone(GATEWAY)
+    assert told(serving(UP).update([Removed("gw-1")], NOW)) == gone(GATEWAY)
 
 
 def test_what_was_gone_and_is_back_is_told_again() -> None:
     before = serving(UP, TUNNEL)
-    before.update([Gone("gw-1"), Gone("tn_1")], NOW)
+    before.update([Removed("gw-1"), Removed("tn_1")], NOW)
     assert told(before.update([UP, TUNNEL], NOW)) == GATEWAY | PLAIN
 
 
 def test_a_tunnel_without_a_certificate_is_one_route_more() -> None:
     assert told(serving(UP).update([TUNNEL], NOW)) == PLAIN
-    assert told(serving(UP, TUNNEL).update([Gone("tn_1")], NOW)) == gone(PLAIN)
-    assert told(serving(UP, TUNNEL).update([Gone("gw-1")], NOW)) == gone(GATEWAY | PLAIN)
+    assert told(serving(UP, TUNNEL).update([Removed("tn_1")], NOW)) == gone(PLAIN)
+    assert told(serving(UP, TUNNEL).update([Removed("gw-1")], NOW)) == gone(GATEWAY | PLAIN)
 
 
 def test_a_tunnel_whose_upstream_reads_who_visitors_are_has_connections_of_its_own() -> None:
@@ -89,9 +89,9 @@ def test_a_tunnel_that_moves_to_another_gateway_changes_its_route_alone() -> Non
 def test_a_certificate_has_a_listener_and_routes_of_its_own() -> None:
     assert told(serving(UP, TUNNEL).update([CERTIFICATE], NOW)) == OWN
     assert told(serving(UP).update([TUNNEL, CERTIFICATE], NOW)) == OWN
-    back = serving(UP, TUNNEL, CERTIFICATE).update([Gone("cert_1")], NOW)
+    back = serving(UP, TUNNEL, CERTIFICATE).update([Removed("cert_1")], NOW)
     assert told(back) == gone(OWN - PLAIN) | PLAIN
-    assert told(serving(UP, TUNNEL, CERTIFICATE).update([Gone("tn_1")], NOW)) == gone(OWN)
+    assert told(serving(UP, TUNNEL, CERTIFICATE).update([Removed("tn_1")], NOW)) == gone(OWN)
 
 
 def test_a_second_name_of_a_certificate_leaves_its_listener_as_it_is() -> None:
@@ -109,19 +109,19 @@ def test_a_certificate_that_follows_another_moves_the_name() -> None:
 
 
 def test_a_proved_domain_is_served_under_its_accounts_certificate_alone_and_redirected() -> None:
-    def elsewhere(*facts: Fact) -> Serving:
+    def elsewhere(*facts: Update) -> Serving:
         made = Serving(Settings(), "PEM")
-        made.world.ready("acct_a", frozenset({"a.example.com"}))
+        made.world.set_ready("acct_a", frozenset({"a.example.com"}))
         made.update(facts, NOW)
         return made
 
-    held, redirect = Held("acct_a", "rd_1", "a.example.com", True), {"routes http[a.example.com]"}
+    held, redirect = ServedReservation("acct_a", "rd_1", "a.example.com", True), {"routes http[a.example.com]"}
     assert told(elsewhere(UP, TUNNEL, CERTIFICATE).update([held], NOW)) == OWN | redirect
     assert told(elsewhere(UP, held, CERTIFICATE).update([TUNNEL], NOW)) == OWN | redirect
     assert told(elsewhere(UP, TUNNEL).update([held], NOW)) == set()
     lapsed = replace(held, is_proved=False)
     assert told(elsewhere(UP, TUNNEL, CERTIFICATE, held).update([lapsed], NOW)) == gone(OWN | redirect)
-    assert told(elsewhere(UP, TUNNEL, CERTIFICATE, held).update([Gone("cert_1")], NOW)) == gone(OWN | redirect)
+    assert told(elsewhere(UP, TUNNEL, CERTIFICATE, held).update([Removed("cert_1")], NOW)) == gone(OWN | redirect)
 
 
 def test_a_certificate_ends_by_itself() -> None:
@@ -132,15 +132,15 @@ def test_a_certificate_ends_by_itself() -> None:
 
 def test_what_is_known_already_changes_nothing() -> None:
     facts = (UP, TUNNEL, CERTIFICATE)
-    assert told(serving(*facts).update([*facts, replace(TUNNEL, expires=9), Gone("tn_9")], NOW)) == set()
+    assert told(serving(*facts).update([*facts, replace(TUNNEL, expires=9), Removed("tn_9")], NOW)) == set()
 
 
 def test_a_change_makes_only_what_it_touches() -> None:
-    many: list[Fact] = [replace(TUNNEL, id=f"tn_{number}", name=f"n{number}.example.com") for number in range(50)]
+    many: list[Update] = [replace(TUNNEL, id=f"tn_{number}", name=f"n{number}.example.com") for number in range(50)]
     before = serving(UP)
-    before.world.ready("acct_a", frozenset(f"n{number}.example.com" for number in range(50)))
+    before.world.set_ready("acct_a", frozenset(f"n{number}.example.com" for number in range(50)))
     assert len(before.update(many, NOW)) == 50
-    assert told(before.update([Gone("tn_7")], NOW)) == {"-routes operator[n7.example.com]"}
+    assert told(before.update([Removed("tn_7")], NOW)) == {"-routes operator[n7.example.com]"}
 
 
 def test_changes_come_in_three_stages() -> None:
@@ -165,7 +165,7 @@ def test_changes_come_in_three_stages() -> None:
             Key("cluster", "name/b.example.com"): False,
         }.items()
     }
-    assert [told(stage) for stage in stages(made)] == [
+    assert [told(stage) for stage in split_stages(made)] == [
         {"listener new", "cluster gw-1", "routes operator[back]", "routes cert_1"},
         {
             "listener https[in]",

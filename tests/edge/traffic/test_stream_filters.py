@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits, Settings
 from edge.traffic import stream_filters
-from edge.traffic.edges import Host, Plan
+from edge.traffic.edges import Plan, PlannedHost
 from edge.traffic.streams import Destinations
 from tests.edge.traffic.worlds import A, edge
 
 TLS = edge(id="edgtls_1")
-HERE, UPSTREAM = Host("a.example.com", "live", certificate="cert_1"), Host("a.example.com", "live")
+HERE, UPSTREAM = PlannedHost("a.example.com", "live", certificate="cert_1"), PlannedHost("a.example.com", "live")
 AFTER_HANDSHAKE = {"upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 16384}
 ALL = Destinations((("bkdtg_1", 10),))
 SOME = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2", 2)))
@@ -20,7 +20,7 @@ SOME = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2",
 
 def proxy(plan: Plan) -> dict[str, Any]:
     """Return the configuration of the filter that passes bytes on, without its log."""
-    found: Any = stream_filters.of_edge(plan, Settings())
+    found: Any = stream_filters.build_edge_filters(plan, Settings())
     assert [it["name"] for it in found[:-1]] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
     config = dict(found[-1]["typed_config"])
     assert config.pop("access_log")[0]["typed_config"]["log_format"]["json_format"]["account"] == A
@@ -44,7 +44,7 @@ def proxy(plan: Plan) -> dict[str, Any]:
     ],
 )
 def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
-    host: Host, destinations: Destinations, expected: dict[str, Any]
+    host: PlannedHost, destinations: Destinations, expected: dict[str, Any]
 ) -> None:
     assert proxy(Plan(TLS, (host,), destinations=destinations)) == {
         "@type": "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
@@ -57,7 +57,9 @@ def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
 
 def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() -> None:
     settings = Settings(limits=Limits(max_channels_per_tunnel=7))
-    found: Any = stream_filters.of_tunnel(Carried(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings)
+    found: Any = stream_filters.build_tunnel_filters(
+        ServedTunnel(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings
+    )
     bound, blocked, named, passed = found
     assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", 7)
     assert blocked["name"] == "blocked/bytes"

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.modules import UserAgentFilter
-from chalicelib.model.reservations import Held
+from chalicelib.model.modules import UserAgentModule
+from chalicelib.model.reservations import ServedReservation
 from chalicelib.model.served import ServedEdge
-from chalicelib.model.tunnels import Carried
+from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Settings
 from edge.traffic import edges, streams
-from edge.traffic.edges import Host
+from edge.traffic.edges import PlannedHost
+from edge.traffic.record_index import Removed, Update
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
-from edge.traffic.standing import RouteStanding, Served
+from edge.traffic.standing import PlannedHostport, PlannedRoute
 from edge.traffic.streams import Destinations
-from edge.traffic.world import Fact, Gone
 from tests.edge.traffic.worlds import (
     ANSWER,
     EDGE,
@@ -27,6 +27,7 @@ from tests.edge.traffic.worlds import (
     NOW,
     A,
     B,
+    apply,
     authority,
     certificate,
     edge,
@@ -34,7 +35,6 @@ from tests.edge.traffic.worlds import (
     response,
     route,
     serving,
-    take,
     told,
     tunnel,
     weighted,
@@ -42,14 +42,14 @@ from tests.edge.traffic.worlds import (
 
 TLS, TCP = "edgtls_1", "edgtcp_1"
 PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"
-MINE = Held(A, "rd_1", "db.example.com", True)
+MINE = ServedReservation(A, "rd_1", "db.example.com", True)
 WHOLE = 1_000_000_000
-UNPROVED = "The domain is not proved to be the account's."
-NO_AUTHORITY = "A certificate authority of mutual TLS is not there."
+UNPROVED = "The account has not proved the domain: verify its reservation."
+NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 OTHER_PORT = "No port is open: 80 is outside of TCP_PORTS, 20000 to 20099."
-NO_PORT = "The port is not the account's: have it at TUNNEL_DOMAIN too."
-ANOTHER = "Another edge of the account has the port."
-ONE_ROUTE = "TLS that ends upstream takes one route, of the path_prefix /."
+NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+ANOTHER = "Another edge of the account already has the port."
+ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
 
 
 def tls(**more: Any) -> ServedEdge:
@@ -68,83 +68,86 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
     ("made", "expected"),
     [
         (tls(), Destinations(((GROUP, WHOLE),))),
-        (tls(backend=None), Destinations(closed="The edge has no backend.")),
-        (tls(backend="bkdtg_9"), Destinations(closed="The backend leads to no tunnel group. bkdtg_9 is not known.")),
-        (tls(backend="bkdtg_b"), Destinations(closed="The backend leads to no tunnel group. bkdtg_b is not known.")),
+        (tls(backend=None), Destinations(refusal="The edge has no backend.")),
+        (tls(backend="bkdtg_9"), Destinations(refusal="The backend has no tunnel group. bkdtg_9 does not exist.")),
+        (tls(backend="bkdtg_b"), Destinations(refusal="The backend has no tunnel group. bkdtg_b does not exist.")),
         (
             tls(backend=ANSWER),
             Destinations(
-                closed="The backend leads to no tunnel group. bkdhr_1 is an HTTP response: what it gets is closed.",
+                refusal="The backend has no tunnel group."
+                " bkdhr_1 is an HTTP response: its share of connections is closed.",
             ),
         ),
         (
             tls(backend="bkdwd_1"),
             Destinations(
                 ((ANSWER, 250_000_000), (GROUP, 750_000_000)),
-                "bkdhr_1 is an HTTP response: what it gets is closed.",
+                "bkdhr_1 is an HTTP response: its share of connections is closed.",
             ),
         ),
         (tcp(), Destinations(((GROUP, WHOLE),))),
         (
             tcp(unenforced=("traffic_policy",)),
-            Destinations(closed="Enabled, and not enforced by this version: traffic_policy."),
+            Destinations(refusal="Enabled, but not enforced by this version: traffic_policy."),
         ),
         (upstream(), Destinations(((GROUP, WHOLE),))),
-        (upstream(route(backend=None)), Destinations(closed="The route has no backend.")),
-        (edge(place="upstream"), Destinations(closed=ONE_ROUTE)),
-        (upstream(route("/a")), Destinations(closed=ONE_ROUTE)),
-        (upstream(route(kind="exact_path")), Destinations(closed=ONE_ROUTE)),
-        (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(closed=ONE_ROUTE)),
+        (upstream(route(backend=None)), Destinations(refusal="The route has no backend.")),
+        (edge(place="upstream"), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route("/a")), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route(kind="exact_path")), Destinations(refusal=ONE_ROUTE)),
+        (upstream(route(), route("/a", id="edghtsrt_2")), Destinations(refusal=ONE_ROUTE)),
         (
-            upstream(route(agents=UserAgentFilter(), unenforced=("oauth",)), authorities=["ca_1"]),
+            upstream(route(agents=UserAgentModule(), unenforced=("oauth",)), authorities=["ca_1"]),
             Destinations(
-                closed="Enabled, and not possible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
+                refusal="Enabled, but impossible with TLS that ends upstream: mutual_tls, oauth, user_agent_filter.",
             ),
         ),
     ],
 )
 def test_an_edge_leads_connections_to_groups_or_takes_none(made: ServedEdge, expected: Destinations) -> None:
     backends = [group(), group("bkdtg_b", account=B), response(), weighted("bkdwd_1", {GROUP: 3, ANSWER: 1})]
-    assert streams.destinations(made, {it.id: it for it in backends}) == expected
+    assert streams.find_destinations(made, {it.id: it for it in backends}) == expected
 
 
 @pytest.mark.parametrize(
     ("facts", "id", "host", "expected"),
     [
-        ((tls(),), TLS, HOST, Host(HOST, "live", "", "operator")),
-        ((tls(), certificate("cert_1", HOST)), TLS, HOST, Host(HOST, "live", "", "cert_1")),
-        ((tls(backend=None),), TLS, HOST, Host(HOST, "refused", "The edge has no backend.")),
-        ((tls(authorities=["ca_1"]),), TLS, HOST, Host(HOST, "refused", NO_AUTHORITY)),
-        ((tls(authorities=["ca_1"]), authority()), TLS, HOST, Host(HOST, "live", "", "operator")),
-        ((tls(hosts=["a.example.com"]),), TLS, "a.example.com", Host("a.example.com", "unproved", UNPROVED)),
-        ((upstream(),), EDGE, HOST, Host(HOST, "live")),
-        ((upstream(route("/a")),), EDGE, HOST, Host(HOST, "refused", ONE_ROUTE)),
-        ((tcp(),), TCP, PORT, Host(PORT, "live")),
-        ((tcp(backend=None),), TCP, PORT, Host(PORT, "refused", "The edge has no backend.")),
+        ((tls(),), TLS, HOST, PlannedHost(HOST, "live", "", "operator")),
+        ((tls(), certificate("cert_1", HOST)), TLS, HOST, PlannedHost(HOST, "live", "", "cert_1")),
+        ((tls(backend=None),), TLS, HOST, PlannedHost(HOST, "refused", "The edge has no backend.")),
+        ((tls(authorities=["ca_1"]),), TLS, HOST, PlannedHost(HOST, "refused", NO_AUTHORITY)),
+        ((tls(authorities=["ca_1"]), authority()), TLS, HOST, PlannedHost(HOST, "live", "", "operator")),
+        ((tls(hosts=["a.example.com"]),), TLS, "a.example.com", PlannedHost("a.example.com", "unproved", UNPROVED)),
+        ((upstream(),), EDGE, HOST, PlannedHost(HOST, "live")),
+        ((upstream(route("/a")),), EDGE, HOST, PlannedHost(HOST, "refused", ONE_ROUTE)),
+        ((tcp(),), TCP, PORT, PlannedHost(PORT, "live")),
+        ((tcp(backend=None),), TCP, PORT, PlannedHost(PORT, "refused", "The edge has no backend.")),
         (
             (tcp("tunnels.localhost:80"),),
             TCP,
             "tunnels.localhost:80",
-            Host("tunnels.localhost:80", "refused", OTHER_PORT),
+            PlannedHost("tunnels.localhost:80", "refused", OTHER_PORT),
         ),
-        ((tcp(OWN),), TCP, OWN, Host(OWN, "unproved", UNPROVED)),
-        ((tcp(OWN), MINE), TCP, OWN, Host(OWN, "refused", NO_PORT)),
-        ((tcp(OWN, PORT), MINE), TCP, OWN, Host(OWN, "live")),
-        ((tcp(OWN), MINE, tcp(id="edgtcp_b", account=B)), TCP, OWN, Host(OWN, "refused", NO_PORT)),
-        ((tcp(id="edgtcp_0", backend=None), tcp()), TCP, PORT, Host(PORT, "refused", ANOTHER)),
-        ((tcp(OWN, id="edgtcp_0"), tcp()), TCP, PORT, Host(PORT, "live")),
+        ((tcp(OWN),), TCP, OWN, PlannedHost(OWN, "unproved", UNPROVED)),
+        ((tcp(OWN), MINE), TCP, OWN, PlannedHost(OWN, "refused", NO_PORT)),
+        ((tcp(OWN, PORT), MINE), TCP, OWN, PlannedHost(OWN, "live")),
+        ((tcp(OWN), MINE, tcp(id="edgtcp_b", account=B)), TCP, OWN, PlannedHost(OWN, "refused", NO_PORT)),
+        ((tcp(id="edgtcp_0", backend=None), tcp()), TCP, PORT, PlannedHost(PORT, "refused", ANOTHER)),
+        ((tcp(OWN, id="edgtcp_0"), tcp()), TCP, PORT, PlannedHost(PORT, "live")),
     ],
 )
-def test_a_host_or_port_is_live_or_says_why_not(facts: tuple[Fact, ...], id: str, host: str, expected: Host) -> None:
+def test_a_host_or_port_is_live_or_says_why_not(
+    facts: tuple[Update, ...], id: str, host: str, expected: PlannedHost
+) -> None:
     made = serving(group(), *facts)
-    assert edges.host(made.world.edges[id], host, made.world, NOW) == expected
+    assert edges.plan_host(made.world.edges[id], host, made.world, NOW) == expected
 
 
 def test_without_tcp_ports_no_port_of_an_edge_is_open() -> None:
     made = Serving(Settings(), "PEM")
-    take(made, group(), tcp())
-    found = edges.host(made.world.edges[TCP], PORT, made.world, NOW)
-    assert found == Host(PORT, "refused", "No port is open: the operator has set no TCP_PORTS.")
+    apply(made, group(), tcp())
+    found = edges.plan_host(made.world.edges[TCP], PORT, made.world, NOW)
+    assert found == PlannedHost(PORT, "refused", "No port is open: the operator has set no TCP_PORTS.")
 
 
 ROUTED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster name/{HOST}"}
@@ -158,13 +161,13 @@ BASE = (GATEWAY, tunnel(), group(), response())
         (BASE, upstream(), {*ROUTED, f"listener edge/{EDGE}/upstream", f"cluster stream/{EDGE}"}),
         (BASE, tcp(), {"listener port/20001", f"cluster stream/{TCP}"}),
         ((*BASE, tcp()), tunnel("tn_2"), {f"cluster stream/{TCP}"}),
-        ((*BASE, tcp()), Gone("tn_1"), {f"cluster stream/{TCP}"}),
-        ((*BASE, tcp()), Gone(TCP), {"-listener port/20001", f"-cluster stream/{TCP}"}),
+        ((*BASE, tcp()), Removed("tn_1"), {f"cluster stream/{TCP}"}),
+        ((*BASE, tcp()), Removed(TCP), {"-listener port/20001", f"-cluster stream/{TCP}"}),
         ((*BASE, tcp()), tcp(backend=None), {"-listener port/20001", f"-cluster stream/{TCP}"}),
         ((*BASE, tcp()), tcp("tunnels.localhost:20002"), {"-listener port/20001", "listener port/20002"}),
         (
             (*BASE, tcp(id="edgtcp_0"), tcp()),
-            Gone("edgtcp_0"),
+            Removed("edgtcp_0"),
             {"listener port/20001", f"cluster stream/{TCP}", "-cluster stream/edgtcp_0"},
         ),
         ((*BASE, tls(), weighted("bkdwd_1", {GROUP: 1})), tls(backend="bkdwd_1"), set()),
@@ -178,7 +181,7 @@ BASE = (GATEWAY, tunnel(), group(), response())
             weighted("bkdwd_1", {GROUP: 9, "bkdtg_2": 1}),
             {f"cluster stream/{TCP}"},
         ),
-        ((*BASE, tcp(OWN, PORT)), Held(A, "rd_1", "db.example.com", True), set()),
+        ((*BASE, tcp(OWN, PORT)), ServedReservation(A, "rd_1", "db.example.com", True), set()),
         (
             (*BASE, MINE, tcp(OWN, id="edgtcp_0")),
             tcp(),
@@ -197,16 +200,21 @@ BASE = (GATEWAY, tunnel(), group(), response())
         ),
         (
             (*BASE, tls()),
-            Gone(GROUP),
+            Removed(GROUP),
             {f"-cluster name/{HOST}", f"-listener edge/{TLS}/operator", f"-cluster stream/{TLS}"},
         ),
     ],
 )
-def test_a_change_makes_anew_what_it_touches_alone(facts: tuple[Fact, ...], change: Fact, expected: set[str]) -> None:
+def test_a_change_makes_anew_what_it_touches_alone(
+    facts: tuple[Update, ...], change: Update, expected: set[str]
+) -> None:
     made = serving(*facts)
     changes: Changes = made.update([change], NOW)
     for account in made.world.accounts():
-        changes = {**changes, **made.update((), NOW, made.world.ready(account, made.world.names_of(account)))}
+        changes = {
+            **changes,
+            **made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account))),
+        }
     assert told(changes) == expected
 
 
@@ -220,17 +228,17 @@ OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster na
     ("facts", "change", "expected"),
     [
         ((GATEWAY,), PASSED, OF_PASSED),
-        ((GATEWAY, PASSED), Gone("tn_2"), {f"-{it}" for it in OF_PASSED}),
+        ((GATEWAY, PASSED), Removed("tn_2"), {f"-{it}" for it in OF_PASSED}),
         (
             (GATEWAY, PASSED),
             replace(PASSED, id="tn_3"),
             {f"cluster name/{HOST}", "-listener tunnel/tn_2", "listener tunnel/tn_3"},
         ),
         ((GATEWAY,), AT_PORT, {"listener port/20001"}),
-        ((GATEWAY, AT_PORT), Gone("tn_2"), {"-listener port/20001"}),
+        ((GATEWAY, AT_PORT), Removed("tn_2"), {"-listener port/20001"}),
         (
             (GATEWAY, AT_PORT),
-            Gone("gw-1"),
+            Removed("gw-1"),
             {"-listener port/20001", *(f"-cluster gw-1{way}" for way in WAYS)},
         ),
         ((GATEWAY, AT_PORT), replace(AT_PORT, id="tn_3"), {"listener port/20001"}),
@@ -238,15 +246,15 @@ OF_PASSED = {f"listener https[{HOST}]", f"routes operator[{HOST}]", f"cluster na
         ((GATEWAY,), replace(AT_PORT, name="tunnels.localhost:80"), set()),
         ((GATEWAY, AT_PORT, group(), tunnel()), tcp(), {"listener port/20001", f"cluster stream/{TCP}"}),
         ((GATEWAY, AT_PORT), tcp(backend=None), {"-listener port/20001"}),
-        ((GATEWAY, AT_PORT, tcp(backend=None)), Gone(TCP), {"listener port/20001"}),
+        ((GATEWAY, AT_PORT, tcp(backend=None)), Removed(TCP), {"listener port/20001"}),
     ],
 )
 def test_a_tunnel_of_tls_or_tcp_is_made_of_its_own_listener(
-    facts: tuple[Fact, ...], change: Fact, expected: set[str]
+    facts: tuple[Update, ...], change: Update, expected: set[str]
 ) -> None:
     made = serving(*facts)
-    if isinstance(change, Carried) and change.id != "tn_2":  # in the place of the one before
-        changes = made.update([change, Gone("tn_2")], NOW) if change.id == "tn_3" else made.update([change], NOW)
+    if isinstance(change, ServedTunnel) and change.id != "tn_2":  # in the place of the one before
+        changes = made.update([change, Removed("tn_2")], NOW) if change.id == "tn_3" else made.update([change], NOW)
     else:
         changes = made.update([change], NOW)
     assert told(changes) == expected
@@ -258,49 +266,55 @@ def test_a_tunnel_of_tls_or_tcp_is_made_of_its_own_listener(
 )
 def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second: bool, expected: list[str]) -> None:
     hosts = [HOST, "b.tunnels.localhost"]
-    held = [Held(A, f"rd_{host}", host, True, "", flag) for host, flag in zip(hosts, (first, second), strict=True)]
+    held = [
+        ServedReservation(A, f"rd_{host}", host, True, "", flag)
+        for host, flag in zip(hosts, (first, second), strict=True)
+    ]
     made = serving(*BASE, *held, tls(hosts=hosts))
-    found = edges.plan(made.world.edges[TLS], made.world, NOW)
+    found = edges.make_plan(made.world.edges[TLS], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (expected, first)
 
 
 def test_an_edge_of_tcp_tells_who_visitors_are_as_the_reserved_addresses_of_its_ports_say() -> None:
     made = serving(*BASE, MINE, replace(tcp(PORT, OWN), proxied=frozenset({PORT})))
-    found = edges.plan(made.world.edges[TCP], made.world, NOW)
+    found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "live"], True)
 
-    take(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
-    found = edges.plan(made.world.edges[TCP], made.world, NOW)
+    apply(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
+    found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "refused"], True)
 
 
 def test_a_group_that_streams_alone_lead_to_has_no_upstream_of_http() -> None:
     made = serving(*BASE, tcp())
     assert f"cluster group/{GROUP}" in told(made.update([edge(route())], NOW))
-    assert f"-cluster group/{GROUP}" in told(made.update([Gone(EDGE)], NOW))
+    assert f"-cluster group/{GROUP}" in told(made.update([Removed(EDGE)], NOW))
     assert told(made.update([tunnel("tn_2")], NOW)) == {f"cluster stream/{TCP}"}
 
 
 def test_a_port_that_waits_for_the_proof_of_its_domain_is_live_with_it() -> None:
     made = serving(*BASE, tcp(OWN, PORT))
-    take(made, MINE)
-    assert TCP not in made.touched_edges()
-    made.update([Gone("rd_1")], NOW)
-    assert made.touched_edges() == {TCP}
+    apply(made, MINE)
+    assert TCP not in made.take_changed_edges()
+    made.update([Removed("rd_1")], NOW)
+    assert made.take_changed_edges() == {TCP}
 
 
 def test_how_edges_of_bytes_stand() -> None:
     made = serving(*BASE, tls(), tcp(OWN, PORT), upstream(hosts=["u.tunnels.localhost"]))
-    found = {id: made.standing(id) for id in (TLS, TCP, EDGE)}
+    found = {id: made.planned_status(id) for id in (TLS, TCP, EDGE)}
     stream: Mapping[str, Key] = {id: Key("cluster", f"stream/{id}") for id in found}
     assert all(it and it.backends == ((GROUP, 1),) for it in found.values())
     name, listener = Key("cluster", f"name/{HOST}"), Key("listener", f"edge/{TLS}/operator")
     secret, port = Key("secret", "operator"), Key("listener", "port/20001")
     assert [it and it.hostports for it in found.values()] == [
-        (Served(f"{HOST}:443", "live", keys=frozenset({name, listener, secret, stream[TLS]})),),
-        (Served(OWN, "unproved", UNPROVED), Served(PORT, "live", keys=frozenset({port, stream[TCP]}))),
+        (PlannedHostport(f"{HOST}:443", "live", keys=frozenset({name, listener, secret, stream[TLS]})),),
         (
-            Served(
+            PlannedHostport(OWN, "unproved", UNPROVED),
+            PlannedHostport(PORT, "live", keys=frozenset({port, stream[TCP]})),
+        ),
+        (
+            PlannedHostport(
                 "u.tunnels.localhost:443",
                 "live",
                 keys=frozenset(
@@ -312,7 +326,7 @@ def test_how_edges_of_bytes_stand() -> None:
     assert [it and it.routes for it in found.values()] == [
         (),
         (),
-        (RouteStanding("edghtsrt_1", "live", keys=frozenset({stream[EDGE]})),),
+        (PlannedRoute("edghtsrt_1", "live", keys=frozenset({stream[EDGE]})),),
     ]
 
 

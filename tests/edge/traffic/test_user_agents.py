@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import re2
 
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from edge.traffic import user_agents
 
 
-def passes(rules: UserAgentFilter, agent: bytes | None) -> bool:
+def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
     """Tell whether all conditions of one list hold; each regular expression has to match the whole header."""
 
     def holds(condition: Any) -> bool:
@@ -20,7 +20,7 @@ def passes(rules: UserAgentFilter, agent: bytes | None) -> bool:
         found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), agent or b"")
         return bool(found) is not condition.get("invert_match", False)
 
-    return any(all(map(holds, conditions)) for conditions in user_agents.passing(rules))
+    return any(all(map(holds, conditions)) for conditions in user_agents.build_passing(rules))
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def passes(rules: UserAgentFilter, agent: bytes | None) -> bool:
 def test_a_request_passes_by_what_is_found_in_its_user_agent(
     allow: list[str], deny: list[str], agent: bytes | None, passed: bool
 ) -> None:
-    assert passes(UserAgentFilter(allow=allow, deny=deny), agent) is passed
+    assert passes(UserAgentModule(allow=allow, deny=deny), agent) is passed

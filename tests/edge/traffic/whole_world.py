@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chalicelib.model.modules import UserAgentFilter
+from chalicelib.model.modules import UserAgentModule
 from edge.process.settings import Limits, Settings
 from edge.traffic import blocking
-from edge.traffic.bootstrap import bootstrap
+from edge.traffic.bootstrap import build_bootstrap
 from edge.traffic.serving import Serving
 from tests.edge.traffic import worlds
 from tests.edge.traffic.worlds import ANSWER, GATEWAY, GROUP, HOST, NOW
@@ -24,7 +24,7 @@ SETTINGS = Settings(
     abuse_contact="abuse@example.com",
     limits=Limits(max_socket_kib=1, max_heap_mib=512),
 )
-_AGENTS = UserAgentFilter(allow=[r"good\Q.\E"], deny=["bad"])
+_AGENTS = UserAgentModule(allow=[r"good\Q.\E"], deny=["bad"])
 _ROUTES = (
     worlds.route("/", "bkdwd_1", agents=_AGENTS),
     worlds.route("/exact", GROUP, id="edghtsrt_2", kind="exact_path"),
@@ -49,12 +49,12 @@ FACTS = (
 def told() -> dict[str, Any]:
     """Return all resources as JSON has them, by kind, name and part."""
     made = Serving(SETTINGS, "PEM")
-    changes = {**made.begin(), **made.update(FACTS, NOW)}
+    changes = {**made.start(), **made.update(FACTS, NOW)}
     for account in made.world.accounts():
-        changes |= made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
-    changes |= {it.key: it for it in blocking.resources(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
+        changes |= made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
+    changes |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
     bodies = {" ".join(key).strip(): it.body for key, it in changes.items() if it}
-    return dict(json.loads(json.dumps({"bootstrap": bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
+    return dict(json.loads(json.dumps({"bootstrap": build_bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
 
 
 def written(value: Any, indent: str = "") -> str:

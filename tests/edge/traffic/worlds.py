@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import Backend, MutualTls, Place, TlsTermination, UserAgentFilter
+from chalicelib.model.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
 from chalicelib.model.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import Carried, Proto
+from chalicelib.model.tunnels import Proto, ServedTunnel
 from edge.process.settings import Settings
+from edge.traffic.record_index import Update
 from edge.traffic.resources import Changes, Key
 from edge.traffic.serving import Serving
-from edge.traffic.world import Fact
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 A, B = "acct_a", "acct_b"
@@ -41,8 +41,8 @@ def tunnel(
     name: str = "",
     proto: Proto = "https",
     **labels: str,
-) -> Carried:
-    return Carried(account, id, gateway, name, labels=labels or {"app": "web"}, proto=proto)
+) -> ServedTunnel:
+    return ServedTunnel(account, id, gateway, name, labels=labels or {"app": "web"}, proto=proto)
 
 
 def route(
@@ -51,10 +51,12 @@ def route(
     *,
     id: str = "edghtsrt_1",
     kind: str = "path_prefix",
-    agents: UserAgentFilter | None = None,
+    agents: UserAgentModule | None = None,
     unenforced: tuple[str, ...] = (),
 ) -> ServedRoute:
-    modules = Modules(Backend(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced)
+    modules = Modules(
+        BackendModule(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced
+    )
     return ServedRoute(id, kind, match, modules)
 
 
@@ -67,11 +69,11 @@ def edge(
     version: str | None = None,
     unenforced: tuple[str, ...] = (),
     backend: str | None = None,
-    place: Place = "edge",
+    place: TlsEnd = "edge",
 ) -> ServedEdge:
-    mutual = MutualTls(certificate_authority_ids=authorities) if authorities is not None else None
-    termination = TlsTermination(min_version=version) if version else None
-    attached = Backend(backend_id=backend) if backend else None
+    mutual = MutualTlsModule(certificate_authority_ids=authorities) if authorities is not None else None
+    termination = TlsTerminationModule(min_version=version) if version else None
+    attached = BackendModule(backend_id=backend) if backend else None
     modules = Modules(attached, mutual, termination, unenforced=unenforced)
     hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
     return ServedEdge(account, id, 1, hostports, place, modules, routes)
@@ -85,19 +87,19 @@ def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
     return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
 
 
-def serving(*facts: Fact) -> Serving:
+def serving(*facts: Update) -> Serving:
     """Return what is served when facts were taken up, and the certificates of all accounts are known."""
     made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
-    take(made, *facts)
+    apply(made, *facts)
     return made
 
 
-def take(made: Serving, *facts: Fact) -> None:
+def apply(made: Serving, *facts: Update) -> None:
     """Take up facts, and hear that all certificates are known."""
     made.update(facts, NOW)
     for account in made.world.accounts():
-        made.update((), NOW, made.world.ready(account, made.world.names_of(account)))
-    made.touched_edges()
+        made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
+    made.take_changed_edges()
 
 
 def told(changes: Changes) -> set[str]:

@@ -126,7 +126,7 @@ class Catalog:
         self._key = key
         self.answers: dict[Name, Answer] = {}
         self._parts: dict[Name, Parts] = {}
-        self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
+        self._listeners_by_name: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
 
     def apply(self, changes: Changes) -> list[Name]:
         """Take up changes; return the names of the resources that are others now."""
@@ -140,7 +140,7 @@ class Catalog:
                 digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
                 parts.put(key.part, Encoded(int.from_bytes(digest), value))
         for name in before:
-            self._index(name)
+            self._update_index(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
 
     def version(self, name: Name) -> str | None:
@@ -166,33 +166,35 @@ class Catalog:
 
     def is_answered(self, name: Name) -> bool:
         """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        return name not in self._parts or self.current_answer(name) is not None or not self._is_asked_for(name)
+        return name not in self._parts or self.current_answer(name) is not None or not self._is_requested(name)
 
     def refusal(self, name: Name) -> str:
         """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
-    def _is_asked_for(self, name: Name) -> bool:
+    def _is_requested(self, name: Name) -> bool:
         """Tell whether Envoy asks for a resource: for what is not always wanted, a listener must name it."""
         edge, _, end = name.name.rpartition("/")
         by = edge if name.kind == "routes" and edge else end
-        return name.kind in _WILDCARD_KINDS or any(not self.refusal(it) for it in self._asking.get(by).values())
+        return name.kind in _WILDCARD_KINDS or any(
+            not self.refusal(it) for it in self._listeners_by_name.get(by).values()
+        )
 
     def _digest(self, name: Name) -> int | None:
         parts = self._parts.get(name)
         return parts.digest if parts else None
 
-    def _index(self, name: Name) -> None:
+    def _update_index(self, name: Name) -> None:
         """Note what a listener names; forget a resource without its first part."""
         is_whole, named = self._parts[name].is_whole, _edge_and_certificate(name.name)
         if not is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
         if name.kind == "listener" and is_whole:
-            self._asking.put(named, name.name, name)
-        elif name.kind == "listener" and name.name in self._asking.get(named[0]):
-            self._asking.drop(named, name.name)
+            self._listeners_by_name.put(named, name.name, name)
+        elif name.kind == "listener" and name.name in self._listeners_by_name.get(named[0]):
+            self._listeners_by_name.drop(named, name.name)
 
 
 def _edge_and_certificate(listener: str) -> list[str]:

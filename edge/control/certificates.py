@@ -36,24 +36,24 @@ class Certificates:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._keys: dict[str, frozenset[str]] = {}  # ids by account
-        self._wanted: dict[str, frozenset[str]] = {}  # names by account, of what is to be read
+        self._requested: dict[str, frozenset[str]] = {}  # names by account, of what is to be read
         self._reading: dict[str, asyncio.Future[AccountCertificates]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS)
 
     def read(self, account: str, names: frozenset[str]) -> None:
         """Begin to read the certificates of an account for its names, once more where they are being read."""
-        self._wanted[account] = names
+        self._requested[account] = names
 
     def forget(self, account: str) -> None:
         """Read the keys of an account anew, should they be wanted again."""
         self._keys.pop(account, None)
-        self._wanted.pop(account, None)
+        self._requested.pop(account, None)
 
     async def collect(self, *, timeout: float | None) -> list[AccountCertificates]:
         """Return the certificates that were read, after so many seconds at most; the others are read the next time."""
-        for account in self._wanted.keys() - self._reading.keys():
+        for account in self._requested.keys() - self._reading.keys():
             loop, known = asyncio.get_running_loop(), self._keys.get(account, frozenset())
-            names = self._wanted.pop(account)
+            names = self._requested.pop(account)
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, names, known)
         if self._reading:
             await asyncio.wait(self._reading.values(), timeout=timeout)
@@ -61,7 +61,7 @@ class Certificates:
         for account, found in done.items():
             del self._reading[account]
             if found.is_unavailable:
-                self._wanted.setdefault(account, found.names)
+                self._requested.setdefault(account, found.names)
             else:
                 self._keys[account] = frozenset(certificate.id for certificate in found.certificates)
         return [found for found in done.values() if not found.is_unavailable]
@@ -73,7 +73,7 @@ class Certificates:
             every = {it.certificate.id: it for it in self._store.certificates(account)}
             served = [it.certificate for it in every.values()]
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
-            opened = {it.id: self._opened(every[it.id]) for it in wanted if it.id not in known}
+            opened = {it.id: self._open(every[it.id]) for it in wanted if it.id not in known}
         except Unavailable:
             return AccountCertificates(account, names, is_unavailable=True)
         except Exception as error:
@@ -83,7 +83,7 @@ class Certificates:
         usable = tuple(it for it in wanted if it.id in pairs or it.id in known)
         return AccountCertificates(account, names, usable, reservations, pairs)
 
-    def _opened(self, sealed: Sealed) -> KeyPair | None:
+    def _open(self, sealed: Sealed) -> KeyPair | None:
         """Return a certificate with its key, None where this cannot be opened: the others are served all the same."""
         try:
             return self._store.key_pair(sealed)

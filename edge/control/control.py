@@ -62,15 +62,17 @@ class Control:
         self._statuses = Statuses(store, _host_id(settings), self._serving.planned_status, self.discovery)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
-        self._made = {
+        self._pairs = {
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
         self._read_at = time.monotonic()  # when the records were last read
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, and banned hosts
         self._blocked_at = 0.0  # when it was read
-        self._served: dict[str, KeyPair] = {}  # of those that are made here
-        self._ends: list[tuple[float, str]] = []  # when certificates of an account begin or end, the next first
+        self._published: dict[str, KeyPair] = {}  # of those that are made here
+        self._validity_changes: list[
+            tuple[float, str]
+        ] = []  # when certificates of an account begin or end, the next first
 
     async def serve(self) -> None:
         """Serve Envoy what the records want, until cancelled; nothing before all is known."""
@@ -79,25 +81,25 @@ class Control:
         pressure.reset(self._settings)
         self._open_ports.clear()
         self.discovery.apply(self._serving.start())
-        await self._step(timeout=None)
+        await self._sync(timeout=None)
         with files.short(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
+                serving = (self._statuses.serve(), self._ports.serve(), self._serve_metrics())
                 await tasks.run_all(self._follow(), *serving, pressure.write_changes(self._settings))
 
-    async def _answer_of_metrics(self) -> None:
+    async def _serve_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
         settings, own = self._settings, metrics.Process("control", self._gauges, dict, log.OF_CONTROL)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
                 "gateway": metrics.at(settings.gateway_socket),
-                "envoy": self._of_envoy,
+                "envoy": self._read_envoy_metrics,
             }
             async with metrics.at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
 
-    async def _of_envoy(self) -> bytes:
+    async def _read_envoy_metrics(self) -> bytes:
         return counts.format_for_prometheus(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
 
     def _gauges(self) -> Mapping[str, float]:
@@ -106,43 +108,43 @@ class Control:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(POLL)
-            await self._publish(self._refused())
+            await self._publish(self._apply_answers())
             with suppress(Unavailable):  # what is served stays as it is
-                await self._step(timeout=_READ_TIMEOUT)
+                await self._sync(timeout=_READ_TIMEOUT)
 
-    async def _step(self, *, timeout: float | None) -> None:
+    async def _sync(self, *, timeout: float | None) -> None:
         """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
         news = await asyncio.to_thread(self.reader.read_changes, self._world)
         self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
             self._edges.start_resync()
-        facts = [
-            *map(self._near, news.facts),
+        updates = [
+            *map(self._with_socket, news.updates),
             *await self._edges.collect(timeout=timeout),
-            *(self._unused() if news.is_all else ()),
+            *(self._drop_unused() if news.is_all else ()),
         ]
-        reserved = self._reserved(facts)
-        changes = self._update(facts, self._due())
+        reserved = self._accounts_of_reservations(updates)
+        changes = self._update(updates, self._take_due_hosts())
         waiting = {
             account
-            for account in _accounts_with_names(facts)
+            for account in _accounts_with_names(updates)
             if self._world.hosts_of_account(account) - self._world.ready_hosts(account)
         }
-        for account in waiting | news.accounts | reserved | self._reserved(facts):
+        for account in waiting | news.accounts | reserved | self._accounts_of_reservations(updates):
             self._read(account)
         for uploaded in await self._certificates.collect(timeout=timeout):
-            changes |= self._take(uploaded)
-        changes |= self._renewed()
-        await self._publish({**changes, **await self._newly_blocked()})
+            changes |= self._apply_certificates(uploaded)
+        changes |= self._read_renewed()
+        await self._publish({**changes, **await self._read_blocked()})
         self._read_at = time.monotonic()
 
-    def _near(self, fact: Update) -> Update:
-        """Return a gateway of this host with its socket, any other fact as it is; Envoy runs in control's folder."""
-        if not isinstance(fact, Gateway):
-            return fact
-        return replace(fact, socket=sockets.address(self._settings.link_socket(fact.id), self._settings.directory))
+    def _with_socket(self, update: Update) -> Update:
+        """Return a gateway of this host with its socket, any other update as it is; Envoy runs in control's folder."""
+        if not isinstance(update, Gateway):
+            return update
+        return replace(update, socket=sockets.address(self._settings.link_socket(update.id), self._settings.directory))
 
-    async def _newly_blocked(self) -> Changes:
+    async def _read_blocked(self) -> Changes:
         """Read every other second what is blocked and banned; return the resources of that where they are others."""
         if time.monotonic() < self._blocked_at + _BLOCKS_PERIOD:
             return {}
@@ -151,7 +153,7 @@ class Control:
         self._blocked_at = time.monotonic()
         return {} if self._blocked == before else self._serving.block(*self._blocked)
 
-    def _refused(self) -> Changes:
+    def _apply_answers(self) -> Changes:
         """Take up Envoy's answers; return the changes that its refusals lead to."""
         names = self.discovery.take_answered()
         self._statuses.on_answers(names)
@@ -164,20 +166,21 @@ class Control:
         routes = {it.name: error for it, error in errors.items() if it.kind == "routes"}
         return {**unusable, **self._serving.reject_routes(routes, now)}
 
-    def _reserved(self, facts: Iterable[Update]) -> frozenset[str]:
-        """Return the accounts with names that facts of reservations matter for: what is read of them may be older."""
+    def _accounts_of_reservations(self, updates: Iterable[Update]) -> frozenset[str]:
+        """Return the accounts with names that updates of reservations matter for: what is read of them may be older."""
         known = (
-            fact if isinstance(fact, ServedReservation) else self._world.reservations.get(fact.id) for fact in facts
+            update if isinstance(update, ServedReservation) else self._world.reservations.get(update.id)
+            for update in updates
         )
         return frozenset(account for it in known if it for account in self._world.accounts_of_reservation(it))
 
-    def _update(self, facts: Sequence[Update], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
-        """Return the resources that facts change; a certificate that is gone takes its key with it."""
-        gone = [it.id for it in facts if isinstance(it, Removed) and it.id in self._world.certificates]
-        changes = self._serving.update(facts, datetime.now(UTC), names)
+    def _update(self, updates: Sequence[Update], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
+        """Return the resources that updates change; a certificate that is gone takes its key with it."""
+        gone = [it.id for it in updates if isinstance(it, Removed) and it.id in self._world.certificates]
+        changes = self._serving.update(updates, datetime.now(UTC), names)
         return {**changes, **{Key("secret", id): None for id in gone}}
 
-    def _unused(self) -> list[Update]:
+    def _drop_unused(self) -> list[Update]:
         """Forget the certificates of accounts that have no name any more, and their keys; reservations of no name."""
         unused = [it for it in self._world.certificates.values() if not self._world.hosts_of_account(it.account)]
         for certificate in unused:
@@ -193,7 +196,7 @@ class Control:
         else:
             self._world.set_ready(account, frozenset())
 
-    def _take(self, uploaded: AccountCertificates) -> dict[Key, Resource | None]:
+    def _apply_certificates(self, uploaded: AccountCertificates) -> dict[Key, Resource | None]:
         """Take up the certificates of an account in the place of those before."""
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
         gone = [Removed(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
@@ -205,14 +208,14 @@ class Control:
         secrets = {Key("secret", id): listeners.build_secret(id, it.chain, it.key) for id, it in uploaded.pairs.items()}
         for certificate in uploaded.certificates:
             for moment in (certificate.not_before, certificate.not_after):
-                heapq.heappush(self._ends, (moment.timestamp(), account))
+                heapq.heappush(self._validity_changes, (moment.timestamp(), account))
         return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.reservations], names)}
 
-    def _due(self) -> frozenset[str]:
+    def _take_due_hosts(self) -> frozenset[str]:
         """Return the names of accounts of which a certificate has begun or ended."""
         names: frozenset[str] = frozenset()
-        while self._ends and self._ends[0][0] <= time.time():
-            names |= self._world.hosts_of_account(heapq.heappop(self._ends)[1])
+        while self._validity_changes and self._validity_changes[0][0] <= time.time():
+            names |= self._world.hosts_of_account(heapq.heappop(self._validity_changes)[1])
         return names
 
     async def _publish(self, changes: Changes) -> None:
@@ -224,7 +227,7 @@ class Control:
         named = self.discovery.apply(first)
         if then:
             await self.discovery.wait_for_answers(named, timeout=_ANSWER_TIMEOUT)
-            if instead := self._refused():
+            if instead := self._apply_answers():
                 await self._publish({**then, **last, **instead})
                 return
             named = self.discovery.apply(then)
@@ -233,23 +236,23 @@ class Control:
             self.discovery.apply(last)
         self._statuses.schedule(self._serving.take_changed_edges())
 
-    def _renewed(self) -> Changes:
+    def _read_renewed(self) -> Changes:
         """Return the certificates made here that are others now."""
-        pairs = {name: renewed.pair() for name, renewed in self._made.items()}
-        new = {name: pair for name, pair in pairs.items() if self._served.get(name) is not pair}
-        self._served |= new
+        pairs = {name: renewed.pair() for name, renewed in self._pairs.items()}
+        new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
+        self._published |= new
         made = {Key("secret", name): listeners.build_secret(name, pair.chain, pair.key) for name, pair in new.items()}
-        return {**made, **(self._operator_renamed(new[OPERATOR]) if OPERATOR in new else {})}
+        return {**made, **(self._rename_operator(new[OPERATOR]) if OPERATOR in new else {})}
 
-    def _operator_renamed(self, pair: KeyPair) -> Changes:
+    def _rename_operator(self, pair: KeyPair) -> Changes:
         with suppress(ValueError):  # Envoy refuses it, and shows the one before
             return self._serving.rename_operator(pair.dns_names(), datetime.now(UTC))
         return {}
 
 
-def _accounts_with_names(facts: Iterable[Update]) -> set[str]:
-    """Return the accounts that facts may give a name."""
-    return {it.account for it in facts if isinstance(it, ServedTunnel | ServedEdge)}
+def _accounts_with_names(updates: Iterable[Update]) -> set[str]:
+    """Return the accounts that updates may give a name."""
+    return {it.account for it in updates if isinstance(it, ServedTunnel | ServedEdge)}
 
 
 def _version_key(link_authority: Authority) -> bytes:

@@ -61,7 +61,7 @@ class Stream:
             return []
         is_first = kind not in self._subscriptions
         self._subscribe(kind, request)
-        return self._had(kind) if is_first else self._answered(request)
+        return self._current_answers(kind) if is_first else self._read_answer(request)
 
     def enqueue(self, names: Iterable[Name]) -> None:
         """Hear that resources are others now, or gone."""
@@ -74,7 +74,7 @@ class Stream:
         """Yield what is to be sent now."""
         while self._waiting:
             batch = self._waiting.popleft()
-            response, versions = self._response(batch)
+            response, versions = self._build_response(batch)
             if response.resources or response.removed_resources or batch.is_first:
                 self._sent[response.nonce] = batch, versions
                 yield response
@@ -96,7 +96,7 @@ class Stream:
         for name in request.resource_names_unsubscribe:
             known.versions.pop(name, None)
 
-    def _had(self, kind: Kind) -> list[tuple[Name, Answer]]:
+    def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
         """Return the versions that Envoy accepted in an earlier stream and that are current: none is sent again."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
@@ -105,7 +105,7 @@ class Stream:
         """Tell whether Envoy has something else than what is to be served."""
         return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
-    def _answered(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
+    def _read_answer(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         batch, versions = self._sent.pop(request.response_nonce, (None, {}))
         if batch is None:
             return []
@@ -118,7 +118,7 @@ class Stream:
         error = request.error_detail.message
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
-    def _response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
+    def _build_response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
         """Return the response of a batch, and the versions in it; routes go with their listener, without a word."""
         known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))

@@ -29,8 +29,8 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     def __init__(self, key: bytes) -> None:
         self.catalog = Catalog(key)
         self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
-        self._heard = asyncio.Condition()
-        self._news: set[Name] = set()
+        self._answers_changed = asyncio.Condition()
+        self._answered: set[Name] = set()
         self.connected_at = 0.0  # on the monotonic clock: when an Envoy came last
 
     @property
@@ -39,7 +39,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
 
     def take_answered(self) -> set[Name]:
         """Return the resources to which Envoy has given another answer since this was asked before."""
-        found, self._news = self._news, set()
+        found, self._answered = self._answered, set()
         return found
 
     @contextlib.asynccontextmanager
@@ -74,41 +74,45 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     async def wait_for_answers(self, names: Iterable[Name], *, timeout: float) -> None:
         """Wait until Envoy has accepted or refused resources, if there is an Envoy."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout), self._heard:
-                await self._heard.wait_for(lambda: not self._streams or all(map(self.catalog.is_answered, names)))
+            async with asyncio.timeout(timeout), self._answers_changed:
+                await self._answers_changed.wait_for(
+                    lambda: not self._streams or all(map(self.catalog.is_answered, names))
+                )
 
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
         self._streams[stream], self.connected_at = woken, time.monotonic()
-        hearing = asyncio.create_task(self._hear(stream, requests, woken))
+        receiving = asyncio.create_task(self._receive(stream, requests, woken))
         try:
-            while not hearing.done():
+            while not receiving.done():
                 for response in stream.responses():
                     await context.write(response)
                 await woken.wait()
                 woken.clear()
         finally:
-            hearing.cancel()
+            receiving.cancel()
             del self._streams[stream]
-            async with self._heard:
-                self._heard.notify_all()
+            async with self._answers_changed:
+                self._answers_changed.notify_all()
 
-    async def _hear(self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event) -> None:
+    async def _receive(
+        self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event
+    ) -> None:
         try:
             async for request in requests:
                 if answers := stream.receive(request):
-                    await self._take(answers)
+                    await self._record_answers(answers)
                 woken.set()
         finally:
             woken.set()
 
-    async def _take(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+    async def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
         for name, answer in answers:
             if self.catalog.answers.get(name) == answer:
                 continue
             if answer.error:
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
             self.catalog.answers[name] = answer
-            self._news.add(name)
-        async with self._heard:
-            self._heard.notify_all()
+            self._answered.add(name)
+        async with self._answers_changed:
+            self._answers_changed.notify_all()

@@ -57,8 +57,8 @@ Check = Callable[[str, Proof], Awaitable[Found]]
 class ProofChecks:
     """The looks of one edge host."""
 
-    def __init__(self, store: ProofStore, look: Check, *, now: Callable[[], float] = time.time) -> None:
-        self._store, self._look, self._now = store, look, now
+    def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
+        self._store, self._check, self._now = store, check, now
         self._running: dict[asyncio.Task[None], Due] = {}
         self._threads = ThreadPoolExecutor(4, "looks")  # of their own: the others of control never wait for these
 
@@ -84,19 +84,19 @@ class ProofChecks:
         if self.count < _MAX_CHECKS:
             due = await self._call(self._store.due, int(self._now()), _MAX_READ)
             random.shuffle(due)  # or all hosts would try to claim the same one
-            for it in self._chosen(due):
+            for it in self._choose(due):
                 task = asyncio.create_task(self._run(it))
                 self._running[task] = it
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self._on_ended)
 
-    def _chosen(self, due: Sequence[Due]) -> Iterator[Due]:
+    def _choose(self, due: Sequence[Due]) -> Iterator[Due]:
         of_account = Counter(it.account for it in self._running.values())
         for it in due:
             if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
                 of_account[it.account] += 1
                 yield it
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         due = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()):  # it is due again when its claim ends
             log.event("look_failed", id=due.id, error=type(error).__name__)
@@ -105,17 +105,17 @@ class ProofChecks:
         due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
-        seen = await self._look(due.domain, due.proof)
+        result = await self._check(due.domain, due.proof)
         holder = None
-        if seen.kind == "present" and not due.proof.holds:
+        if result.kind == "present" and not due.proof.holds:
             holder = await self._call(self._store.holder, due.domain)
         if holder:
             await self._contest(due, holder)
         else:
-            await self._call(self._store.record, due, proofs.after(due.proof, seen, int(self._now())))
+            await self._call(self._store.record, due, proofs.after(due.proof, result, int(self._now())))
 
     async def _contest(self, due: Due, holder: Due) -> None:
-        theirs = await self._look(holder.domain, holder.proof)
+        theirs = await self._check(holder.domain, holder.proof)
         step, lost = proofs.contest(due.proof, holder.proof, theirs, int(self._now()))
         await self._call(self._store.record, due, step, (holder, lost) if lost else None)
 

@@ -26,7 +26,7 @@ class Ports:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
         self._tunnels: dict[Name, str] = {}  # of the open ports
         self._refused: set[Name] = set()
-        self._noted: dict[Name, tuple[str, str]] = {}  # the tunnel, and the reason
+        self._recorded: dict[Name, tuple[str, str]] = {}  # the tunnel, and the reason
 
     def on_answers(self, names: Iterable[Name]) -> None:
         """Hear to which resources Envoy has given another answer."""
@@ -54,31 +54,31 @@ class Ports:
             for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
                 self._record(name)
             for name in list(self._refused):
-                await self._look(name)
+                await self._check(name)
             if self._refused and time.monotonic() > tried_at + _PAUSE:
                 tried_at = time.monotonic()
                 self._discovery.send(self._refused)
 
-    async def _look(self, name: Name) -> None:
+    async def _check(self, name: Name) -> None:
         """Note Envoy's answer for the tunnel that has the port; forget a port that it has got, or that is gone."""
         answer = self._discovery.catalog.current_answer(name)
-        is_open = answer and await self._note(name, redact(answer.error, ())) and not answer.error
+        is_open = answer and await self._record_refusal(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:
             self._forget(name)
 
-    async def _note(self, name: Name, reason: str) -> bool:
+    async def _record_refusal(self, name: Name, reason: str) -> bool:
         """Note a reason for a tunnel, "" where its port is open; False where the store cannot be reached."""
         tunnel = self._tunnel_at(name.name.removeprefix(PORT_PREFIX))
-        before = self._noted.get(name, ("", ""))
+        before = self._recorded.get(name, ("", ""))
         if tunnel is None or before == (tunnel.id, reason) or (tunnel.id != before[0] and not reason):
             return True
         try:
             await asyncio.to_thread(self._store.note_refusal, tunnel, reason)
         except Unavailable:
             return False
-        self._noted[name] = tunnel.id, reason
+        self._recorded[name] = tunnel.id, reason
         return True
 
     def _forget(self, name: Name) -> None:
         self._refused.discard(name)
-        self._noted.pop(name, None)
+        self._recorded.pop(name, None)

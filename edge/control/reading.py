@@ -35,7 +35,7 @@ class RecordChanges:
     `places` are those of edges, and of what these lead to, that were changed.
     """
 
-    facts: tuple[Update, ...]
+    updates: tuple[Update, ...]
     accounts: frozenset[str]
     places: frozenset[Place]
     is_all: bool = False
@@ -50,16 +50,16 @@ class OnlineRecords:
     lapsed: frozenset[str] = frozenset()
 
     def differences(self, known: Iterable[Gateway | ServedTunnel]) -> list[Update]:
-        """Return the facts that are not known yet, and those of what is gone."""
+        """Return the updates that are not known yet, and those of what is gone."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
         return [*new, *(Removed(id) for id in before.keys() - after.keys())]
 
-    def is_expiry(self, fact: Update, world: World) -> bool:
+    def is_expiry(self, update: Update, world: World) -> bool:
         """Tell whether a difference is no change: a lease has ended, that of a tunnel or of its gateway."""
-        tunnel = world.tunnels.get(fact.id)
-        is_orphan = isinstance(fact, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
-        return fact.id in self.lapsed or bool(is_orphan)
+        tunnel = world.tunnels.get(update.id)
+        is_orphan = isinstance(update, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
+        return update.id in self.lapsed or bool(is_orphan)
 
 
 def _by_id(*found: Sequence[Gateway | ServedTunnel]) -> dict[str, Gateway | ServedTunnel]:
@@ -80,34 +80,34 @@ class Reader:
         self._store, self._clock, self._follower = store, clock, Follower(store, clock())
         self._unread: set[Place] = set()  # that could not be read yet
         self._of_edges: set[Place] = set()  # that were not returned yet
-        self._carrying_at = self._look_at = 0.0  # on the steady clock
+        self._online_at = self._resync_at = 0.0  # on the steady clock
         self._logged_at: dict[str, float] = {}  # accounts of whose certificates the log has told
         self._suspects: frozenset[str] = frozenset()
 
     def read_changes(self, world: World) -> RecordChanges:
-        """Return the facts that differ from the world. Raises Unavailable."""
+        """Return the updates that differ from the world. Raises Unavailable."""
         now = self._steady()
-        is_full, is_first = now >= self._look_at, not self._look_at
+        is_full, is_first = now >= self._resync_at, not self._resync_at
         if is_first:
-            self._follower.read(self._clock())  # the look finds what was told before it
-        look = self._look() if is_full else self._carrying(world.gateways) if now >= self._carrying_at else None
-        heard = self._hear()  # after the look: it tells what that could not see
-        logged = {fact.id for fact in heard.facts}
+            self._follower.read(self._clock())  # the online finds what was told before it
+        online = self._read_all() if is_full else self._read_online(world.gateways) if now >= self._online_at else None
+        logged = self._read_log()  # after the online: it tells what that could not see
+        logged_ids = {update.id for update in logged.updates}
         known = _known_records(world) if is_full else _reachable_records(world)
-        found = [fact for fact in look.differences(known) if fact.id not in logged] if look else []
+        found = [update for update in online.differences(known) if update.id not in logged_ids] if online else []
         if is_full:
-            self._look_at = now + _RESYNC_PERIOD
+            self._resync_at = now + _RESYNC_PERIOD
             self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _RESYNC_PERIOD}
             if not is_first:
-                self.count_missed(fact.id for fact in found if look and not look.is_expiry(fact, world))
+                self.count_missed(update.id for update in found if online and not online.is_expiry(update, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
-        if look:
-            self._carrying_at = now + _ONLINE_PERIOD
-        self._logged_at |= dict.fromkeys(heard.accounts, now)
-        self.count_missed(self._suspects - heard.accounts)
+        if online:
+            self._online_at = now + _ONLINE_PERIOD
+        self._logged_at |= dict.fromkeys(logged.accounts, now)
+        self.count_missed(self._suspects - logged.accounts)
         self._suspects = frozenset()
-        accounts = heard.accounts.union(world.accounts() if is_full else ())
-        return RecordChanges((*found, *heard.facts), accounts, heard.places, is_full)
+        accounts = logged.accounts.union(world.accounts() if is_full else ())
+        return RecordChanges((*found, *logged.updates), accounts, logged.places, is_full)
 
     def suspect_missed(self, account: str) -> None:
         """Hear that an account has other certificates than known, of which the log has not told until now."""
@@ -119,8 +119,8 @@ class Reader:
             self.missed += 1
             log.event("change_missed", id=id)
 
-    def _hear(self) -> RecordChanges:
-        """Return the facts that are new in the log; a place that cannot be read is read the next time."""
+    def _read_log(self) -> RecordChanges:
+        """Return the updates that are new in the log; a place that cannot be read is read the next time."""
         changes = self._follower.read(self._clock())
         changed = {place for change in changes for place in change.places}
         self._of_edges |= {place for place in changed if _EDGE_SCOPES.fullmatch(place.scope)}
@@ -129,13 +129,13 @@ class Reader:
         self._unread = set()
         # Also of one that is gone: its account's may be being read, as they were before.
         accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATE_SCOPE.fullmatch(place.scope)}
-        facts = [_to_update(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
-        back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
-        facts += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
+        updates = [_to_update(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
+        back = [update.id for update in updates if isinstance(update, Gateway)]  # with what it carried before
+        updates += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
-        return RecordChanges(tuple(facts), frozenset(accounts), of_edges)
+        return RecordChanges(tuple(updates), frozenset(accounts), of_edges)
 
-    def _look(self) -> OnlineRecords:
+    def _read_all(self) -> OnlineRecords:
         """Return all there is; end what has lapsed, each with its event."""
         every = self._store.gateways()
         carried = {gateway.id: self._store.tunnels_of_gateway(gateway.id) for gateway, _ in every}
@@ -149,7 +149,7 @@ class Reader:
         up = tuple(gateway for gateway, is_up in every if is_up)
         return OnlineRecords(up, _live_tunnels(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
 
-    def _carrying(self, gateways: Iterable[str]) -> OnlineRecords:
+    def _read_online(self, gateways: Iterable[str]) -> OnlineRecords:
         """Return which of some gateways are up, and what they carry."""
         wanted = set(gateways)
         up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
@@ -161,7 +161,7 @@ def _live_tunnels(lists: Iterable[Sequence[ServedTunnel]]) -> tuple[ServedTunnel
 
 
 def _known_records(world: World) -> list[Gateway | ServedTunnel]:
-    """Return the facts with which a look at all is compared: also tunnels whose gateway is not known."""
+    """Return the updates with which a online at all is compared: also tunnels whose gateway is not known."""
     return [*world.gateways.values(), *world.tunnels.values()]
 
 

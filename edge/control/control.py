@@ -1,7 +1,7 @@
-"""Control: keeps the Envoy of one edge host in step with the records.
+"""Control: keeps the Envoy of an edge host in sync with the records.
 
-It hears of changes by their log, makes anew what they touch, and sends Envoy the differences. A look at all records
-every few minutes proves that nothing was missed.
+It reads the log of changes, builds the affected resources and sends the differences to Envoy. A resync with all
+records, every few minutes, verifies that the log missed nothing.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ from edge.traffic.resources import Changes, Key, Resource, split_stages
 from edge.traffic.serving import Serving
 from edge.traffic.world import OPERATOR
 
-POLL = 0.4  # seconds between two readings of the log
-_BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned names
-_READ_TIMEOUT = 0.2  # seconds for which everybody waits for an account whose edges or certificates are read
-_ANSWER_TIMEOUT = 1.0  # seconds for which a change waits for Envoy's answer to what it names
+POLL = 0.4  # seconds between reads of the log
+_BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
+_READ_TIMEOUT = 0.2  # seconds to wait for the records of slow accounts
+_ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
 
 
 class Control:
-    """The resources of one edge host."""
+    """Control of one edge host."""
 
     def __init__(self, settings: Settings, store: Store, link_authority: Authority) -> None:
         self.discovery = Discovery(_version_key(link_authority))
@@ -66,16 +66,16 @@ class Control:
             LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
-        self._read_at = time.monotonic()  # when the records were last read
-        self._blocked: tuple[list[str], list[str]] | None = None  # networks, and banned hosts
-        self._blocked_at = 0.0  # when it was read
-        self._published: dict[str, KeyPair] = {}  # of those that are made here
+        self._read_at = time.monotonic()  # the last complete read of the records
+        self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
+        self._blocked_at = 0.0
+        self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
         self._validity_changes: list[
             tuple[float, str]
-        ] = []  # when certificates of an account begin or end, the next first
+        ] = []  # a heap of times when an account's certificates begin or end
 
     async def serve(self) -> None:
-        """Serve Envoy what the records want, until cancelled; nothing before all is known."""
+        """Serve Envoy's discovery, until cancelled. It starts once all records are read."""
         configuration = json.dumps(build_bootstrap(self._settings)).encode()
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.reset(self._settings)
@@ -88,7 +88,7 @@ class Control:
                 await tasks.run_all(self._follow(), *serving, pressure.write_changes(self._settings))
 
     async def _serve_metrics(self) -> None:
-        """Tell Prometheus what is counted in all processes of this host."""
+        """Serve the metrics of all processes to Prometheus."""
         settings, own = self._settings, metrics.Process("control", self._gauges, dict, log.OF_CONTROL)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
@@ -109,11 +109,11 @@ class Control:
         while True:
             await asyncio.sleep(POLL)
             await self._publish(self._apply_answers())
-            with suppress(Unavailable):  # what is served stays as it is
+            with suppress(Unavailable):  # Envoy keeps its configuration
                 await self._sync(timeout=_READ_TIMEOUT)
 
     async def _sync(self, *, timeout: float | None) -> None:
-        """Take up what has changed; wait so many seconds for the edges and certificates of accounts."""
+        """Apply the changed records. Wait `timeout` seconds for edges and certificates of accounts."""
         news = await asyncio.to_thread(self.reader.read_changes, self._world)
         self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
@@ -139,13 +139,13 @@ class Control:
         self._read_at = time.monotonic()
 
     def _with_socket(self, update: Update) -> Update:
-        """Return a gateway of this host with its socket, any other update as it is; Envoy runs in control's folder."""
+        """Add its socket to a gateway on this host, relative to the working directory of Envoy."""
         if not isinstance(update, Gateway):
             return update
         return replace(update, socket=sockets.address(self._settings.link_socket(update.id), self._settings.directory))
 
     async def _read_blocked(self) -> Changes:
-        """Read every other second what is blocked and banned; return the resources of that where they are others."""
+        """Read the blocks and bans when due. Return the changed resources."""
         if time.monotonic() < self._blocked_at + _BLOCKS_PERIOD:
             return {}
         before = self._blocked
@@ -154,7 +154,7 @@ class Control:
         return {} if self._blocked == before else self._serving.block(*self._blocked)
 
     def _apply_answers(self) -> Changes:
-        """Take up Envoy's answers; return the changes that its refusals lead to."""
+        """Handle Envoy's answers. Return the changes that its rejections require."""
         names = self.discovery.take_answered()
         self._statuses.on_answers(names)
         self._ports.on_answers(names)
@@ -167,7 +167,7 @@ class Control:
         return {**unusable, **self._serving.reject_routes(routes, now)}
 
     def _accounts_of_reservations(self, updates: Iterable[Update]) -> frozenset[str]:
-        """Return the accounts with names that updates of reservations matter for: what is read of them may be older."""
+        """Return the accounts affected by reservations. Their certificates are read again, with the new state."""
         known = (
             update if isinstance(update, ServedReservation) else self._world.reservations.get(update.id)
             for update in updates
@@ -175,13 +175,13 @@ class Control:
         return frozenset(account for it in known if it for account in self._world.accounts_of_reservation(it))
 
     def _update(self, updates: Sequence[Update], names: Iterable[str] = ()) -> dict[Key, Resource | None]:
-        """Return the resources that updates change; a certificate that is gone takes its key with it."""
+        """Apply updates. Return the changed resources, without the keys of removed certificates."""
         gone = [it.id for it in updates if isinstance(it, Removed) and it.id in self._world.certificates]
         changes = self._serving.update(updates, datetime.now(UTC), names)
         return {**changes, **{Key("secret", id): None for id in gone}}
 
     def _drop_unused(self) -> list[Update]:
-        """Forget the certificates of accounts that have no name any more, and their keys; reservations of no name."""
+        """Forget the certificates of accounts without names. Return removals for these and unused reservations."""
         unused = [it for it in self._world.certificates.values() if not self._world.hosts_of_account(it.account)]
         for certificate in unused:
             self._certificates.forget(certificate.account)
@@ -190,14 +190,14 @@ class Control:
         return [*(Removed(it.id) for it in unused), *(Removed(it.id) for it in idle)]
 
     def _read(self, account: str) -> None:
-        """Begin to read the certificates of an account, or forget them where it has no names."""
+        """Start to read the certificates of an account, if it has hosts."""
         if names := self._world.hosts_of_account(account):
             self._certificates.read(account, names)
         else:
             self._world.set_ready(account, frozenset())
 
     def _apply_certificates(self, uploaded: AccountCertificates) -> dict[Key, Resource | None]:
-        """Take up the certificates of an account in the place of those before."""
+        """Replace the known certificates of an account. Return the changed resources."""
         account, kept = uploaded.account, {it.id for it in uploaded.certificates}
         gone = [Removed(it.id) for it in self._world.certificates_of(account) if it.id not in kept]
         held = {it.id for it in uploaded.reservations}
@@ -212,16 +212,16 @@ class Control:
         return {**secrets, **self._update([*gone, *freed, *uploaded.certificates, *uploaded.reservations], names)}
 
     def _take_due_hosts(self) -> frozenset[str]:
-        """Return the names of accounts of which a certificate has begun or ended."""
+        """Return the hosts of accounts with a certificate that just began or ended."""
         names: frozenset[str] = frozenset()
         while self._validity_changes and self._validity_changes[0][0] <= time.time():
             names |= self._world.hosts_of_account(heapq.heappop(self._validity_changes)[1])
         return names
 
     async def _publish(self, changes: Changes) -> None:
-        """Serve changes so that nothing is named before it is there, or goes while it is named.
+        """Publish changes in steps, so that Envoy never has a reference to a missing resource.
 
-        What Envoy refuses of them is led to by nobody who had something else before.
+        If Envoy rejects a new resource, visitors stay with the earlier one.
         """
         first, then, last = split_stages(changes)
         named = self.discovery.apply(first)
@@ -237,7 +237,7 @@ class Control:
         self._statuses.schedule(self._serving.take_changed_edges())
 
     def _read_renewed(self) -> Changes:
-        """Return the certificates made here that are others now."""
+        """Return the resources of renewed certificates of the operator and the link."""
         pairs = {name: renewed.pair() for name, renewed in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
@@ -245,23 +245,23 @@ class Control:
         return {**made, **(self._rename_operator(new[OPERATOR]) if OPERATOR in new else {})}
 
     def _rename_operator(self, pair: KeyPair) -> Changes:
-        with suppress(ValueError):  # Envoy refuses it, and shows the one before
+        with suppress(ValueError):  # Envoy rejects such a certificate and keeps the earlier one
             return self._serving.rename_operator(pair.dns_names(), datetime.now(UTC))
         return {}
 
 
 def _accounts_with_names(updates: Iterable[Update]) -> set[str]:
-    """Return the accounts that updates may give a name."""
+    """Return the accounts to which updates may give a name."""
     return {it.account for it in updates if isinstance(it, ServedTunnel | ServedEdge)}
 
 
 def _version_key(link_authority: Authority) -> bytes:
-    """Return the secret of the versions: another process has the same, so that Envoy is not sent what it has."""
+    """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
 
 
 def _host_id(settings: Settings) -> str:
-    """Return the id of this edge host, which it keeps when it is started again."""
+    """Return the stored id of this edge host, created at its first start."""
     file = settings.directory / "host"
     if not file.exists():
         files.replace(file, secrets.token_hex(8).encode())
@@ -269,7 +269,7 @@ def _host_id(settings: Settings) -> str:
 
 
 def _operator_pair(settings: Settings) -> Renewed:
-    """Return the operator's certificate for every name of the domain: their own, or one made here."""
+    """Return the operator's wildcard certificate: the configured one, or a local one."""
     if settings.certificate:
         chain, key = Path(settings.certificate), Path(settings.private_key)
         return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])

@@ -1,6 +1,6 @@
-"""The edges that listen somewhere, and what they lead to; an account that cannot be read delays nobody else.
+"""The listening edges and what they use. An account with unreadable records delays no others.
 
-Of an account only what its edges name is read and named_records: backends, those that these share traffic between, authorities.
+Of an account only the records that its edges name are read: backends, their children, and authorities.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from edge.traffic.record_index import Removed
 
 EdgePart: TypeAlias = ServedBackend | ServedAuthority
 EdgeRecord: TypeAlias = ServedEdge | EdgePart
-Revisions: TypeAlias = Mapping[tuple[str, str], int]  # revisions, by account and id
+Revisions: TypeAlias = Mapping[tuple[str, str], int]  # revisions by account and id
 Listing: TypeAlias = "asyncio.Future[Revisions]"
 R = TypeVar("R")
 
@@ -30,7 +30,10 @@ _MAX_READS = 32
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The values read of an account, by id, None for what is not there. `is_unavailable`: the store could not be reached."""
+    """Records read of an account, by id, or None if they do not exist.
+
+    With `is_unavailable`, the store could not be reached.
+    """
 
     account: str
     requested: frozenset[str]
@@ -39,28 +42,28 @@ class AccountRecords:
 
 
 class EdgeRecords:
-    """The edges that are known, those being read, and those that the last look at all records to differ."""
+    """The known edge records, the running reads, and the differences that a resync found."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: defaultdict[str, dict[str, EdgeRecord | None]] = defaultdict(
             dict
-        )  # by account; None: named, not there
+        )  # by account; None: named, but does not exist
         self._wanted: defaultdict[str, set[str]] = defaultdict(set)
         self._reading: dict[str, asyncio.Future[AccountRecords]] = {}
         self._resyncing: Listing | None = None
         self._has_synced = False
-        self._suspects: set[str] = set()  # ids that a look has read again
-        self._missed: set[str] = set()  # of those, the ones that were others than known
+        self._suspects: set[str] = set()  # ids that a resync reads again
+        self._missed: set[str] = set()  # suspects that had changed
         self._threads = ThreadPoolExecutor(_MAX_READS, "edges")
 
     def request(self, changed: Iterable[Place]) -> frozenset[str]:
-        """Read the changed changed; return the ids that a look records changed and the log has still not told."""
+        """Read changed records. Return the ids that a resync found changed, but the log did not report."""
         for place in changed:
             account, ids = self._affected(place)
             self._suspects -= ids
             self._missed -= ids
-            is_read_now = account in self._reading  # and may have been read just before
+            is_read_now = account in self._reading  # and may have been read before the change
             known = self._known.get(account, {})
             if wanted := {id for id in ids if _is_edge(id) or is_read_now or id in known}:
                 self._wanted[account] |= wanted
@@ -68,7 +71,7 @@ class EdgeRecords:
         return missed
 
     def _affected(self, place: Place) -> tuple[str, set[str]]:
-        """Return the account of a changed place, and the ids of what is read otherwise by that."""
+        """Return the account of a changed record, and the ids that must be read again."""
         account, _, path = place.scope.partition("#")
         if place.scope == accounts.SCOPE:
             return place.id, set(filter(_is_edge, self._known.get(place.id, ())))
@@ -77,14 +80,14 @@ class EdgeRecords:
         return account, {place.id}
 
     def start_resync(self) -> None:
-        """Begin to look at all edges, unless that is being done."""
+        """Start to list all edges, unless a listing is running."""
         if not self._resyncing:
             self._resyncing = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
 
     async def collect(self, *, timeout: float | None) -> list[EdgeRecord | Removed]:
-        """Return the differences, after so many seconds at most; those that are read later are returned the next time.
+        """Return the changes read within `timeout` seconds. Later ones are returned by the next call.
 
-        Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
+        With None, it waits for the whole resync. Raises Unavailable.
         """
         updates: list[EdgeRecord | Removed] = []
         if self._resyncing and (timeout is None or self._resyncing.done()):
@@ -97,7 +100,7 @@ class EdgeRecords:
         return updates
 
     async def _finish_resync(self, listing: Listing, timeout: float | None) -> Revisions | None:
-        """Return the list that a look has records; None where the store could not be reached, and it looks again."""
+        """Return the result of a listing, or None after starting it again if the store is unavailable."""
         self._resyncing = None
         try:
             return await listing
@@ -108,10 +111,9 @@ class EdgeRecords:
         return None
 
     def _compare(self, revisions: Revisions | None) -> list[Removed]:
-        """Read again all edges that are not of the revisions revision, and all that edges lead to.
+        """Request the edges with another revision, and all records that edges use. Return removed records.
 
-        Those of TCP are read again in any case: what their reserved addresses say is not in their revision. Return what
-        they lead to no more.
+        TCP edges are always read, since their revision does not include their reserved addresses.
         """
         if revisions is None:
             return []
@@ -133,13 +135,13 @@ class EdgeRecords:
     def _start(self) -> None:
         for account in self._wanted.keys() - self._reading.keys():
             ids, known = frozenset(self._wanted.pop(account)), frozenset(self._known.get(account, ()))
-            for id in filter(_is_edge, ids):  # a switch of the account meanwhile concerns it too
+            for id in filter(_is_edge, ids):  # a change of the account's switch must find these edges
                 self._known[account].setdefault(id, None)
             loop = asyncio.get_running_loop()
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
 
     def _apply(self, records: AccountRecords) -> Iterator[EdgeRecord | Removed]:
-        """Yield the differences from what was known of an account."""
+        """Yield the differences from the known records of an account."""
         if records.is_unavailable:
             self._wanted[records.account] |= records.requested
             return
@@ -153,7 +155,7 @@ class EdgeRecords:
         self._suspects -= records.values.keys()
 
     def _drop_unnamed(self) -> Iterator[Removed]:
-        """Forget what no edge leads to any more."""
+        """Remove the records that no edge uses any more."""
         for account in self._known.keys() - self._busy_accounts():
             known = self._known.pop(account)
             named_records: dict[str, EdgeRecord | None] = {
@@ -168,12 +170,12 @@ class EdgeRecords:
             yield from (Removed(id) for id in known.keys() - named_records.keys() if known[id])
 
     def _read(self, account: str, requested: frozenset[str], known: frozenset[str]) -> AccountRecords:
-        """Read edges and parts of an account, and the parts that they name and that are not known."""
+        """Read records of an account, and the unknown ones that they name."""
         try:
             edge_ids = [id for id in requested if _is_edge(id)]
             values: dict[str, EdgeRecord | None] = {id: self._edge(account, id) for id in edge_ids}
             if edge_ids:
-                is_on = self._is_on(account)  # requested last: the log tells of a switch behind it
+                is_on = self._is_on(account)  # last, so that the log reports a later change of the switch
                 values = {id: _apply_switch(value, is_on) for id, value in values.items()}
             named = {*requested.difference(edge_ids), *(names_of(values.values()) - known)}
             while named:
@@ -198,7 +200,7 @@ class EdgeRecords:
 
 
 def names_of(values: Iterable[EdgeRecord | None]) -> set[str]:
-    """Return the ids of the backends and authorities that edges and weighted backends name."""
+    """Return the ids of the backends and authorities that records name."""
     records: set[str] = set()
     for value in values:
         match value:
@@ -214,16 +216,16 @@ def _served_record(value: EdgeRecord | None) -> EdgeRecord | None:
 
 
 def _apply_switch(value: EdgeRecord | None, is_on: bool | None) -> EdgeRecord | None:
-    """Return an edge as it is named_records, and not served, while its account is switched off, or whether is not known."""
+    """Return an edge without hostports if its account is switched off, or closed if that is unknown."""
     if is_on or not isinstance(value, ServedEdge):
         return value
     return replace(value, error=served.UNREADABLE) if is_on is None else replace(value, hostports=(), error="")
 
 
 def _retain_hostports(value: EdgeRecord | None, former: EdgeRecord | None) -> EdgeRecord | None:
-    """Return an edge that cannot be understood with its former hostports, if its records name none.
+    """Return a malformed edge with its former hostports, if its records name none.
 
-    So neither a tunnel nor another edge is served in its place, without its modules.
+    Otherwise a tunnel or another edge would be served in its place, without its modules.
     """
     if isinstance(value, ServedEdge) and isinstance(former, ServedEdge) and value.error and not value.hostports:
         return replace(value, hostports=former.hostports)
@@ -239,7 +241,7 @@ def _is_of_tcp(id: str) -> bool:
 
 
 def _read_or(account: str, read: Callable[[], R], otherwise: R) -> R:
-    """Return the value read, or another where reading fails in any other way: so their account alone is harmed."""
+    """Return the value read, or `otherwise` if its records are malformed, which affects one account only."""
     try:
         return read()
     except Unavailable:

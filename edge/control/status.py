@@ -1,4 +1,4 @@
-"""The status of an edge: how it stands by the plan, and what Envoy has answered to what that rests on. Pure."""
+"""The status of an edge: the planned status combined with Envoy's answers. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,19 +16,19 @@ _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
 _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
-AnswerOf = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it is now, None where it has given none
+AnswerOf = Callable[[Name], Answer | None]  # Envoy's answer to the current version of a resource, or None
 
 
 @dataclass(frozen=True)
 class NextStatus:
-    """A status; `is_settled` unless Envoy has yet to answer, and then it will be another one."""
+    """A status. `is_settled` is False while an answer of Envoy is missing."""
 
     status: EdgeStatus
     is_settled: bool
 
 
 def compute(planned: PlannedStatus, answered: AnswerOf, before: EdgeStatus | None, now: datetime) -> NextStatus:
-    """Return the status of an edge; what is in the state that it was in before keeps the time of that."""
+    """Return the status of an edge. Parts with an unchanged state keep their time."""
     at, own_ids = clock.rfc3339(now), _own_ids(planned)
     since: dict[str, tuple[State, str]] = {}
     if before:
@@ -55,13 +55,13 @@ def compute(planned: PlannedStatus, answered: AnswerOf, before: EdgeStatus | Non
 
 
 def dependencies(planned: PlannedStatus) -> frozenset[Name]:
-    """Return the resources whose answers the status of an edge depends on."""
+    """Return the resources that an edge's status depends on."""
     parts: list[PlannedHostport | PlannedRoute] = [*planned.hostports, *planned.routes]
     return frozenset(_resource_name(key) for it in parts for key in it.keys)
 
 
 def redact(sentence: str, own_ids: Iterable[str]) -> str:
-    """Return a sentence of the engine without names of files and without ids, but for an edge's own_ids."""
+    """Return an error of Envoy without file names, and without ids except an edge's own ones."""
     allowed = frozenset(own_ids)
     text = _LEAD.sub("", " ".join(sentence.split()))
     text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))
@@ -75,7 +75,7 @@ def _own_ids(planned: PlannedStatus) -> frozenset[str]:
 
 
 def _part_state(part: PlannedHostport | PlannedRoute, answered: AnswerOf, own_ids: Iterable[str]) -> tuple[State, str]:
-    """Return the state of a part, and the sentence that goes with it."""
+    """Return the state and error of a hostport or route."""
     if part.state != "live":
         return part.state, redact(part.error, own_ids)
     answers = [answered(_resource_name(key)) for key in sorted(part.keys)]
@@ -87,7 +87,7 @@ def _part_state(part: PlannedHostport | PlannedRoute, answered: AnswerOf, own_id
 def _route_state(
     route: PlannedRoute, answered: AnswerOf, own_ids: Iterable[str], hostports_state: State
 ) -> tuple[State, str]:
-    """Return the state of a route: no better than that of all hostports."""
+    """Return the state and error of a route, which is not live unless a hostport is."""
     state, error = _part_state(route, answered, own_ids)
     return (hostports_state, error) if state == "live" and hostports_state not in ("live", "partly") else (state, error)
 

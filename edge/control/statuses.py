@@ -1,7 +1,7 @@
-"""The statuses that this edge host writes of edges, where one changes: beside the serving, while the host lives.
+"""The edge statuses that this host writes when they change, independent of serving.
 
-A change is said once Envoy has answered what it rests on, or has taken its time; changes that follow at once are said
-together. An account's writes wait for its own alone.
+A status is written once Envoy has answered, or after a time limit. Changes in quick succession are written together.
+One account's writes do not delay those of others.
 """
 
 import asyncio
@@ -27,46 +27,51 @@ from edge.traffic.standing import PlannedStatus
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_POLL = 0.2  # seconds between two looks at what is to be said
-_ANSWER_TIMEOUT = 3.0  # seconds after which it is said what Envoy has not answered
-_WRITE_PAUSE = 2.0  # seconds between two writes of one edge
-_MAX_CHECKS = 200  # edges that are looked at before others have their turn in this process
-_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # writes at once
-_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
-_WITHDRAW_TIMEOUT = 5.0  # seconds for which a host that ends waits for the store
-_GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
+_POLL = 0.2  # seconds between checks of changed edges
+_ANSWER_TIMEOUT = 3.0  # seconds to wait for Envoy's answers
+_WRITE_PAUSE = 2.0  # seconds between two writes for one edge
+_MAX_CHECKS = 200  # edges checked before other tasks of this process run
+_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes
+_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds
+_WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
+_GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
 
 
 class Statuses:
-    """The statuses of one edge host. `planned` returns how an edge stands, None where it is not served here."""
+    """Writes the statuses of one edge host.
+
+    `planned` returns the planned status of an edge, or None if it is not served here.
+    """
 
     def __init__(
         self, store: Store, host: str, planned: Callable[[str], PlannedStatus | None], discovery: Discovery
     ) -> None:
         self._store, self._host, self._plan_status, self._discovery = store, host, planned, discovery
-        self._written: dict[str, tuple[str, EdgeStatus]] = {}  # with the account, by edge
-        self._due: dict[str, float] = {}  # edges to be looked at, with the moment since which they are
-        self._not_before: dict[str, float] = {}  # when an edge may be written of again
-        self._dependents: defaultdict[Name, set[str]] = defaultdict(set)  # edges by the resources that they rest on
+        self._written: dict[str, tuple[str, EdgeStatus]] = {}  # account and status by edge
+        self._due: dict[str, float] = {}  # edges to check, with the time of the first change
+        self._not_before: dict[str, float] = {}  # the next permitted write of an edge
+        self._dependents: defaultdict[Name, set[str]] = defaultdict(set)  # edges by resource
         self._dependencies: dict[str, frozenset[Name]] = {}
-        self._pending: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
+        self._pending: dict[
+            str, tuple[str, EdgeStatus | None]
+        ] = {}  # the next write of an edge: its account and status
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Of their own, so that nothing else of control waits for these; one more, for the removal of other hosts.
+        # Separate threads, so that slow writes delay nothing else; one more for the removal of other hosts.
         self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
-        self._announcer = ThreadPoolExecutor(1, "announcing")  # in order, so that the withdrawal comes last
+        self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread keeps the order: the withdrawal comes last
         self._is_announced = False
 
     def schedule(self, edges: Iterable[str]) -> None:
-        """Hear that edges may stand otherwise, or be gone."""
+        """Schedule a check of edges that changed or were removed."""
         now = time.monotonic()
         self._due |= {edge: now for edge in edges if edge not in self._due}
 
     def on_answers(self, names: Iterable[Name]) -> None:
-        """Hear to which resources Envoy has given another answer."""
+        """Check the edges that depend on resources with new answers of Envoy."""
         self.schedule({edge for name in names for edge in self._dependents.get(name, ())})
 
     async def serve(self) -> None:
-        """Write the statuses that change, until cancelled."""
+        """Write changed statuses, until cancelled."""
         renewing = asyncio.create_task(self._renew_lease())
         try:
             await self._read_previous()
@@ -82,7 +87,7 @@ class Statuses:
             self._announcer.shutdown(wait=False)
 
     async def _renew_lease(self) -> None:
-        """Say that the host lives while its Envoy is there."""
+        """Renew the lease of this host while its Envoy is connected."""
         while True:
             with suppress(Unavailable):
                 if self._discovery.has_envoy:
@@ -92,7 +97,7 @@ class Statuses:
             await asyncio.sleep(_RENEWAL_PERIOD if self._discovery.has_envoy else _POLL)
 
     async def _withdraw(self) -> None:
-        """End the lease of this host, so that no status waits for it. Its statuses stay for its next start."""
+        """End the lease of this host, so that readers ignore its statuses. They stay stored for its next start."""
         if self._is_announced:
             with suppress(Unavailable, TimeoutError):
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
@@ -102,7 +107,7 @@ class Statuses:
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
-        """Read the statuses that this host wrote before it was started: it may serve no more of that."""
+        """Read the statuses that this host wrote earlier, and check whether they still apply."""
         while True:
             with suppress(Unavailable):
                 found = await self._call(self._store.statuses_of, self._host)
@@ -111,7 +116,7 @@ class Statuses:
             await asyncio.sleep(_WRITE_PAUSE)
 
     def _check_due(self) -> None:
-        """See what is to be said of edges; one of which nothing can be said harms no other."""
+        """Check changed edges. An error in one affects no others."""
         for edge in list(islice(self._due, _MAX_CHECKS)):
             try:
                 self._check(edge, self._due.pop(edge))
@@ -120,7 +125,7 @@ class Statuses:
         self._start_writes()
 
     def _check(self, edge: str, since: float) -> None:
-        """See what is to be said of an edge, later where Envoy has yet to answer for it."""
+        """Prepare the write of an edge's status, or wait for Envoy's answers."""
         planned, (account, before) = self._plan_status(edge), self._written.get(edge, ("", None))
         found = self._compute(edge, planned, before)
         if (
@@ -133,7 +138,7 @@ class Statuses:
             self._pending[edge] = planned.edge.account if planned else account, found.status if found else None
 
     def _start_writes(self) -> None:
-        """Begin to write of as many edges as may be."""
+        """Start pending writes within the limits."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
         for edge, (account, wanted) in list(self._pending.items()):
             if of_account.total() >= _MAX_WRITES:
@@ -148,7 +153,7 @@ class Statuses:
                     task.add_done_callback(partial(self._on_written, edge))
 
     def _compute(self, edge: str, planned: PlannedStatus | None, before: EdgeStatus | None) -> NextStatus | None:
-        """Return the status of an edge, and hear from now on of the answers that it rests on."""
+        """Return the next status of an edge, and record the resources that it depends on."""
         new = status.dependencies(planned) if planned else frozenset()
         for name in self._dependencies.pop(edge, frozenset()) - new:
             self._dependents[name].discard(edge)

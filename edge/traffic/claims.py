@@ -40,8 +40,8 @@ _PATTERNS = (
     "(x-)?(ssl|tls)(-.*)?",
     "cert-chain(-.*)?",
     "x-amzn-(mtls|tls|oidc|lattice)-.*",
-    # The signed-in user: oauth2-proxy, Grafana, authentik, Kong, Google IAP, Azure App Service, Tailscale, Pomerium, Vouch,
-    # mod_auth_openidc, Shibboleth, SiteMinder, WebSEAL, Oracle, API gateways, ngrok.
+    # The signed-in user: oauth2-proxy, Grafana, authentik, Kong, Google IAP, Azure App Service, Tailscale, Pomerium,
+    # Vouch, mod_auth_openidc, Shibboleth, SiteMinder, WebSEAL, Oracle, API gateways, ngrok.
     "x-(auth-request|webauth|authentik|authenticated|consumer|credential|pomerium|vouch|apigateway)-.*",
     "x-anonymous-consumer",
     "x-(endpoint-api-)?userinfo",

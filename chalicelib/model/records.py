@@ -46,8 +46,8 @@ class LimitReached(Exception):
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
-    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of fields
-    that hold stored values, only their own `AUDITED` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
+    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
+    field with stored values, only their own `AUDITED` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
     set if the response to a creation shows a secret that no other response shows.
     """
 

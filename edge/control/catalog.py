@@ -1,6 +1,6 @@
-"""The resources as Envoy reads them: encoded, with a version each, and what Envoy answered to it.
+"""Encoded resources with their versions, and Envoy's answers to them.
 
-A large resource is put together of its parts by joining what they are encoded as, which protocol buffers read as one.
+The encodings of a resource's parts are joined: protocol buffers decode them as one message.
 """
 
 import functools
@@ -62,27 +62,25 @@ TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, m
 _WILDCARD_KINDS: tuple[Kind, ...] = (
     "cluster",
     "listener",
-)  # which Envoy wants by whatever name; it asks for others by theirs
-_FILL = "\x7f"  # of the blanks: in no name, id or PEM
+)  # kinds that Envoy subscribes to as a whole; of the others it requests names
+_FILL = "\x7f"  # padding of placeholders; occurs in no name, id or PEM
 
 
 class Name(NamedTuple):
-    """The kind and name of a whole resource."""
-
     kind: Kind
     name: str
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A resource, or a part of one, as it is sent."""
+    """The encoding of a resource or a part."""
 
     digest: int
     value: bytes
 
 
 class Parts:
-    """The parts of a resource, in any order. `digest` is the exclusive or of theirs, so that a change costs one."""
+    """The parts of a resource, in any order. The digest is an XOR, so a change costs one hash."""
 
     def __init__(self) -> None:
         self.digest = 0
@@ -93,43 +91,43 @@ class Parts:
         return "" in self._encoded
 
     def put(self, part: str, made: Encoded) -> None:
-        """Put a part in the place of what it was."""
+        """Add or replace a part."""
         before = self._encoded.get(part)
         self.digest ^= made.digest ^ (before.digest if before else 0)
         self._encoded[part] = made
 
     def drop(self, part: str) -> None:
-        """Remove a part, if there is one of that name."""
+        """Remove a part, if it exists."""
         if before := self._encoded.pop(part, None):
             self.digest ^= before.digest
 
     def joined(self) -> bytes:
-        """Return the encoding of the whole resource: its parts, one after the other."""
+        """Return the encoding of the whole resource."""
         return b"".join(part.value for part in self._encoded.values())
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Envoy's answer to a version of a resource; `error` is its sentence where it refused that, else ""."""
+    """Envoy's answer to a version of a resource. `error` is "" if Envoy accepted it."""
 
     version: str
     error: str
 
 
 class Catalog:
-    """All resources, and the last answer to each.
+    """All resources, and Envoy's last answer to each.
 
-    `key` is secret, or accounts could choose names whose digests cancel each other out.
+    `key` is secret, or accounts could choose names with digests that cancel each other out.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.answers: dict[Name, Answer] = {}
         self._parts: dict[Name, Parts] = {}
-        self._asking: Index[str, Name] = Index()  # listeners, by what all that they name begins or ends with
+        self._listeners_by_name: Index[str, Name] = Index()  # by edge id and certificate id
 
     def apply(self, changes: Changes) -> list[Name]:
-        """Take up changes; return the names of the resources that are others now."""
+        """Apply changes. Return the names of the resources that are different now."""
         before = {name: self._digest(name) for name in (Name(key.kind, key.name) for key in changes)}
         for key, resource in changes.items():
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
@@ -140,19 +138,19 @@ class Catalog:
                 digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
                 parts.put(key.part, Encoded(int.from_bytes(digest), value))
         for name in before:
-            self._index(name)
+            self._update_index(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
 
     def version(self, name: Name) -> str | None:
-        """Return the version of a resource, None where it is not there.
+        """Return the version of a resource, or None if it does not exist.
 
-        Another process gives the same content the same version, so that Envoy is not sent again what it has.
+        The same content has the same version after a restart, so that Envoy keeps what it has.
         """
         digest = self._digest(name)
         return None if digest is None else f"{digest:032x}"
 
     def value(self, name: Name) -> bytes:
-        """Return a resource as it is sent. Raises KeyError where it is not there."""
+        """Return the encoding of a resource. Raises KeyError if it does not exist."""
         return self._parts[name].joined()
 
     def names(self, kind: Kind) -> Iterable[Name]:
@@ -160,51 +158,53 @@ class Catalog:
         return [name for name in self._parts if name.kind == kind]
 
     def current_answer(self, name: Name) -> Answer | None:
-        """Return Envoy's answer to a resource as it is now, None where it has given none."""
+        """Return Envoy's answer to the current version of a resource, or None."""
         answer = self.answers.get(name)
         return answer if answer and answer.version == self.version(name) else None
 
     def is_answered(self, name: Name) -> bool:
-        """Tell whether Envoy has accepted or refused a resource as it is now, or does not ask for it."""
-        return name not in self._parts or self.current_answer(name) is not None or not self._is_asked_for(name)
+        """Return whether Envoy has answered the current version of a resource, or does not request it."""
+        return name not in self._parts or self.current_answer(name) is not None or not self._is_requested(name)
 
     def refusal(self, name: Name) -> str:
-        """Return Envoy's sentence where it has refused a resource as it is now, else ""."""
+        """Return Envoy's error about the current version of a resource, or ""."""
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
-    def _is_asked_for(self, name: Name) -> bool:
-        """Tell whether Envoy asks for a resource: for what is not always wanted, a listener must name it."""
+    def _is_requested(self, name: Name) -> bool:
+        """Return whether Envoy requests a resource, which depends on the listeners that reference it."""
         edge, _, end = name.name.rpartition("/")
         by = edge if name.kind == "routes" and edge else end
-        return name.kind in _WILDCARD_KINDS or any(not self.refusal(it) for it in self._asking.get(by).values())
+        return name.kind in _WILDCARD_KINDS or any(
+            not self.refusal(it) for it in self._listeners_by_name.get(by).values()
+        )
 
     def _digest(self, name: Name) -> int | None:
         parts = self._parts.get(name)
         return parts.digest if parts else None
 
-    def _index(self, name: Name) -> None:
-        """Note what a listener names; forget a resource without its first part."""
+    def _update_index(self, name: Name) -> None:
+        """Update the index of listeners. Remove a resource without its main part."""
         is_whole, named = self._parts[name].is_whole, _edge_and_certificate(name.name)
         if not is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
         if name.kind == "listener" and is_whole:
-            self._asking.put(named, name.name, name)
-        elif name.kind == "listener" and name.name in self._asking.get(named[0]):
-            self._asking.drop(named, name.name)
+            self._listeners_by_name.put(named, name.name, name)
+        elif name.kind == "listener" and name.name in self._listeners_by_name.get(named[0]):
+            self._listeners_by_name.drop(named, name.name)
 
 
 def _edge_and_certificate(listener: str) -> list[str]:
-    """Return the edge of a listener, if it is of one, and its certificate."""
+    """Return the edge id of a listener, or "", and its certificate id."""
     edge, _, certificate = listener.rpartition("/")
     return [edge, certificate]
 
 
 def encode(resource: Resource) -> bytes:
-    """Return a resource, or a part of one, as Envoy reads it. Raises json_format.ParseError for what is none.
+    """Encode a resource or a part. Raises json_format.ParseError for invalid content.
 
-    Of a listener the address stands behind the rest: its port is no word, but a number.
+    A listener's address is encoded separately, since its port is a number and cannot be a placeholder.
     """
     kind, body = resource.key.kind, resource.content
     if isinstance(body, Form):
@@ -217,7 +217,7 @@ def encode(resource: Resource) -> bytes:
 
 
 def _encode_form(kind: Kind, form: Form) -> bytes:
-    """Return the encoding of the same form with blanks as long for its words, which are put in."""
+    """Encode a form with placeholders of equal length, and insert its words."""
     blanks = _make_blanks(form.words)
     if len(blanks) < len(form.words) or _FILL in "".join(form.words):
         return _serialize.__wrapped__(kind, json.dumps(form.body()))
@@ -236,7 +236,7 @@ def _fill_blanks(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _encode_with_words(kind: Kind, text: str, words: Sequence[str]) -> bytes:
-    """Return the encoding of the same text with blanks as long for its words, which are put in."""
+    """Encode a text with placeholders of equal length, and insert the words."""
     blanks = _make_blanks(words)
     if _as_json(_FILL) in text:
         return _serialize.__wrapped__(kind, text)
@@ -245,13 +245,13 @@ def _encode_with_words(kind: Kind, text: str, words: Sequence[str]) -> bytes:
         blanked = blanked.replace(_as_json(word), blank)
     try:
         value = _serialize(kind, blanked)
-    except json_format.ParseError:  # also where a word stands for more than itself
+    except json_format.ParseError:  # a placeholder is not valid there, for example in a pattern
         return _serialize.__wrapped__(kind, text)
     return _fill_blanks(value, blanks)
 
 
 def _make_blanks(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return words each with a blank of its own, as many as there are letters."""
+    """Return a placeholder for each word, at most one for each letter."""
     several = zip((word for word in words if len(word) > 1), ascii_uppercase, strict=False)
     return [(word, letter + _FILL * (len(word.encode()) - 1)) for word, letter in several]
 

@@ -1,4 +1,4 @@
-"""The certificates that accounts have uploaded, with their keys; an account that has many delays nobody else."""
+"""Uploaded certificates of accounts, with their keys. A large account delays no others."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tls_certificates import ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.records import Store, Unavailable
@@ -17,9 +17,9 @@ _MAX_READS = 32
 
 @dataclass(frozen=True)
 class AccountCertificates:
-    """The certificates of an account that cover some of its names, and the keys of those that had not been read.
+    """An account's certificates for some of its names, and the keys not read before.
 
-    `reservations` are those that matter for the names. `is_unavailable` is whether the store could not be reached.
+    `reservations` are those that decide about the names. With `is_unavailable`, the store could not be reached.
     """
 
     account: str
@@ -31,29 +31,29 @@ class AccountCertificates:
 
 
 class Certificates:
-    """The certificates that are being read, and the ids of those whose keys are known."""
+    """Reads of certificates, and the ids of those with a known key."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._keys: dict[str, frozenset[str]] = {}  # ids by account
-        self._wanted: dict[str, frozenset[str]] = {}  # names by account, of what is to be read
+        self._keys: dict[str, frozenset[str]] = {}  # certificate ids by account
+        self._requested: dict[str, frozenset[str]] = {}  # names by account, to read next
         self._reading: dict[str, asyncio.Future[AccountCertificates]] = {}
         self._threads = ThreadPoolExecutor(_MAX_READS)
 
     def read(self, account: str, names: frozenset[str]) -> None:
-        """Begin to read the certificates of an account for its names, once more where they are being read."""
-        self._wanted[account] = names
+        """Start to read an account's certificates for its names, again if a read is running."""
+        self._requested[account] = names
 
     def forget(self, account: str) -> None:
-        """Read the keys of an account anew, should they be wanted again."""
+        """Read all keys of an account again at the next read."""
         self._keys.pop(account, None)
-        self._wanted.pop(account, None)
+        self._requested.pop(account, None)
 
     async def collect(self, *, timeout: float | None) -> list[AccountCertificates]:
-        """Return the certificates that were read, after so many seconds at most; the others are read the next time."""
-        for account in self._wanted.keys() - self._reading.keys():
+        """Return the certificates read within `timeout` seconds. Later ones are returned by the next call."""
+        for account in self._requested.keys() - self._reading.keys():
             loop, known = asyncio.get_running_loop(), self._keys.get(account, frozenset())
-            names = self._wanted.pop(account)
+            names = self._requested.pop(account)
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, names, known)
         if self._reading:
             await asyncio.wait(self._reading.values(), timeout=timeout)
@@ -61,19 +61,19 @@ class Certificates:
         for account, found in done.items():
             del self._reading[account]
             if found.is_unavailable:
-                self._wanted.setdefault(account, found.names)
+                self._requested.setdefault(account, found.names)
             else:
                 self._keys[account] = frozenset(certificate.id for certificate in found.certificates)
         return [found for found in done.values() if not found.is_unavailable]
 
     def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> AccountCertificates:
-        """Read an account's certificates; one whose records cannot be read has none, and keeps nobody else waiting."""
+        """Read an account's certificates. An account with unreadable records has none."""
         try:
             reservations = tuple(self._store.reservations_for(account, names))
             every = {it.certificate.id: it for it in self._store.certificates(account)}
             served = [it.certificate for it in every.values()]
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
-            opened = {it.id: self._opened(every[it.id]) for it in wanted if it.id not in known}
+            opened = {it.id: self._open(every[it.id]) for it in wanted if it.id not in known}
         except Unavailable:
             return AccountCertificates(account, names, is_unavailable=True)
         except Exception as error:
@@ -83,8 +83,8 @@ class Certificates:
         usable = tuple(it for it in wanted if it.id in pairs or it.id in known)
         return AccountCertificates(account, names, usable, reservations, pairs)
 
-    def _opened(self, sealed: SealedCertificate) -> KeyPair | None:
-        """Return a certificate with its key, None where this cannot be opened: the others are served all the same."""
+    def _open(self, sealed: SealedCertificate) -> KeyPair | None:
+        """Return a certificate with its key, or None if the key cannot be decrypted."""
         try:
             return self._store.key_pair(sealed)
         except Unavailable:

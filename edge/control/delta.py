@@ -1,6 +1,6 @@
-"""One stream of Envoy's discovery, by differences (delta ADS): what it says in, what it is told out. No I/O.
+"""The protocol of one delta discovery stream of Envoy, without I/O.
 
-What Envoy refuses together it is sent again in halves, until the one that it refuses is known by name.
+If Envoy rejects several resources together, halves are sent until the bad one is known.
 """
 
 from collections import deque
@@ -20,12 +20,12 @@ _ORDER: tuple[Kind, ...] = (
     "extension",
     "listener",
     "routes",
-)  # what is named comes before what names it
+)  # referenced resources come before those that reference them
 
 
 @dataclass
 class _Subscription:
-    """The resources of a kind that a stream wants, all or some by name, and the versions that Envoy has."""
+    """A stream's subscription to a kind, for all or some names, and the versions that Envoy has."""
 
     versions: dict[str, str]
     wants_all: bool
@@ -37,7 +37,7 @@ class _Subscription:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Resources of one kind that are sent together; the first answer of a kind is sent also where it is empty."""
+    """Resources of one kind in one response. The first response of a kind is sent even if it is empty."""
 
     kind: Kind
     names: Sequence[str]
@@ -45,36 +45,36 @@ class _Batch:
 
 
 class Stream:
-    """The state of one stream: what Envoy has, wants, was sent and answered."""
+    """The state of a stream: subscriptions, versions, and responses without an answer."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._subscriptions: dict[Kind, _Subscription] = {}
         self._waiting: deque[_Batch] = deque()
-        self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # by nonce, with the versions
+        self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # batch and versions by nonce
         self._nonces = map(str, count(1))
 
     def receive(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
-        """Take up what Envoy says; return the answers in it."""
+        """Process a request of Envoy. Return the answers in it."""
         kind = _KINDS.get(request.type_url)
         if kind is None:
             return []
         is_first = kind not in self._subscriptions
         self._subscribe(kind, request)
-        return self._had(kind) if is_first else self._answered(request)
+        return self._current_answers(kind) if is_first else self._read_answer(request)
 
     def enqueue(self, names: Iterable[Name]) -> None:
-        """Hear that resources are others now, or gone."""
+        """Queue changed or removed resources."""
         wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
         for kind in _ORDER:
             if of_kind := [it.name for it in wanted if it.kind == kind]:
                 self._waiting.append(_Batch(kind, of_kind))
 
     def responses(self) -> Iterator[DeltaDiscoveryResponse]:
-        """Yield what is to be sent now."""
+        """Yield the responses to send now."""
         while self._waiting:
             batch = self._waiting.popleft()
-            response, versions = self._response(batch)
+            response, versions = self._build_response(batch)
             if response.resources or response.removed_resources or batch.is_first:
                 self._sent[response.nonce] = batch, versions
                 yield response
@@ -90,22 +90,22 @@ class Stream:
         elif names:
             known.names.update(names)
             for name in names:
-                known.versions.pop(name, None)  # who subscribes again wants it again
+                known.versions.pop(name, None)  # a repeated subscription requests the resource again
             self._waiting.append(_Batch(kind, names))
         known.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
             known.versions.pop(name, None)
 
-    def _had(self, kind: Kind) -> list[tuple[Name, Answer]]:
-        """Return the versions that Envoy accepted in an earlier stream and that are current: none is sent again."""
+    def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
+        """Return current versions that Envoy accepted in an earlier stream. They are not sent again."""
         versions = self._subscriptions[kind].versions
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
     def _differs(self, kind: Kind, name: str) -> bool:
-        """Tell whether Envoy has something else than what is to be served."""
+        """Return whether Envoy has another version than the catalog."""
         return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
-    def _answered(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
+    def _read_answer(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         batch, versions = self._sent.pop(request.response_nonce, (None, {}))
         if batch is None:
             return []
@@ -118,8 +118,8 @@ class Stream:
         error = request.error_detail.message
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
-    def _response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
-        """Return the response of a batch, and the versions in it; routes go with their listener, without a word."""
+    def _build_response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
+        """Build the response of a batch, with its versions. Envoy removes routes with their listener."""
         known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}

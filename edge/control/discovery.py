@@ -1,6 +1,6 @@
-"""Discovery for Envoy: delta ADS over a Unix socket, which the users of control and of Envoy alone may open.
+"""Envoy's discovery: delta ADS over a Unix socket that only control and Envoy can open.
 
-Private keys go the same way, and are in no file.
+Private keys are sent over it too, and are in no file.
 """
 
 import asyncio
@@ -20,35 +20,35 @@ from edge.control.delta import Stream
 from edge.process import log
 from edge.traffic.resources import Changes
 
-_MAX_MESSAGE = 64 << 20  # bytes of what Envoy says at once: it names all that it has when it comes back
+_MAX_MESSAGE = 64 << 20  # bytes of a request: after a reconnect it names all that Envoy has
 
 
-class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # which has no types
-    """The streams of Envoy, which hear of every change. `key` is the secret of the versions."""
+class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints
+    """The streams of Envoy, which receive every change. `key` is the secret of the versions."""
 
     def __init__(self, key: bytes) -> None:
         self.catalog = Catalog(key)
-        self._streams: dict[Stream, asyncio.Event] = {}  # each with what wakes it
-        self._heard = asyncio.Condition()
-        self._news: set[Name] = set()
-        self.connected_at = 0.0  # on the monotonic clock: when an Envoy came last
+        self._streams: dict[Stream, asyncio.Event] = {}  # with the event of new responses
+        self._answers_changed = asyncio.Condition()
+        self._answered: set[Name] = set()
+        self.connected_at = 0.0  # monotonic time of the last connection
 
     @property
     def has_envoy(self) -> bool:
         return bool(self._streams)
 
     def take_answered(self) -> set[Name]:
-        """Return the resources to which Envoy has given another answer since this was asked before."""
-        found, self._news = self._news, set()
+        """Return the resources with a new answer since the last call."""
+        found, self._answered = self._answered, set()
         return found
 
     @contextlib.asynccontextmanager
     async def run(self, socket: Path) -> AsyncIterator[None]:
-        """Answer on a socket of mode 0660."""
+        """Serve on a socket of mode 0660."""
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _MAX_MESSAGE)])
         ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(self, server)
         socket.unlink(missing_ok=True)
-        before = os.umask(0o117)  # so that there is no moment at which others may open it
+        before = os.umask(0o117)  # so that the socket is never open to others
         try:
             server.add_insecure_port(f"unix:{socket}")
         finally:
@@ -60,55 +60,59 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             await server.stop(None)
 
     def apply(self, changes: Changes) -> list[Name]:
-        """Serve changed resources from now on; return their names."""
+        """Apply changes and send them. Return the names of changed resources."""
         names = self.catalog.apply(changes)
         self.send(names)
         return names
 
     def send(self, names: Iterable[Name]) -> None:
-        """Send resources as they are, also those that Envoy has refused: it may take them now."""
+        """Send resources again, including rejected ones, which Envoy may accept now."""
         for stream, woken in self._streams.items():
             stream.enqueue(names)
             woken.set()
 
     async def wait_for_answers(self, names: Iterable[Name], *, timeout: float) -> None:
-        """Wait until Envoy has accepted or refused resources, if there is an Envoy."""
+        """Wait until Envoy has answered all resources, at most `timeout` seconds. Return at once without Envoy."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout), self._heard:
-                await self._heard.wait_for(lambda: not self._streams or all(map(self.catalog.is_answered, names)))
+            async with asyncio.timeout(timeout), self._answers_changed:
+                await self._answers_changed.wait_for(
+                    lambda: not self._streams or all(map(self.catalog.is_answered, names))
+                )
 
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
         self._streams[stream], self.connected_at = woken, time.monotonic()
-        hearing = asyncio.create_task(self._hear(stream, requests, woken))
+        receiving = asyncio.create_task(self._receive(stream, requests, woken))
         try:
-            while not hearing.done():
+            while not receiving.done():
                 for response in stream.responses():
                     await context.write(response)
                 await woken.wait()
                 woken.clear()
         finally:
-            hearing.cancel()
+            receiving.cancel()
             del self._streams[stream]
-            async with self._heard:
-                self._heard.notify_all()
+            async with self._answers_changed:
+                self._answers_changed.notify_all()
 
-    async def _hear(self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event) -> None:
+    async def _receive(
+        self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event
+    ) -> None:
         try:
             async for request in requests:
                 if answers := stream.receive(request):
-                    await self._take(answers)
+                    await self._record_answers(answers)
                 woken.set()
         finally:
             woken.set()
 
-    async def _take(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+    async def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
         for name, answer in answers:
             if self.catalog.answers.get(name) == answer:
                 continue
             if answer.error:
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
             self.catalog.answers[name] = answer
-            self._news.add(name)
-        async with self._heard:
-            self._heard.notify_all()
+            self._answered.add(name)
+        async with self._answers_changed:
+            self._answers_changed.notify_all()

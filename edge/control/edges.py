@@ -1,6 +1,6 @@
-"""The edges that listen somewhere, and what they lead to; an account that cannot be read delays nobody else.
+"""The listening edges and what they use. An account with unreadable records delays no others.
 
-Of an account only what its edges name is read and kept: backends, those that these share traffic between, authorities.
+Of an account only the records that its edges name are read: backends, their children, and authorities.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from edge.traffic.record_index import Removed
 
 EdgePart: TypeAlias = ServedBackend | ServedAuthority
 EdgeRecord: TypeAlias = ServedEdge | EdgePart
-Revisions: TypeAlias = Mapping[tuple[str, str], int]  # revisions, by account and id
+Revisions: TypeAlias = Mapping[tuple[str, str], int]  # revisions by account and id
 Listing: TypeAlias = "asyncio.Future[Revisions]"
 R = TypeVar("R")
 
@@ -30,45 +30,48 @@ _MAX_READS = 32
 
 @dataclass(frozen=True)
 class AccountRecords:
-    """The values read of an account by id, None if absent. `is_unavailable`: the store could not be reached."""
+    """Records read of an account, by id, or None if they do not exist.
+
+    With `is_unavailable`, the store could not be reached.
+    """
 
     account: str
-    asked: frozenset[str]
+    requested: frozenset[str]
     values: Mapping[str, EdgeRecord | None] = field(default_factory=dict)
     is_unavailable: bool = False
 
 
 class EdgeRecords:
-    """The edges that are known, those being read, and those that the last look at all found to differ."""
+    """The known edge records, the running reads, and the differences that a resync found."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: defaultdict[str, dict[str, EdgeRecord | None]] = defaultdict(
             dict
-        )  # by account; None: named, not there
+        )  # by account; None: named, but does not exist
         self._wanted: defaultdict[str, set[str]] = defaultdict(set)
         self._reading: dict[str, asyncio.Future[AccountRecords]] = {}
-        self._looking: Listing | None = None
-        self._has_looked = False
-        self._suspects: set[str] = set()  # ids that a look has read again
-        self._untold: set[str] = set()  # of those, the ones that were others than known
+        self._resyncing: Listing | None = None
+        self._has_synced = False
+        self._suspects: set[str] = set()  # ids that a resync reads again
+        self._missed: set[str] = set()  # suspects that had changed
         self._threads = ThreadPoolExecutor(_MAX_READS, "edges")
 
-    def request(self, places: Iterable[Place]) -> frozenset[str]:
-        """Read the changed places; return the ids that a look found changed and the log has still not told."""
-        for place in places:
-            account, ids = self._concerned(place)
+    def request(self, changed: Iterable[Place]) -> frozenset[str]:
+        """Read changed records. Return the ids that a resync found changed, but the log did not report."""
+        for place in changed:
+            account, ids = self._affected(place)
             self._suspects -= ids
-            self._untold -= ids
-            is_read_now = account in self._reading  # and may have been read just before
+            self._missed -= ids
+            is_read_now = account in self._reading  # and may have been read before the change
             known = self._known.get(account, {})
             if wanted := {id for id in ids if _is_edge(id) or is_read_now or id in known}:
                 self._wanted[account] |= wanted
-        missed, self._untold = frozenset(self._untold), set()
+        missed, self._missed = frozenset(self._missed), set()
         return missed
 
-    def _concerned(self, place: Place) -> tuple[str, set[str]]:
-        """Return the account of a changed place, and the ids of what is read otherwise by that."""
+    def _affected(self, place: Place) -> tuple[str, set[str]]:
+        """Return the account of a changed record, and the ids that must be read again."""
         account, _, path = place.scope.partition("#")
         if place.scope == accounts.SCOPE:
             return place.id, set(filter(_is_edge, self._known.get(place.id, ())))
@@ -77,110 +80,111 @@ class EdgeRecords:
         return account, {place.id}
 
     def start_resync(self) -> None:
-        """Begin to look at all edges, unless that is being done."""
-        if not self._looking:
-            self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
+        """Start to list all edges, unless a listing is running."""
+        if not self._resyncing:
+            self._resyncing = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
 
     async def collect(self, *, timeout: float | None) -> list[EdgeRecord | Removed]:
-        """Return the differences, after so many seconds at most; those that are read later are returned the next time.
+        """Return the changes read within `timeout` seconds. Later ones are returned by the next call.
 
-        Where None is given, it waits for a look and all that it leads to, and raises Unavailable.
+        With None, it waits for the whole resync. Raises Unavailable.
         """
-        facts: list[EdgeRecord | Removed] = []
-        if self._looking and (timeout is None or self._looking.done()):
-            facts += self._compare(await self._looked(self._looking, timeout))
+        updates: list[EdgeRecord | Removed] = []
+        if self._resyncing and (timeout is None or self._resyncing.done()):
+            updates += self._compare(await self._finish_resync(self._resyncing, timeout))
         self._start()
         if self._reading:
             await asyncio.wait(self._reading.values(), timeout=timeout)
         for account in [account for account, reading in self._reading.items() if reading.done()]:
-            facts += self._take(self._reading.pop(account).result())
-        return facts
+            updates += self._apply(self._reading.pop(account).result())
+        return updates
 
-    async def _looked(self, looking: Listing, timeout: float | None) -> Revisions | None:
-        """Return the list that a look has found; None where the store could not be reached, and it looks again."""
-        self._looking = None
+    async def _finish_resync(self, listing: Listing, timeout: float | None) -> Revisions | None:
+        """Return the result of a listing, or None after starting it again if the store is unavailable."""
+        self._resyncing = None
         try:
-            return await looking
+            return await listing
         except Unavailable:
             if timeout is None:
                 raise
         self.start_resync()
         return None
 
-    def _compare(self, listed: Revisions | None) -> list[Removed]:
-        """Read again all edges that are not of the listed revision, and all that edges lead to.
+    def _compare(self, revisions: Revisions | None) -> list[Removed]:
+        """Request the edges with another revision, and all records that edges use. Return removed records.
 
-        Those of TCP are read again in any case: what their reserved addresses say is not in their revision. Return what
-        they lead to no more.
+        TCP edges are always read, since their revision does not include their reserved addresses.
         """
-        if listed is None:
+        if revisions is None:
             return []
-        gone, busy = list(self._unnamed()), self._busy()
+        gone, busy = list(self._drop_unnamed()), self._busy_accounts()
         known = {(account, id): it for account, values in self._known.items() for id, it in values.items()}
-        for account, id in known.keys() | listed.keys():
+        for account, id in known.keys() | revisions.keys():
             value = known.get((account, id))
             revision = value.revision if isinstance(value, ServedEdge) else None
-            if not _is_edge(id) or _is_of_tcp(id) or revision != listed.get((account, id)):
-                if self._has_looked and account not in busy:
+            if not _is_edge(id) or _is_of_tcp(id) or revision != revisions.get((account, id)):
+                if self._has_synced and account not in busy:
                     self._suspects.add(id)
                 self._wanted[account].add(id)
-        self._has_looked = True
+        self._has_synced = True
         return gone
 
-    def _busy(self) -> set[str]:
+    def _busy_accounts(self) -> set[str]:
         return self._reading.keys() | self._wanted.keys()
 
     def _start(self) -> None:
         for account in self._wanted.keys() - self._reading.keys():
             ids, known = frozenset(self._wanted.pop(account)), frozenset(self._known.get(account, ()))
-            for id in filter(_is_edge, ids):  # a switch of the account meanwhile concerns it too
+            for id in filter(_is_edge, ids):  # a change of the account's switch must find these edges
                 self._known[account].setdefault(id, None)
             loop = asyncio.get_running_loop()
             self._reading[account] = loop.run_in_executor(self._threads, self._read, account, ids, known)
 
-    def _take(self, found: AccountRecords) -> Iterator[EdgeRecord | Removed]:
-        """Yield the differences from what was known of an account."""
-        if found.is_unavailable:
-            self._wanted[found.account] |= found.asked
+    def _apply(self, records: AccountRecords) -> Iterator[EdgeRecord | Removed]:
+        """Yield the differences from the known records of an account."""
+        if records.is_unavailable:
+            self._wanted[records.account] |= records.requested
             return
-        known = self._known[found.account]
-        for id, value in found.values.items():
+        known = self._known[records.account]
+        for id, value in records.values.items():
             former = known.get(id)
             before, known[id] = _served_record(former), (value := _retain_hostports(value, former))
             if before != (now := _served_record(value)):
-                self._untold |= {id} & self._suspects
+                self._missed |= {id} & self._suspects
                 yield now or Removed(id)
-        self._suspects -= found.values.keys()
+        self._suspects -= records.values.keys()
 
-    def _unnamed(self) -> Iterator[Removed]:
-        """Forget what no edge leads to any more."""
-        for account in self._known.keys() - self._busy():
+    def _drop_unnamed(self) -> Iterator[Removed]:
+        """Remove the records that no edge uses any more."""
+        for account in self._known.keys() - self._busy_accounts():
             known = self._known.pop(account)
-            kept: dict[str, EdgeRecord | None] = {id: it for id, it in known.items() if isinstance(it, ServedEdge)}
-            named = names_of(kept.values())
-            while new := named - kept.keys():
-                kept |= {id: known.get(id) for id in new}
-                named = names_of(kept[id] for id in new)
-            if kept:
-                self._known[account] = kept
-            yield from (Removed(id) for id in known.keys() - kept.keys() if known[id])
+            named_records: dict[str, EdgeRecord | None] = {
+                id: it for id, it in known.items() if isinstance(it, ServedEdge)
+            }
+            named = names_of(named_records.values())
+            while new := named - named_records.keys():
+                named_records |= {id: known.get(id) for id in new}
+                named = names_of(named_records[id] for id in new)
+            if named_records:
+                self._known[account] = named_records
+            yield from (Removed(id) for id in known.keys() - named_records.keys() if known[id])
 
-    def _read(self, account: str, asked: frozenset[str], known: frozenset[str]) -> AccountRecords:
-        """Read edges and parts of an account, and the parts that they name and that are not known."""
+    def _read(self, account: str, requested: frozenset[str], known: frozenset[str]) -> AccountRecords:
+        """Read records of an account, and the unknown ones that they name."""
         try:
-            asked_edges = [id for id in asked if _is_edge(id)]
-            values: dict[str, EdgeRecord | None] = {id: self._edge(account, id) for id in asked_edges}
-            if asked_edges:
-                is_on = self._is_on(account)  # asked last: the log tells of a switch behind it
+            edge_ids = [id for id in requested if _is_edge(id)]
+            values: dict[str, EdgeRecord | None] = {id: self._edge(account, id) for id in edge_ids}
+            if edge_ids:
+                is_on = self._is_on(account)  # last, so that the log reports a later change of the switch
                 values = {id: _apply_switch(value, is_on) for id, value in values.items()}
-            named = {*asked.difference(asked_edges), *(names_of(values.values()) - known)}
+            named = {*requested.difference(edge_ids), *(names_of(values.values()) - known)}
             while named:
                 read = {it.id: it for it in self._parts(account, named)}
                 values |= {id: read.get(id) for id in named}
                 named = names_of(read.values()) - known - values.keys()
         except Unavailable:
-            return AccountRecords(account, asked, is_unavailable=True)
-        return AccountRecords(account, asked, values)
+            return AccountRecords(account, requested, is_unavailable=True)
+        return AccountRecords(account, requested, values)
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
         unreadable: ServedEdge | None = ServedEdge(account, id, 0, (), error=served.UNREADABLE)
@@ -196,15 +200,15 @@ class EdgeRecords:
 
 
 def names_of(values: Iterable[EdgeRecord | None]) -> set[str]:
-    """Return the ids of the backends and authorities that edges and weighted backends name."""
-    found: set[str] = set()
+    """Return the ids of the backends and authorities that records name."""
+    records: set[str] = set()
     for value in values:
         match value:
             case ServedEdge():
-                found |= value.named
+                records |= value.named
             case ServedBackend(value=Weighted(backends=shared)):
-                found.update(shared)
-    return found
+                records.update(shared)
+    return records
 
 
 def _served_record(value: EdgeRecord | None) -> EdgeRecord | None:
@@ -212,16 +216,16 @@ def _served_record(value: EdgeRecord | None) -> EdgeRecord | None:
 
 
 def _apply_switch(value: EdgeRecord | None, is_on: bool | None) -> EdgeRecord | None:
-    """Return an edge as it is kept, and not served, while its account is switched off, or whether is not known."""
+    """Return an edge without hostports if its account is switched off, or closed if that is unknown."""
     if is_on or not isinstance(value, ServedEdge):
         return value
     return replace(value, error=served.UNREADABLE) if is_on is None else replace(value, hostports=(), error="")
 
 
 def _retain_hostports(value: EdgeRecord | None, former: EdgeRecord | None) -> EdgeRecord | None:
-    """Return an edge that cannot be understood with its former hostports, if its records name none.
+    """Return a malformed edge with its former hostports, if its records name none.
 
-    So neither a tunnel nor another edge is served in its place, without its modules.
+    Otherwise a tunnel or another edge would be served in its place, without its modules.
     """
     if isinstance(value, ServedEdge) and isinstance(former, ServedEdge) and value.error and not value.hostports:
         return replace(value, hostports=former.hostports)
@@ -237,7 +241,7 @@ def _is_of_tcp(id: str) -> bool:
 
 
 def _read_or(account: str, read: Callable[[], R], otherwise: R) -> R:
-    """Return the value read, or another where reading fails in any other way: so their account alone is harmed."""
+    """Return the value read, or `otherwise` if its records are malformed, which affects one account only."""
     try:
         return read()
     except Unavailable:

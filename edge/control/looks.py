@@ -1,7 +1,7 @@
-"""When the records that prove domains are looked at: whatever is due, many at once, few of one account at a time.
+"""Scheduling of DNS checks that prove domains: many at once, few for each account.
 
-All edge hosts do this work together: a host claims a look by a write of the reservation itself, which one host alone
-succeeds with. Of a host that dies meanwhile, the claim ends by itself.
+All edge hosts share the work. A host claims a check by a conditional write to the reservation. The claim of a host that
+stops expires automatically.
 """
 
 import asyncio
@@ -15,39 +15,35 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model import proofs
 from chalicelib.model.looks import DueCheck
-from chalicelib.model.proofs import CheckResult, Proof, ProofChange
+from chalicelib.model.proofs import CheckResult, Proof
 from edge.process import log
 from edge.store.records import Unavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_POLL = 2.0  # seconds between two readings of what is due
-_CLAIM_LEASE = (
-    60  # seconds for which a look is one host's: more than two looks, of three seconds each, and their writes
-)
-_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # looks at once
-_MAX_READ = (
-    512  # reservations that are due, read at once: more than one account has, or its looks could hide the others
-)
+_POLL = 2.0  # seconds between reads of due checks
+_CLAIM_LEASE = 60  # seconds: more than two checks of three seconds each, and their writes
+_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks
+_MAX_READ = 512  # due reservations at once: more than one account can have, so that it cannot hide others
 
 
 class ProofStore(Protocol):
-    """The reservations. Every method blocks, and raises Unavailable."""
+    """Reservations to check. Every method blocks. Raises Unavailable."""
 
     def due(self, now: int, most: int) -> list[DueCheck]:
-        """Return reservations whose look is due, the longest due first."""
+        """Return reservations with a due check, the most overdue first."""
 
     def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
-        """Postpone the next look to `until`; return the reservation as it is then, None if it was changed before."""
+        """Postpone the next check to `until`. Return the updated reservation, or None if it has changed."""
 
     def holder(self, domain: str) -> DueCheck | None:
-        """Return the reservation that holds a domain, as it is now."""
+        """Return the reservation that currently owns a domain, or None."""
 
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        """Write proofs with their events; take and release the domain as they say, all or nothing.
+        """Write the results of checks with their events, and the domain's owner, atomically.
 
-        Return False, having written nothing, if one of the reservations was changed or another one has the domain.
+        Return False, without a write, if a reservation has changed or another one owns the domain.
         """
 
 
@@ -55,15 +51,15 @@ Check = Callable[[str, Proof], Awaitable[CheckResult]]
 
 
 class ProofChecks:
-    """The looks of one edge host."""
+    """The DNS checks of one edge host."""
 
-    def __init__(self, store: ProofStore, look: Check, *, now: Callable[[], float] = time.time) -> None:
-        self._store, self._look, self._now = store, look, now
+    def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
+        self._store, self._check, self._now = store, check, now
         self._running: dict[asyncio.Task[None], DueCheck] = {}
-        self._threads = ThreadPoolExecutor(4, "looks")  # of their own: the others of control never wait for these
+        self._threads = ThreadPoolExecutor(4, "looks")  # separate threads, so that slow checks delay nothing else
 
     async def serve(self) -> None:
-        """Look at what is due, until cancelled."""
+        """Run due checks, until cancelled."""
         try:
             while True:
                 with suppress(Unavailable):
@@ -76,46 +72,46 @@ class ProofChecks:
 
     @property
     def count(self) -> int:
-        """Return the number of looks that run just now."""
+        """Return the number of running checks."""
         return len(self._running)
 
     async def start(self) -> None:
-        """Begin as many of the looks that are due as may run. Raises Unavailable."""
+        """Start due checks within the limits. Raises Unavailable."""
         if self.count < _MAX_CHECKS:
             due = await self._call(self._store.due, int(self._now()), _MAX_READ)
-            random.shuffle(due)  # or all hosts would try to claim the same one
-            for it in self._chosen(due):
+            random.shuffle(due)  # so that hosts do not compete for the same claim
+            for it in self._choose(due):
                 task = asyncio.create_task(self._run(it))
                 self._running[task] = it
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self._on_ended)
 
-    def _chosen(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
+    def _choose(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
         of_account = Counter(it.account for it in self._running.values())
         for it in due:
             if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
                 of_account[it.account] += 1
                 yield it
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         due = self._running.pop(task)
-        if not task.cancelled() and (error := task.exception()):  # it is due again when its claim ends
+        if not task.cancelled() and (error := task.exception()):  # it is due again when the claim expires
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:
         due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
         if due is None:
             return
-        seen = await self._look(due.domain, due.proof)
+        result = await self._check(due.domain, due.proof)
         holder = None
-        if seen.kind == "present" and not due.proof.holds:
+        if result.kind == "present" and not due.proof.holds:
             holder = await self._call(self._store.holder, due.domain)
         if holder:
             await self._contest(due, holder)
         else:
-            await self._call(self._store.record, due, proofs.apply_check(due.proof, seen, int(self._now())))
+            await self._call(self._store.record, due, proofs.apply_check(due.proof, result, int(self._now())))
 
     async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
-        theirs = await self._look(holder.domain, holder.proof)
+        theirs = await self._check(holder.domain, holder.proof)
         step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
         await self._call(self._store.record, due, step, (holder, lost) if lost else None)
 

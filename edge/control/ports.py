@@ -1,4 +1,4 @@
-"""The ports that Envoy opens for tunnels: recorded when open; if the system refuses them, noted and tried again."""
+"""TCP ports that Envoy opens for tunnels. Refused ports are recorded and tried again."""
 
 import asyncio
 import time
@@ -13,33 +13,33 @@ from edge.process.open_ports import OpenPorts
 from edge.store.records import Store, Unavailable
 from edge.traffic.resources import PORT_PREFIX
 
-_POLL = 0.2  # seconds between two looks at Envoy's answers
-_PAUSE = 5.0  # seconds between two attempts
+_POLL = 0.2  # seconds between checks of Envoy's answers
+_PAUSE = 5.0  # seconds between attempts
 
 
 class Ports:
-    """The ports of one edge host. `tunnel_at` returns the tunnel of a port, None where that is no tunnel's."""
+    """The TCP ports of one edge host. `tunnel_at` returns the tunnel that has a port, or None."""
 
     def __init__(
         self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
-        self._tunnels: dict[Name, str] = {}  # of the open ports
+        self._tunnels: dict[Name, str] = {}  # tunnel ids of open ports
         self._refused: set[Name] = set()
-        self._noted: dict[Name, tuple[str, str]] = {}  # the tunnel, and the reason
+        self._recorded: dict[Name, tuple[str, str]] = {}  # tunnel id and reason
 
     def on_answers(self, names: Iterable[Name]) -> None:
-        """Hear to which resources Envoy has given another answer."""
+        """Handle resources with new answers of Envoy."""
         ports = {it for it in names if it.kind == "listener" and it.name.startswith(PORT_PREFIX)}
         self._refused |= {it for it in ports if self._discovery.catalog.refusal(it)}
         for name in ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record the tunnel for which a port is open now, or that it is open for none."""
+        """Record for which tunnel a port is open, if any."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # the gateway stops waiting
+        with suppress(OSError):  # the gateway stops waiting anyway
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)
@@ -47,38 +47,38 @@ class Ports:
                 self._opened.remove(port)
 
     async def serve(self) -> None:
-        """Send refused ports to Envoy again, note each answer and forget closed ports, until cancelled."""
+        """Try refused ports again, and record Envoy's answers, until cancelled."""
         tried_at = time.monotonic()
         while True:
             await asyncio.sleep(_POLL)
             for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
                 self._record(name)
             for name in list(self._refused):
-                await self._look(name)
+                await self._check(name)
             if self._refused and time.monotonic() > tried_at + _PAUSE:
                 tried_at = time.monotonic()
                 self._discovery.send(self._refused)
 
-    async def _look(self, name: Name) -> None:
-        """Note Envoy's answer for the tunnel that has the port; forget a port that it has got, or that is gone."""
+    async def _check(self, name: Name) -> None:
+        """Record Envoy's answer for the port's tunnel. Forget ports that are open or removed."""
         answer = self._discovery.catalog.current_answer(name)
-        is_open = answer and await self._note(name, redact(answer.error, ())) and not answer.error
+        is_open = answer and await self._record_refusal(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:
             self._forget(name)
 
-    async def _note(self, name: Name, reason: str) -> bool:
-        """Note a reason for a tunnel, "" where its port is open; False where the store cannot be reached."""
+    async def _record_refusal(self, name: Name, reason: str) -> bool:
+        """Record why a tunnel's port is closed, or "" if it is open. Return False if the store is unavailable."""
         tunnel = self._tunnel_at(name.name.removeprefix(PORT_PREFIX))
-        before = self._noted.get(name, ("", ""))
+        before = self._recorded.get(name, ("", ""))
         if tunnel is None or before == (tunnel.id, reason) or (tunnel.id != before[0] and not reason):
             return True
         try:
             await asyncio.to_thread(self._store.note_refusal, tunnel, reason)
         except Unavailable:
             return False
-        self._noted[name] = tunnel.id, reason
+        self._recorded[name] = tunnel.id, reason
         return True
 
     def _forget(self, name: Name) -> None:
         self._refused.discard(name)
-        self._noted.pop(name, None)
+        self._recorded.pop(name, None)

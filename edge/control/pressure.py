@@ -1,4 +1,4 @@
-"""The pressure of connections on Envoy: read from its own counts, and written to the file that it acts on."""
+"""The share of Envoy's connection limits in use, written to the file that its overload manager reads."""
 
 import asyncio
 from contextlib import suppress
@@ -12,16 +12,16 @@ _PERIOD = 0.5  # seconds
 
 
 def reset(settings: Settings) -> None:
-    """Write that there is none, before Envoy starts."""
+    """Write 0 before Envoy starts."""
     _write(0.0, settings)
 
 
 async def write_changes(settings: Settings) -> None:
-    """Write the share of the permitted connections that are open, whenever it has changed."""
+    """Write the share whenever it changes, until cancelled."""
     read, written = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
     while True:
         await asyncio.sleep(_PERIOD)
-        with suppress(OSError):  # Envoy is not there, or starts
+        with suppress(OSError):  # Envoy is not running yet
             found = min(1.0, round(counts.compute_pressure((await read()).decode(), settings.limits), 2))
             if found != written:
                 _write(found, settings)

@@ -1,6 +1,6 @@
-"""Control's reading of the records: of the log of changes, of what gateways carry, and now and then of everything.
+"""Control's reads of the records: the log of changes, online tunnels, and regularly all records.
 
-It blocks, and runs in a thread while nothing else changes the world.
+They block, and run in a thread while nothing else changes the world.
 """
 
 import re
@@ -20,22 +20,22 @@ from edge.store.records import Store
 from edge.traffic.record_index import Removed, Update
 from edge.traffic.world import World
 
-_ONLINE_PERIOD = 20.0  # seconds until it is read again what the gateways carry, whose leases end without a word
-_RESYNC_PERIOD = 180.0  # seconds until all is read again
+_ONLINE_PERIOD = 20.0  # seconds between reads of online tunnels, which expire without a log entry
+_RESYNC_PERIOD = 180.0  # seconds between reads of all records
 _EDGE_SCOPES = re.compile(
     r"accounts|[^#]+#/(?:edges|backends|certificate_authorities|reserved_addrs)(?:/.*)?"
-)  # what control/edges.py reads
+)  # what EdgeRecords reads
 _CERTIFICATE_SCOPE = re.compile(f"[^#]+#{kinds.TLS_CERTIFICATES.path}")
 
 
 @dataclass(frozen=True)
 class RecordChanges:
-    """Facts, and the accounts whose certificates are to be read again; `is_all` where they are all there are.
+    """Updates, and the accounts whose certificates must be read again.
 
-    `places` are those of edges, and of what these lead to, that were changed.
+    `places` are the changed records of edges. `is_all` is set after a resync of all records.
     """
 
-    facts: tuple[Update, ...]
+    updates: tuple[Update, ...]
     accounts: frozenset[str]
     places: frozenset[Place]
     is_all: bool = False
@@ -43,23 +43,23 @@ class RecordChanges:
 
 @dataclass(frozen=True)
 class OnlineRecords:
-    """The gateways and tunnels that are live, and the ids of those whose lease has ended."""
+    """The online gateways and tunnels, and the ids of those with an expired lease."""
 
     gateways: tuple[Gateway, ...]
     tunnels: tuple[ServedTunnel, ...]
     lapsed: frozenset[str] = frozenset()
 
     def differences(self, known: Iterable[Gateway | ServedTunnel]) -> list[Update]:
-        """Return the facts that are not known yet, and those of what is gone."""
+        """Return the updates that turn the known records into these."""
         before, after = {it.id: it for it in known}, _by_id(self.gateways, self.tunnels)
         new = [it for id, it in after.items() if before.get(id) != it]
         return [*new, *(Removed(id) for id in before.keys() - after.keys())]
 
-    def is_expiry(self, fact: Update, world: World) -> bool:
-        """Tell whether a difference is no change: a lease has ended, that of a tunnel or of its gateway."""
-        tunnel = world.tunnels.get(fact.id)
-        is_orphan = isinstance(fact, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
-        return fact.id in self.lapsed or bool(is_orphan)
+    def is_expiry(self, update: Update, world: World) -> bool:
+        """Return whether a difference only follows from an expired lease of a tunnel or gateway."""
+        tunnel = world.tunnels.get(update.id)
+        is_orphan = isinstance(update, Removed) and tunnel and tunnel.gateway not in {it.id for it in self.gateways}
+        return update.id in self.lapsed or bool(is_orphan)
 
 
 def _by_id(*found: Sequence[Gateway | ServedTunnel]) -> dict[str, Gateway | ServedTunnel]:
@@ -67,9 +67,9 @@ def _by_id(*found: Sequence[Gateway | ServedTunnel]) -> dict[str, Gateway | Serv
 
 
 class Reader:
-    """The records, read for one control. `missed` counts the changes that the log did not tell.
+    """Reads the records for control. `missed` counts the changes that the log did not report.
 
-    `clock` is the one that the log is read by, `steady` the one that tells how long ago it was that all was read.
+    `clock` is the time in the log, `steady` a monotonic clock.
     """
 
     def __init__(
@@ -78,65 +78,67 @@ class Reader:
         self.missed = 0
         self._steady = steady
         self._store, self._clock, self._follower = store, clock, Follower(store, clock())
-        self._unread: set[Place] = set()  # that could not be read yet
-        self._of_edges: set[Place] = set()  # that were not returned yet
-        self._carrying_at = self._look_at = 0.0  # on the steady clock
-        self._logged_at: dict[str, float] = {}  # accounts of whose certificates the log has told
+        self._unread: set[Place] = set()  # records to read
+        self._of_edges: set[Place] = set()  # changed edge records to return
+        self._online_at = self._resync_at = 0.0  # steady times of the next reads
+        self._logged_at: dict[str, float] = {}  # the time of an account's last certificate change in the log
         self._suspects: frozenset[str] = frozenset()
 
     def read_changes(self, world: World) -> RecordChanges:
-        """Return the facts that differ from the world. Raises Unavailable."""
+        """Return the updates that differ from the world. Raises Unavailable."""
         now = self._steady()
-        is_full, is_first = now >= self._look_at, not self._look_at
+        is_full, is_first = now >= self._resync_at, not self._resync_at
         if is_first:
-            self._follower.read(self._clock())  # the look finds what was told before it
-        look = self._look() if is_full else self._carrying(world.gateways) if now >= self._carrying_at else None
-        heard = self._hear()  # after the look: it tells what that could not see
-        logged = {fact.id for fact in heard.facts}
+            self._follower.read(self._clock())  # the first resync includes earlier changes
+        online = self._read_all() if is_full else self._read_online(world.gateways) if now >= self._online_at else None
+        logged = self._read_log()  # after the resync, to include changes during it
+        logged_ids = {update.id for update in logged.updates}
         known = _known_records(world) if is_full else _reachable_records(world)
-        found = [fact for fact in look.differences(known) if fact.id not in logged] if look else []
+        found = [update for update in online.differences(known) if update.id not in logged_ids] if online else []
         if is_full:
-            self._look_at = now + _RESYNC_PERIOD
+            self._resync_at = now + _RESYNC_PERIOD
             self._logged_at = {account: at for account, at in self._logged_at.items() if at > now - _RESYNC_PERIOD}
             if not is_first:
-                self.count_missed(fact.id for fact in found if look and not look.is_expiry(fact, world))
+                self.count_missed(update.id for update in found if online and not online.is_expiry(update, world))
                 log.event("looked", gateways=len(world.gateways), tunnels=len(world.tunnels), missed=self.missed)
-        if look:
-            self._carrying_at = now + _ONLINE_PERIOD
-        self._logged_at |= dict.fromkeys(heard.accounts, now)
-        self.count_missed(self._suspects - heard.accounts)
+        if online:
+            self._online_at = now + _ONLINE_PERIOD
+        self._logged_at |= dict.fromkeys(logged.accounts, now)
+        self.count_missed(self._suspects - logged.accounts)
         self._suspects = frozenset()
-        accounts = heard.accounts.union(world.accounts() if is_full else ())
-        return RecordChanges((*found, *heard.facts), accounts, heard.places, is_full)
+        accounts = logged.accounts.union(world.accounts() if is_full else ())
+        return RecordChanges((*found, *logged.updates), accounts, logged.places, is_full)
 
     def suspect_missed(self, account: str) -> None:
-        """Hear that an account has other certificates than known, of which the log has not told until now."""
+        """Note that an account's certificates changed, probably without a log entry."""
         self._suspects |= {account} - self._logged_at.keys()
 
     def count_missed(self, missed: Iterable[str]) -> None:
-        """Count changes that the log did not tell, by the ids of what was changed."""
+        """Count and log changes that the log did not report."""
         for id in missed:
             self.missed += 1
             log.event("change_missed", id=id)
 
-    def _hear(self) -> RecordChanges:
-        """Return the facts that are new in the log; a place that cannot be read is read the next time."""
+    def _read_log(self) -> RecordChanges:
+        """Return the new changes in the log. Records that cannot be read are read at the next call."""
         changes = self._follower.read(self._clock())
         changed = {place for change in changes for place in change.places}
         self._of_edges |= {place for place in changed if _EDGE_SCOPES.fullmatch(place.scope)}
         self._unread |= changed - self._of_edges
         found = {place: self._store.present(place) for place in self._unread}
         self._unread = set()
-        # Also of one that is gone: its account's may be being read, as they were before.
+        # Removed certificates count too: a running read of the account may still return them.
         accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATE_SCOPE.fullmatch(place.scope)}
-        facts = [_to_update(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
-        back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
-        facts += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
+        updates = [_to_update(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
+        back = [
+            update.id for update in updates if isinstance(update, Gateway)
+        ]  # gateways that came back, with their tunnels
+        updates += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
-        return RecordChanges(tuple(facts), frozenset(accounts), of_edges)
+        return RecordChanges(tuple(updates), frozenset(accounts), of_edges)
 
-    def _look(self) -> OnlineRecords:
-        """Return all there is; end what has lapsed, each with its event."""
+    def _read_all(self) -> OnlineRecords:
+        """Return all online gateways and tunnels, and end expired leases with an event each."""
         every = self._store.gateways()
         carried = {gateway.id: self._store.tunnels_of_gateway(gateway.id) for gateway, _ in every}
         lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
@@ -149,8 +151,8 @@ class Reader:
         up = tuple(gateway for gateway, is_up in every if is_up)
         return OnlineRecords(up, _live_tunnels(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
 
-    def _carrying(self, gateways: Iterable[str]) -> OnlineRecords:
-        """Return which of some gateways are up, and what they carry."""
+    def _read_online(self, gateways: Iterable[str]) -> OnlineRecords:
+        """Return which of these gateways are online, and their tunnels."""
         wanted = set(gateways)
         up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
         return OnlineRecords(up, _live_tunnels(self._store.tunnels_of_gateway(gateway.id) for gateway in up))
@@ -161,12 +163,12 @@ def _live_tunnels(lists: Iterable[Sequence[ServedTunnel]]) -> tuple[ServedTunnel
 
 
 def _known_records(world: World) -> list[Gateway | ServedTunnel]:
-    """Return the facts with which a look at all is compared: also tunnels whose gateway is not known."""
+    """Return the known records that a resync verifies, including tunnels without a known gateway."""
     return [*world.gateways.values(), *world.tunnels.values()]
 
 
 def _reachable_records(world: World) -> list[Gateway | ServedTunnel]:
-    """Return the gateways that are known, and what they carry."""
+    """Return the known gateways and their tunnels."""
     carried = [it for gateway in world.gateways for it in world.tunnels_of_gateway(gateway)]
     return [*world.gateways.values(), *carried]
 

@@ -1,4 +1,4 @@
-"""The status of an edge: how it stands by the plan, and what Envoy has answered to what that rests on. Pure."""
+"""The status of an edge: the planned status combined with Envoy's answers. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,82 +16,86 @@ _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
 _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
-AnswerOf = Callable[[Name], Answer | None]  # Envoy's answer to a resource as it is now, None where it has given none
+AnswerOf = Callable[[Name], Answer | None]  # Envoy's answer to the current version of a resource, or None
 
 
 @dataclass(frozen=True)
 class NextStatus:
-    """A status; `is_settled` unless Envoy has yet to answer, and then it will be another one."""
+    """A status. `is_settled` is False while an answer of Envoy is missing."""
 
     status: EdgeStatus
     is_settled: bool
 
 
-def compute(standing: PlannedStatus, answered: AnswerOf, before: EdgeStatus | None, now: datetime) -> NextStatus:
-    """Return the status of an edge; what is in the state that it was in before keeps the time of that."""
-    at, own = clock.rfc3339(now), _own_ids(standing)
+def compute(planned: PlannedStatus, answered: AnswerOf, before: EdgeStatus | None, now: datetime) -> NextStatus:
+    """Return the status of an edge. Parts with an unchanged state keep their time."""
+    at, own_ids = clock.rfc3339(now), _own_ids(planned)
     since: dict[str, tuple[State, str]] = {}
     if before:
         since |= {it.hostport: (it.state, it.since) for it in before.hostports}
         since |= {it.id: (it.state, it.since) for it in before.routes}
 
-    def dated(name: str, state: State) -> str:
+    def since_of(name: str, state: State) -> str:
         state_before, began = since.get(name, (None, at))
         return began if state == state_before else at
 
-    hostports = [(it, *_part_state(it, answered, own)) for it in standing.hostports]
-    outside = edge_status.combine_states([state for _, state, _ in hostports])
-    routes = [(it, *_route_state(it, answered, own, outside)) for it in standing.routes]
+    hostports = [(it, *_part_state(it, answered, own_ids)) for it in planned.hostports]
+    hostports_state = edge_status.combine_states([state for _, state, _ in hostports])
+    routes = [(it, *_route_state(it, answered, own_ids, hostports_state)) for it in planned.routes]
     status = EdgeStatus(
-        _overall_state(outside, [state for _, state, _ in routes]),
-        standing.edge.revision,
+        _overall_state(hostports_state, [state for _, state, _ in routes]),
+        planned.edge.revision,
         at,
-        tuple(_hostport_status(it, state, error, dated(it.hostport, state)) for it, state, error in hostports),
-        tuple(RouteStatus(it.id, state, dated(it.id, state), error) for it, state, error in routes),
-        tuple(BackendStatus(id, count) for id, count in standing.backends),
+        tuple(_hostport_status(it, state, error, since_of(it.hostport, state)) for it, state, error in hostports),
+        tuple(RouteStatus(it.id, state, since_of(it.id, state), error) for it, state, error in routes),
+        tuple(BackendStatus(id, count) for id, count in planned.backends),
     )
     is_same = before is not None and replace(before, at=at) == status
-    return NextStatus(before if before and is_same else status, all(map(answered, dependencies(standing))))
+    return NextStatus(before if before and is_same else status, all(map(answered, dependencies(planned))))
 
 
-def dependencies(standing: PlannedStatus) -> frozenset[Name]:
-    """Return the resources whose answers the status of an edge depends on."""
-    parts: list[PlannedHostport | PlannedRoute] = [*standing.hostports, *standing.routes]
+def dependencies(planned: PlannedStatus) -> frozenset[Name]:
+    """Return the resources that an edge's status depends on."""
+    parts: list[PlannedHostport | PlannedRoute] = [*planned.hostports, *planned.routes]
     return frozenset(_resource_name(key) for it in parts for key in it.keys)
 
 
-def redact(sentence: str, own: Iterable[str]) -> str:
-    """Return a sentence of the engine without names of files and without ids, but for an edge's own."""
-    kept = frozenset(own)
+def redact(sentence: str, own_ids: Iterable[str]) -> str:
+    """Return an error of Envoy without file names, and without ids except an edge's own ones."""
+    allowed = frozenset(own_ids)
     text = _LEAD.sub("", " ".join(sentence.split()))
-    text = _ID.sub(lambda found: found[0] if found[0] in kept else "…", _FILE.sub("a file", text))
+    text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))
     return "".join(letter for letter in text if letter.isprintable())[: edge_status.MAX_ERROR]
 
 
-def _own_ids(standing: PlannedStatus) -> frozenset[str]:
-    certificates = {it.certificate_id for it in standing.hostports}
-    backends = {id for id, _ in standing.backends}
-    return frozenset({standing.edge.id, *(it.id for it in standing.routes), *certificates, *backends})
+def _own_ids(planned: PlannedStatus) -> frozenset[str]:
+    certificates = {it.certificate_id for it in planned.hostports}
+    backends = {id for id, _ in planned.backends}
+    return frozenset({planned.edge.id, *(it.id for it in planned.routes), *certificates, *backends})
 
 
-def _part_state(part: PlannedHostport | PlannedRoute, answered: AnswerOf, own: Iterable[str]) -> tuple[State, str]:
-    """Return the state of a part, and the sentence that goes with it."""
+def _part_state(part: PlannedHostport | PlannedRoute, answered: AnswerOf, own_ids: Iterable[str]) -> tuple[State, str]:
+    """Return the state and error of a hostport or route."""
     if part.state != "live":
-        return part.state, redact(part.error, own)
+        return part.state, redact(part.error, own_ids)
     answers = [answered(_resource_name(key)) for key in sorted(part.keys)]
     if refused := next((it.error for it in answers if it and it.error), ""):
-        return "refused", redact(refused, own)
-    return ("live" if all(answers) else "waiting"), redact(part.error, own)
+        return "refused", redact(refused, own_ids)
+    return ("live" if all(answers) else "waiting"), redact(part.error, own_ids)
 
 
-def _route_state(route: PlannedRoute, answered: AnswerOf, own: Iterable[str], outside: State) -> tuple[State, str]:
-    """Return the state of a route: no better than that of all hostports."""
-    state, error = _part_state(route, answered, own)
-    return (outside, error) if state == "live" and outside not in ("live", "partly") else (state, error)
+def _route_state(
+    route: PlannedRoute, answered: AnswerOf, own_ids: Iterable[str], hostports_state: State
+) -> tuple[State, str]:
+    """Return the state and error of a route, which is not live unless a hostport is."""
+    state, error = _part_state(route, answered, own_ids)
+    return (hostports_state, error) if state == "live" and hostports_state not in ("live", "partly") else (state, error)
 
 
-def _overall_state(outside: State, routes: Sequence[State]) -> State:
-    return edge_status.combine_states([outside, *routes]) if outside in ("live", "partly") else outside
+def _overall_state(hostports_state: State, routes: Sequence[State]) -> State:
+    if hostports_state not in ("live", "partly"):
+        return hostports_state
+    return edge_status.combine_states([hostports_state, *routes])
 
 
 def _hostport_status(served: PlannedHostport, state: State, error: str, since: str) -> HostportStatus:

@@ -1,7 +1,7 @@
-"""The statuses that this edge host writes of edges, where one changes: beside the serving, while the host lives.
+"""The edge statuses that this host writes when they change, independent of serving.
 
-A change is said once Envoy has answered what it rests on, or has taken its time; changes that follow at once are said
-together. An account's writes wait for its own alone.
+A status is written once Envoy has answered, or after a time limit. Changes in quick succession are written together.
+One account's writes do not delay those of others.
 """
 
 import asyncio
@@ -27,62 +27,67 @@ from edge.traffic.standing import PlannedStatus
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_POLL = 0.2  # seconds between two looks at what is to be said
-_ANSWER_TIMEOUT = 3.0  # seconds after which it is said what Envoy has not answered
-_WRITE_PAUSE = 2.0  # seconds between two writes of one edge
-_MAX_CHECKS = 200  # edges that are looked at before others have their turn in this process
-_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # writes at once
-_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds between two words that the host lives, and for which each holds
-_WITHDRAW_TIMEOUT = 5.0  # seconds for which a host that ends waits for the store
-_GRACE = 60 * 60  # seconds after which nobody waits for another host that was lost
+_POLL = 0.2  # seconds between checks of changed edges
+_ANSWER_TIMEOUT = 3.0  # seconds to wait for Envoy's answers
+_WRITE_PAUSE = 2.0  # seconds between two writes for one edge
+_MAX_CHECKS = 200  # edges checked before other tasks of this process run
+_MAX_WRITES, _MAX_WRITES_OF_ACCOUNT = 16, 4  # concurrent writes
+_RENEWAL_PERIOD, _LEASE = 20.0, 60  # seconds
+_WITHDRAW_TIMEOUT = 5.0  # seconds to wait for the store at shutdown
+_GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
 
 
 class Statuses:
-    """The statuses of one edge host. `standing` returns how an edge stands, None where it is not served here."""
+    """Writes the statuses of one edge host.
+
+    `planned` returns the planned status of an edge, or None if it is not served here.
+    """
 
     def __init__(
-        self, store: Store, host: str, standing: Callable[[str], PlannedStatus | None], discovery: Discovery
+        self, store: Store, host: str, planned: Callable[[str], PlannedStatus | None], discovery: Discovery
     ) -> None:
-        self._store, self._host, self._standing, self._discovery = store, host, standing, discovery
-        self._said: dict[str, tuple[str, EdgeStatus]] = {}  # with the account, by edge
-        self._due: dict[str, float] = {}  # edges to be looked at, with the moment since which they are
-        self._not_before: dict[str, float] = {}  # when an edge may be written of again
-        self._resting: defaultdict[Name, set[str]] = defaultdict(set)  # edges by the resources that they rest on
-        self._rests_on: dict[str, frozenset[Name]] = {}
-        self._wanted: dict[str, tuple[str, EdgeStatus | None]] = {}  # what is to be said next
+        self._store, self._host, self._plan_status, self._discovery = store, host, planned, discovery
+        self._written: dict[str, tuple[str, EdgeStatus]] = {}  # account and status by edge
+        self._due: dict[str, float] = {}  # edges to check, with the time of the first change
+        self._not_before: dict[str, float] = {}  # the next permitted write of an edge
+        self._dependents: defaultdict[Name, set[str]] = defaultdict(set)  # edges by resource
+        self._dependencies: dict[str, frozenset[Name]] = {}
+        self._pending: dict[
+            str, tuple[str, EdgeStatus | None]
+        ] = {}  # the next write of an edge: its account and status
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Of their own, so that nothing else of control waits for these; one more, for the removal of other hosts.
+        # Separate threads, so that slow writes delay nothing else; one more for the removal of other hosts.
         self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
-        self._announcing = ThreadPoolExecutor(1, "announcing")  # in order, so that the withdrawal comes last
+        self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread keeps the order: the withdrawal comes last
         self._is_announced = False
 
     def schedule(self, edges: Iterable[str]) -> None:
-        """Hear that edges may stand otherwise, or be gone."""
+        """Schedule a check of edges that changed or were removed."""
         now = time.monotonic()
         self._due |= {edge: now for edge in edges if edge not in self._due}
 
     def on_answers(self, names: Iterable[Name]) -> None:
-        """Hear to which resources Envoy has given another answer."""
-        self.schedule({edge for name in names for edge in self._resting.get(name, ())})
+        """Check the edges that depend on resources with new answers of Envoy."""
+        self.schedule({edge for name in names for edge in self._dependents.get(name, ())})
 
     async def serve(self) -> None:
-        """Write the statuses that change, until cancelled."""
-        living = asyncio.create_task(self._live())
+        """Write changed statuses, until cancelled."""
+        renewing = asyncio.create_task(self._renew_lease())
         try:
-            await self._remember()
+            await self._read_previous()
             while True:
                 if self._discovery.has_envoy:
-                    self._look()
+                    self._check_due()
                 await asyncio.sleep(_POLL)
         finally:
-            for task in (living, *(task for _, task in self._writing.values())):
+            for task in (renewing, *(task for _, task in self._writing.values())):
                 task.cancel()
             await self._withdraw()
             self._threads.shutdown(wait=False)
-            self._announcing.shutdown(wait=False)
+            self._announcer.shutdown(wait=False)
 
-    async def _live(self) -> None:
-        """Say that the host lives while its Envoy is there."""
+    async def _renew_lease(self) -> None:
+        """Renew the lease of this host while its Envoy is connected."""
         while True:
             with suppress(Unavailable):
                 if self._discovery.has_envoy:
@@ -92,37 +97,37 @@ class Statuses:
             await asyncio.sleep(_RENEWAL_PERIOD if self._discovery.has_envoy else _POLL)
 
     async def _withdraw(self) -> None:
-        """End the lease of this host, so that no status waits for it. Its statuses stay for its next start."""
+        """End the lease of this host, so that readers ignore its statuses. They stay stored for its next start."""
         if self._is_announced:
             with suppress(Unavailable, TimeoutError):
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
 
     async def _announce(self, lease: int) -> None:
         announce = partial(self._store.live, self._host, lease=lease)
-        await asyncio.get_running_loop().run_in_executor(self._announcing, announce)
+        await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
-    async def _remember(self) -> None:
-        """Read the statuses that this host wrote before it was started: it may serve no more of that."""
+    async def _read_previous(self) -> None:
+        """Read the statuses that this host wrote earlier, and check whether they still apply."""
         while True:
             with suppress(Unavailable):
                 found = await self._call(self._store.statuses_of, self._host)
-                self._said = {edge: (account, it) for (account, edge), it in found.items()}
-                return self.schedule(self._said)
+                self._written = {edge: (account, it) for (account, edge), it in found.items()}
+                return self.schedule(self._written)
             await asyncio.sleep(_WRITE_PAUSE)
 
-    def _look(self) -> None:
-        """See what is to be said of edges; one of which nothing can be said harms no other."""
+    def _check_due(self) -> None:
+        """Check changed edges. An error in one affects no others."""
         for edge in list(islice(self._due, _MAX_CHECKS)):
             try:
-                self._see(edge, self._due.pop(edge))
+                self._check(edge, self._due.pop(edge))
             except Exception as error:
                 log.event("status_failed", edge=edge, error=type(error).__name__)
-        self._start()
+        self._start_writes()
 
-    def _see(self, edge: str, since: float) -> None:
-        """See what is to be said of an edge, later where Envoy has yet to answer for it."""
-        standing, (account, before) = self._standing(edge), self._said.get(edge, ("", None))
-        found = self._next(edge, standing, before)
+    def _check(self, edge: str, since: float) -> None:
+        """Prepare the write of an edge's status, or wait for Envoy's answers."""
+        planned, (account, before) = self._plan_status(edge), self._written.get(edge, ("", None))
+        found = self._compute(edge, planned, before)
         if (
             found
             and not found.is_settled
@@ -130,54 +135,54 @@ class Statuses:
         ):
             self._due[edge] = since
         else:
-            self._wanted[edge] = standing.edge.account if standing else account, found.status if found else None
+            self._pending[edge] = planned.edge.account if planned else account, found.status if found else None
 
-    def _start(self) -> None:
-        """Begin to write of as many edges as may be."""
+    def _start_writes(self) -> None:
+        """Start pending writes within the limits."""
         now, of_account = time.monotonic(), Counter(account for account, _ in self._writing.values())
-        for edge, (account, wanted) in list(self._wanted.items()):
+        for edge, (account, wanted) in list(self._pending.items()):
             if of_account.total() >= _MAX_WRITES:
                 return
             is_next = edge not in self._writing and self._not_before.get(edge, 0) <= now
             if is_next and of_account[account] < _MAX_WRITES_OF_ACCOUNT:
-                del self._wanted[edge]
-                if wanted != self._said.get(edge, ("", None))[1]:
+                del self._pending[edge]
+                if wanted != self._written.get(edge, ("", None))[1]:
                     of_account[account] += 1
                     task = asyncio.create_task(self._write(account, edge, wanted))
                     self._writing[edge] = account, task
-                    task.add_done_callback(partial(self._ended, edge))
+                    task.add_done_callback(partial(self._on_written, edge))
 
-    def _next(self, edge: str, standing: PlannedStatus | None, before: EdgeStatus | None) -> NextStatus | None:
-        """Return the status of an edge, and hear from now on of the answers that it rests on."""
-        new = status.dependencies(standing) if standing else frozenset()
-        for name in self._rests_on.pop(edge, frozenset()) - new:
-            self._resting[name].discard(edge)
-            if not self._resting[name]:
-                del self._resting[name]
+    def _compute(self, edge: str, planned: PlannedStatus | None, before: EdgeStatus | None) -> NextStatus | None:
+        """Return the next status of an edge, and record the resources that it depends on."""
+        new = status.dependencies(planned) if planned else frozenset()
+        for name in self._dependencies.pop(edge, frozenset()) - new:
+            self._dependents[name].discard(edge)
+            if not self._dependents[name]:
+                del self._dependents[name]
         for name in new:
-            self._resting[name].add(edge)
-        if not standing:
+            self._dependents[name].add(edge)
+        if not planned:
             return None
-        self._rests_on[edge] = new
-        return status.compute(standing, self._discovery.catalog.current_answer, before, clock.now())
+        self._dependencies[edge] = new
+        return status.compute(planned, self._discovery.catalog.current_answer, before, clock.now())
 
     async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
         if wanted:
             await self._call(self._store.put_status, account, edge, self._host, wanted)
-            self._said[edge] = account, wanted
+            self._written[edge] = account, wanted
         else:
             await self._call(self._store.remove_status, account, edge, self._host)
-            del self._said[edge], self._not_before[edge]
+            del self._written[edge], self._not_before[edge]
 
-    def _ended(self, edge: str, task: asyncio.Task[None]) -> None:
+    def _on_written(self, edge: str, task: asyncio.Task[None]) -> None:
         del self._writing[edge]
         if task.cancelled():
             return
         if error := task.exception():
             log.event("status_unwritten", edge=edge, error=type(error).__name__)
             self.schedule([edge])
-        self._start()
+        self._start_writes()
 
     async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))

@@ -1,7 +1,7 @@
 """The configuration of Envoy's access logs. Pure.
 
-A line has at most 4 KiB. Texts of visitors are cut, since a byte can become four in JSON; `header_bytes` is their size.
-Of refused requests and those for unknown hosts, one in ten is logged.
+A line has at most 4 KiB. Visitors' texts are cut, since a byte can become four in JSON; `header_bytes` is the full
+size. Of refused requests and those for unknown hosts, one in ten is logged.
 """
 
 from collections.abc import Mapping

@@ -52,15 +52,7 @@ class RecordIndex:
         self._certificates_by_account: Index[str, ServedCertificate] = Index()
         self._reservations_by_domain: Index[str, ServedReservation] = Index()
         self._reservations_below: Index[str, ServedReservation] = Index()  # by parent domain
-        self._tables: dict[type, dict[str, Any]] = {
-            Gateway: self.gateways,
-            ServedTunnel: self.tunnels,
-            ServedCertificate: self.certificates,
-            ServedReservation: self.reservations,
-            ServedEdge: self.edges,
-            ServedBackend: self.backends,
-            ServedAuthority: self.authorities,
-        }
+        self._tables = self._make_tables()
 
     def find(self, id: str) -> Record | None:
         """Return the record with an id, or None."""
@@ -130,6 +122,17 @@ class RecordIndex:
             return frozenset({id})
         tunnels = [self.tunnels[id]] if id in self.tunnels else self.tunnels_of_gateway(id)
         return frozenset(group for tunnel in tunnels for group in self.groups.groups_of(tunnel))
+
+    def _make_tables(self) -> dict[type, dict[str, Any]]:
+        return {
+            Gateway: self.gateways,
+            ServedTunnel: self.tunnels,
+            ServedCertificate: self.certificates,
+            ServedReservation: self.reservations,
+            ServedEdge: self.edges,
+            ServedBackend: self.backends,
+            ServedAuthority: self.authorities,
+        }
 
     def _reservations_at(self, domain: str) -> list[ServedReservation]:
         return list(self._reservations_by_domain.get(domain).values())

@@ -55,7 +55,7 @@ class Control:
         self.reader.count_missed(self._edges.request(news.places))
         if news.is_all:
             self._edges.start_resync()
-        for fact in (*news.facts, *await self._edges.collect(timeout=self._timeout)):
+        for fact in (*news.updates, *await self._edges.collect(timeout=self._timeout)):
             self.world.apply(fact)
         self._timeout = 1.0
 
@@ -188,7 +188,7 @@ def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_
     del store.uploaded["cert_1"]
     store.tell("acct_1", kinds.TLS_CERTIFICATES.path, "cert_1")
     news = reader.read_changes(world)
-    assert news.facts == (Removed("cert_1"),)
+    assert news.updates == (Removed("cert_1"),)
     assert news.accounts == {"acct_1"}
 
 

@@ -102,17 +102,20 @@ def text(value: Any) -> str:
 
 
 def ref(base_url: str, id: str) -> dict[str, str]:
-    """Return a Ref object: a pointer to another resource, whose address is "" if it has none. Raises UnknownKind."""
+    """Return a Ref object for a resource. Its uri is "" if the API does not serve the kind.
+
+    Raises UnknownKind.
+    """
     kind = kinds.of(id)
     return {"id": id, "uri": f"{base_url}{kind.path}/{id}" if kind.served else ""}
 
 
 def check_ids(path: str, values: Mapping[str, str]) -> None:
-    """Refuse values of a path's variables that are no id of the kind they stand for. Raises NotFound."""
+    """Raise NotFound if a variable of a path is not an id of its kind."""
     for variable in re.finditer(r"/\{(\w+)\}", path):
         kind = kinds.at(path[: variable.start()])
         if kind and not kind.has(values[variable[1]]):
-            raise NotFound(f"This account has nothing of that id under {kind.path}.")
+            raise NotFound(f"This account has no resource with that id under {kind.path}.")
 
 
 def base_url(event: Mapping[str, Any]) -> str:
@@ -131,7 +134,7 @@ def base_url(event: Mapping[str, Any]) -> str:
 
 
 def is_host(text: str) -> bool:
-    """Tell whether a text has the form of a host, perhaps with a port."""
+    """Return whether a text has the form of a host, with or without a port."""
     return _HOST.fullmatch(text) is not None
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.records import Store, Unavailable

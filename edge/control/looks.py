@@ -15,7 +15,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model import proofs
 from chalicelib.model.looks import DueCheck
-from chalicelib.model.proofs import CheckResult, Proof
+from chalicelib.model.proofs import CheckResult, Proof, ProofChange
 from edge.process import log
 from edge.store.records import Unavailable
 

@@ -80,7 +80,7 @@ async def _gateway(settings: Settings) -> None:
 
     store = table.connect(settings)
     with _store_told():
-        await gateway.Server(settings, store, await asyncio.to_thread(store.link_authority)).serve()
+        await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve()
 
 
 async def _control(settings: Settings) -> None:

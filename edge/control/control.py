@@ -79,25 +79,25 @@ class Control:
         self._open_ports.clear()
         self.discovery.change(self._serving.begin())
         await self._step(within=None)
-        with files.short(self._settings.discovery_socket) as socket:
+        with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.serving(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._answer_of_metrics())
                 await tasks.run_all(self._follow(), *serving, pressure.write_for_ever(self._settings))
 
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus what is counted in all processes of this host."""
-        settings, own = self._settings, metrics.Process("control", self._gauges, dict, log.OF_CONTROL)
+        settings, own = self._settings, metrics.ProcessMetrics("control", self._gauges, dict, log.CONTROL_EVENTS)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
-                "gateway": metrics.at(settings.gateway_socket),
+                "gateway": metrics.read_from(settings.gateway_socket),
                 "envoy": self._of_envoy,
             }
-            async with metrics.at_port(settings.metrics_host, settings.metrics_port, processes):
+            async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
 
     async def _of_envoy(self) -> bytes:
-        return counts.conforming(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
+        return counts.conforming(await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)())
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
@@ -144,7 +144,9 @@ class Control:
         if time.monotonic() < self._blocked_at + _BLOCKS:
             return {}
         before = self._blocked
-        self._blocked = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
+        self._blocked = await asyncio.to_thread(
+            lambda: (self._store.list_blocked_networks(), self._store.list_banned_names())
+        )
         self._blocked_at = time.monotonic()
         return {} if self._blocked == before else self._serving.block(*self._blocked)
 

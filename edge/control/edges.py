@@ -77,7 +77,7 @@ class Edges:
     def look(self) -> None:
         """Begin to look at all edges, unless that is being done."""
         if not self._looking:
-            self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
+            self._looking = asyncio.get_running_loop().run_in_executor(self._threads, self._store.list_listening_edges)
 
     async def taken(self, *, within: float | None) -> list[Value | Gone]:
         """Return the differences, after so many seconds at most; those that are read later are returned the next time.
@@ -182,15 +182,15 @@ class Edges:
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
         unreadable: ServedEdge | None = ServedEdge(account, id, 0, (), error=served.UNREADABLE)
-        return _readable(account, partial(self._store.edge, account, id), unreadable)
+        return _readable(account, partial(self._store.read_edge, account, id), unreadable)
 
     def _is_on(self, account: str) -> bool | None:
         unknown: bool | None = None
-        return _readable(account, partial(self._store.is_on, account), unknown)
+        return _readable(account, partial(self._store.is_account_active, account), unknown)
 
     def _parts(self, account: str, ids: Iterable[str]) -> list[Part]:
         unreadable = [served.unreadable_part(account, id) for id in ids]
-        return _readable(account, partial(self._store.parts, account, ids), unreadable)
+        return _readable(account, partial(self._store.read_parts, account, ids), unreadable)
 
 
 def names_of(values: Iterable[Value | None]) -> set[str]:

@@ -18,7 +18,7 @@ def begin(settings: Settings) -> None:
 
 async def write_for_ever(settings: Settings) -> None:
     """Write the share of the permitted connections that are open, whenever it has changed."""
-    read, written = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
+    read, written = metrics.read_from(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
     while True:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy is not there, or starts

@@ -124,35 +124,35 @@ class Reader:
         changed = {place for change in changes for place in change.places}
         self._of_edges |= {place for place in changed if _OF_EDGES.fullmatch(place.scope)}
         self._unread |= changed - self._of_edges
-        found = {place: self._store.present(place) for place in self._unread}
+        found = {place: self._store.read_current(place) for place in self._unread}
         self._unread = set()
         # Also of one that is gone: its account's may be being read, as they were before.
         accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATES.fullmatch(place.scope)}
         facts = [_fact(place, it) for place, it in found.items() if not isinstance(it, ServedCertificate)]
         back = [fact.id for fact in facts if isinstance(fact, Gateway)]  # with what it carried before
-        facts += _served(self._store.carried_by(id) for id in back)
+        facts += _served(self._store.list_tunnels(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
         return News(tuple(facts), frozenset(accounts), of_edges)
 
     def _look(self) -> Look:
         """Return all there is; end what has lapsed, each with its event."""
-        every = self._store.gateways()
-        carried = {gateway.id: self._store.carried_by(gateway.id) for gateway, _ in every}
+        every = self._store.list_gateways()
+        carried = {gateway.id: self._store.list_tunnels(gateway.id) for gateway, _ in every}
         lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
         for account in {tunnel.account for tunnel in lapsed}:
-            self._store.end_lapsed(account)
+            self._store.end_lapsed_tunnels(account)
         down = [gateway.id for gateway, is_up in every if not is_up]
         for id in down:
             if not any(it.is_live for it in carried[id]):
-                self._store.withdraw(id)
+                self._store.withdraw_gateway(id)
         up = tuple(gateway for gateway, is_up in every if is_up)
         return Look(up, _served(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
 
     def _carrying(self, gateways: Iterable[str]) -> Look:
         """Return which of some gateways are up, and what they carry."""
         wanted = set(gateways)
-        up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
-        return Look(up, _served(self._store.carried_by(gateway.id) for gateway in up))
+        up = tuple(gateway for gateway, is_up in self._store.list_gateways() if is_up and gateway.id in wanted)
+        return Look(up, _served(self._store.list_tunnels(gateway.id) for gateway in up))
 
 
 def _served(lists: Iterable[Sequence[Carried]]) -> tuple[Carried, ...]:

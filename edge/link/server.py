@@ -74,7 +74,7 @@ async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
     begun: set[_Arriving] = set()
     before = os.umask(0o117)  # so that there is no moment at which others may open it
     try:
-        with files.short(path) as short:
+        with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
                 lambda: _Near(find, begun), str(short), backlog=1024
             )

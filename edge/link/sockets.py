@@ -77,7 +77,7 @@ def address(path: Path, folder: Path) -> str:
 def remove_left(left: Iterable[Path]) -> None:
     """Remove the sockets at which nobody listens, as those of a process that was killed."""
     for path in left:
-        with files.short(path) as short, socket.socket(socket.AF_UNIX) as probe:
+        with files.shorten_socket_path(path) as short, socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
             try:
                 probe.connect(str(short))

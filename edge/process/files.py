@@ -29,7 +29,7 @@ def lock(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def short(path: Path) -> Iterator[Path]:
+def shorten_socket_path(path: Path) -> Iterator[Path]:
     """Yield another path of a socket that has few bytes: the system takes no more than 107."""
     folder = os.open(path.parent, os.O_PATH)
     try:

@@ -16,10 +16,10 @@ from edge.process import files, log
 
 _PATIENCE = 2.0  # seconds for each process
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
-Read = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not answer
+ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not answer
 
 
-class Process(Collector):
+class ProcessMetrics(Collector):
     """The metrics of a process: what it counts, read when it is asked, and how often each event was logged.
 
     `events` are counted from 0 before they happen: Prometheus does not see a counter's first step otherwise.
@@ -41,7 +41,7 @@ class Process(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield them."""
         events = CounterMetricFamily(f"{self._prefix}_events", "Events, by their name in the log.", labels=["event"])
-        for event, count in sorted({**self._events, **log.counts}.items()):
+        for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
         yield events
         for name, value in self._gauges().items():
@@ -54,7 +54,7 @@ class Process(Collector):
         return generate_latest(self._registry)
 
 
-def at(socket: Path, path: str = "/metrics") -> Read:
+def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
     """Return a function that reads the text of another process."""
 
     async def read() -> bytes:
@@ -68,7 +68,7 @@ def at(socket: Path, path: str = "/metrics") -> Read:
 
 
 async def _asked(socket: Path, path: str) -> bytes:
-    with files.short(socket) as short:
+    with files.shorten_socket_path(socket) as short:
         reader, writer = await asyncio.open_unix_connection(str(short))
     with contextlib.closing(writer):
         writer.write(f"GET {path} HTTP/1.0\r\nhost: edge\r\n\r\n".encode())
@@ -79,10 +79,10 @@ async def _asked(socket: Path, path: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def at_socket(socket: Path, process: Process) -> AsyncIterator[None]:
+async def serve_at_socket(socket: Path, process: ProcessMetrics) -> AsyncIterator[None]:
     """Answer with the text of a process at a socket."""
     socket.unlink(missing_ok=True)
-    with files.short(socket) as short:
+    with files.shorten_socket_path(socket) as short:
         server = await asyncio.start_unix_server(_Answers({"": process.read}).answer, str(short))
     socket.chmod(0o666)  # of the folder's users
     async with server:
@@ -90,7 +90,7 @@ async def at_socket(socket: Path, process: Process) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def at_port(host: str, port: int, processes: Mapping[str, Read]) -> AsyncIterator[None]:
+async def serve_at_port(host: str, port: int, processes: Mapping[str, ReadMetrics]) -> AsyncIterator[None]:
     """Answer at a port with the text of processes, each by its name, and whether they are ready."""
     async with await asyncio.start_server(_Answers(processes).answer, host, port, limit=4096):
         yield
@@ -99,7 +99,7 @@ async def at_port(host: str, port: int, processes: Mapping[str, Read]) -> AsyncI
 class _Answers:
     """The answers: /metrics, /healthz and /readyz."""
 
-    def __init__(self, processes: Mapping[str, Read]) -> None:
+    def __init__(self, processes: Mapping[str, ReadMetrics]) -> None:
         self._processes = processes
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -81,7 +81,7 @@ async def _answers(child: Child, place: Place) -> None:
 async def _listens(place: Place) -> bool:
     try:
         if isinstance(place, Path):
-            with files.short(place) as path:
+            with files.shorten_socket_path(place) as path:
                 _, writer = await asyncio.open_unix_connection(path)
         else:
             _, writer = await asyncio.open_connection(*place)

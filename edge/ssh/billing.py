@@ -83,7 +83,7 @@ class Billing:
 
     def _put(self, gateway: str, sums: Sequence[Sum]) -> None:
         for it in sums:
-            self._store.use(it.account, it.hour, gateway, it.usage)
+            self._store.write_usage(it.account, it.hour, gateway, it.usage)
 
 
 def _hour() -> str:

@@ -33,7 +33,7 @@ _THREADS = 64  # that may wait for the store
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
-class Server:
+class SshGateway:
     """The gateway; its id is new with each start, since what it carried has ended with it."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
@@ -85,13 +85,13 @@ class Server:
     async def _answer_of_metrics(self) -> None:
         """Tell Prometheus, or the control of this host, what is counted here."""
         settings, tunnels = self.settings, self.tunnels
-        process = metrics.Process("gateway", tunnels.gauges, tunnels.counts, log.OF_GATEWAY)
+        process = metrics.ProcessMetrics("gateway", tunnels.gauges, tunnels.counts, log.GATEWAY_EVENTS)
         if not settings.metrics_port:
             return
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(metrics.at_socket(settings.gateway_socket, process))
+            await stack.enter_async_context(metrics.serve_at_socket(settings.gateway_socket, process))
             if settings.metrics_by == "gateway":
-                at_port = metrics.at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
+                at_port = metrics.serve_at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
                 await stack.enter_async_context(at_port)
             await asyncio.Event().wait()
 
@@ -138,7 +138,7 @@ class Server:
         return session
 
     def _announce(self, here: Gateway) -> None:
-        self.store.announce(here, lease=self.settings.limits.lease)
+        self.store.announce_gateway(here, lease=self.settings.limits.lease)
 
     async def _announce_for_ever(self, here: Gateway) -> None:
         while True:
@@ -152,8 +152,8 @@ class Server:
         """Read the operator's blocks and bans, and end the connections and tunnels that they concern."""
         while True:
             with contextlib.suppress(Unavailable):  # what is known stays
-                await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))
-                self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
+                await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
+                self._blocked = Blocked(await asyncio.to_thread(self.store.list_blocked_networks))
                 for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
                     session.block()
                 self.tunnels.end_visits(self._blocked)  # also new ones: Envoy refuses bytes when it reads the first
@@ -165,7 +165,7 @@ class Server:
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)
         try:
-            await asyncio.to_thread(self.store.withdraw, self.id)
+            await asyncio.to_thread(self.store.withdraw_gateway, self.id)
         except Unavailable:
             log.event("store_away")
 

@@ -35,11 +35,11 @@ class Identity:
 
     async def has_key(self, fingerprint: str) -> bool:
         """Tell whether a key is one of a credential that may act."""
-        return await self._ask(self._store.grant_of_key, fingerprint)
+        return await self._ask(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_of(self, authority: str) -> bool:
         """Tell whether an authority has signed the certificate that was presented, and it may act."""
-        return await self._ask(self._store.grant_of_certificate, authority, self._certificate)
+        return await self._ask(self._store.find_grant_by_certificate, authority, self._certificate)
 
     def proved(self) -> None:
         """Hear that the holder of the key that was asked about last has signed with it."""

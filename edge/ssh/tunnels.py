@@ -306,7 +306,7 @@ class Tunnels:
     async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
         """Read whether an edge host has the ports of tunnels; report to their clients what has changed."""
         for tunnel in [it for it in tunnels if it.carried.proto == "tcp"]:
-            reason = await asyncio.to_thread(self._store.refusal, tunnel.carried)
+            reason = await asyncio.to_thread(self._store.read_refusal, tunnel.carried)
             if reason != tunnel.refusal and self.find(tunnel.id):
                 tunnel.refusal = reason
                 tunnel.carrier.refused(tunnel)
@@ -357,7 +357,7 @@ class Tunnels:
 
     def _renew(self, tunnels: Sequence[OnlineTunnel]) -> frozenset[str]:
         """Renew what is still permitted; return the ids of the others and of those that are lost."""
-        again = functools.cache(self._store.grant_again)
+        again = functools.cache(self._store.refresh_grant)
         kept = [tunnel for tunnel in tunnels if _permits(again(tunnel.opening.grant), tunnel.opening)]
         gone = {tunnel.id for tunnel in tunnels} - {tunnel.id for tunnel in kept}
         return self._store.renew([tunnel.carried for tunnel in kept], lease=self._limits.lease) | gone

@@ -22,7 +22,7 @@ class Follower:
         """Return the changes that are new to this reader. Raises Unavailable."""
         is_long = self._count % _SELDOM == 0
         since = self._all_until - OVERLAP if is_long else self._read_until - _TAIL
-        found = [change for change in self._store.changes(since) if change.id not in self._ages]
+        found = [change for change in self._store.list_changes(since) if change.id not in self._ages]
         self._ages |= {change.id: change.at for change in found}
         self._read_until, self._count = now, self._count + 1
         if is_long:

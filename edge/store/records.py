@@ -109,13 +109,13 @@ class Store(Protocol):
     def link_authority(self) -> Authority:
         """Return the authority of the link, the same for every edge host and gateway; the first one makes it."""
 
-    def grant_of_key(self, fingerprint: str) -> Grant | None:
+    def find_grant_by_key(self, fingerprint: str) -> Grant | None:
         """Return the grant of the credential with this key, None when there is none that is active."""
 
-    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+    def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
         """Return the grant of a user certificate that the authority with this fingerprint signed, None without one."""
 
-    def grant_again(self, grant: Grant) -> Grant | None:
+    def refresh_grant(self, grant: Grant) -> Grant | None:
         """Return the grant of the credential as it is now, None when it is gone or may not act."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> Carried:
@@ -139,88 +139,88 @@ class Store(Protocol):
         Return the ids of the tunnels that are offline already, or that may not have their name any more.
         """
 
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def write_usage(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
         """Replace the usage of an account in an hour, "2026-11-22T14", that a gateway has written."""
 
     def close(self, tunnel: Carried, usage: Usage) -> None:
         """Take a tunnel offline, its name with it; the event of its end tells its usage."""
 
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+    def record_refusal(self, tunnel: Carried, reason: str) -> None:
         """Note why an edge host does not serve a tunnel, "" where it does after all; the log tells of the tunnel."""
 
-    def refusal(self, tunnel: Carried) -> str:
+    def read_refusal(self, tunnel: Carried) -> str:
         """Return why an edge host does not serve a tunnel, "" where nothing is noted."""
 
-    def blocked(self) -> list[str]:
+    def list_blocked_networks(self) -> list[str]:
         """Return the networks that the operator has blocked."""
 
-    def banned_patterns(self) -> list[str]:
+    def list_banned_patterns(self) -> list[str]:
         """Return the patterns of names that the operator has banned."""
 
-    def banned(self) -> list[str]:
+    def list_banned_names(self) -> list[str]:
         """Return the names and the patterns of names that the operator has banned, without ports."""
 
-    def announce(self, gateway: Gateway, *, lease: int) -> None:
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
         """Say that a gateway is up, for so many seconds."""
 
-    def withdraw(self, gateway: str) -> None:
+    def withdraw_gateway(self, gateway: str) -> None:
         """Say that a gateway is down."""
 
-    def changes(self, since: float) -> list[Change]:
+    def list_changes(self, since: float) -> list[Change]:
         """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
 
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def read_current(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
         """Return the value at a place as it is now, None where there is none that is live."""
 
-    def gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
 
-    def carried_by(self, gateway: str) -> list[Carried]:
+    def list_tunnels(self, gateway: str) -> list[Carried]:
         """Return the tunnels that a gateway carries, also those whose lease has ended."""
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def list_certificates(self, account: str) -> list[Sealed]:
         """Return the certificates that an account has uploaded, without those that cannot be understood."""
 
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[Held]:
         """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof.
 
         For a wildcard elsewhere also all that are proved directly below it.
         """
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def unseal_key_pair(self, sealed: Sealed) -> KeyPair:
         """Return an uploaded certificate with its key, opened."""
 
-    def listening(self) -> Mapping[tuple[str, str], int]:
+    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         """Return the revision of every edge that listens somewhere, by account and id."""
 
-    def edge(self, account: str, id: str) -> ServedEdge | None:
+    def read_edge(self, account: str, id: str) -> ServedEdge | None:
         """Return an edge with its routes, which are of its revision or later; None where it listens nowhere.
 
         One that cannot be understood has an `error`, and no hostports where its record does not even say these.
         """
 
-    def is_on(self, account: str) -> bool:
+    def is_account_active(self, account: str) -> bool:
         """Tell whether an account is not switched off."""
 
-    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         """Return the backends and authorities of an account with some ids, without those that are not there.
 
         Of one that cannot be understood nothing but the id is known.
         """
 
-    def end_lapsed(self, account: str) -> None:
+    def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account offline whose lease has ended, each with one event."""
 
-    def live(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, *, lease: int) -> None:
         """Say that an edge host lives, for so many seconds."""
 
-    def end_hosts(self, *, grace: int) -> None:
+    def remove_lapsed_hosts(self, *, grace: int) -> None:
         """Remove hosts whose lease ended so many seconds ago, with all their statuses."""
 
-    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         """Write the status of an edge on a host, in the place of the one before."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:

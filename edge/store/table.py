@@ -62,7 +62,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def connect(settings: Settings) -> "Records":
+def connect(settings: Settings) -> "TableStore":
     """Return the store; raise SettingError when it cannot be used."""
     try:
         gateways.every()
@@ -73,7 +73,7 @@ def connect(settings: Settings) -> "Records":
         ) from None
     except names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
-    return Records(settings.region, settings.tunnel_domain)
+    return TableStore(settings.region, settings.tunnel_domain)
 
 
 def _translated(ask: Callable[P, R]) -> Callable[P, R]:
@@ -92,7 +92,7 @@ def _translated(ask: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
-class Records:
+class TableStore:
     """Implements edge.store.records.Store."""
 
     def __init__(self, region: str, tunnel_domain: str) -> None:
@@ -105,11 +105,11 @@ class Records:
         return link_authority.read_or_make()
 
     @_translated
-    def changes(self, since: float) -> list[Change]:
+    def list_changes(self, since: float) -> list[Change]:
         return change_log.since(since)
 
     @_translated
-    def present(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
+    def read_current(self, place: Place) -> Gateway | Carried | ServedCertificate | Held | None:
         account, _, path = place.scope.partition("#")
         if place.scope == tunnels.GATEWAYS:
             return gateways.read(place.id)
@@ -126,17 +126,17 @@ class Records:
     # For the gateway
 
     @_translated
-    def grant_of_key(self, fingerprint: str) -> Grant | None:
+    def find_grant_by_key(self, fingerprint: str) -> Grant | None:
         found = credentials.find_by_fingerprint(fingerprint)
         return Grant(found.account, found.id, tuple(found.acl)) if found else None
 
     @_translated
-    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+    def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
         found = revoked.find_certificate(authority, key_id)
         return Grant(found.account, found.id, ()) if found else None
 
     @_translated
-    def grant_again(self, grant: Grant) -> Grant | None:
+    def refresh_grant(self, grant: Grant) -> Grant | None:
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
             return grant if revoked.read_certificate(grant.account, grant.credential) else None
         found = credentials.read(grant.account, grant.credential)
@@ -236,66 +236,66 @@ class Records:
         tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
 
     @_translated
-    def use(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
+    def write_usage(self, account: str, hour: str, gateway: str, usage: Usage) -> None:
         used.write(account, hour, gateway, usage)
 
     @_translated
-    def note_refusal(self, tunnel: Carried, reason: str) -> None:
+    def record_refusal(self, tunnel: Carried, reason: str) -> None:
         tunnels.note_refusal(tunnel, reason)
 
     @_translated
-    def refusal(self, tunnel: Carried) -> str:
+    def read_refusal(self, tunnel: Carried) -> str:
         return tunnels.refusal(tunnel)
 
     @_translated
-    def blocked(self) -> list[str]:
+    def list_blocked_networks(self) -> list[str]:
         return [network for network, _ in blocks.every()]
 
     @_translated
-    def banned_patterns(self) -> list[str]:
+    def list_banned_patterns(self) -> list[str]:
         return bans.patterns()
 
     @_translated
-    def banned(self) -> list[str]:
+    def list_banned_names(self) -> list[str]:
         return [*(name for name in tunnels.banned_names() if ":" not in name), *bans.patterns()]
 
     @_translated
-    def announce(self, gateway: Gateway, *, lease: int) -> None:
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
         gateways.announce(gateway, lease=lease)
 
     @_translated
-    def withdraw(self, gateway: str) -> None:
+    def withdraw_gateway(self, gateway: str) -> None:
         gateways.withdraw(gateway)
 
     # For control
 
     @_translated
-    def gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[tuple[Gateway, bool]]:
         return gateways.every()
 
     @_translated
-    def carried_by(self, gateway: str) -> list[Carried]:
+    def list_tunnels(self, gateway: str) -> list[Carried]:
         return tunnels.carried_by(gateway)
 
     @_translated
-    def certificates(self, account: str) -> list[Sealed]:
+    def list_certificates(self, account: str) -> list[Sealed]:
         return tls_certificates.of_account(account)
 
     @_translated
-    def held_for(self, account: str, hosts: Iterable[str]) -> list[Held]:
+    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[Held]:
         return reservations.held_for(account, hosts, self._tunnel_domain)
 
     @_translated
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def unseal_key_pair(self, sealed: Sealed) -> KeyPair:
         lines = base64.encodebytes(tls_certificates.private_key(sealed)).decode()
         return KeyPair(sealed.certificate.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
 
     @_translated
-    def listening(self) -> Mapping[tuple[str, str], int]:
+    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         return {(it.account, it.id): it.revision for it in _each(filter(_names_an_edge, listening.every()))}
 
     @_translated
-    def edge(self, account: str, id: str) -> ServedEdge | None:
+    def read_edge(self, account: str, id: str) -> ServedEdge | None:
         found = edges.read_with_routes(account, id)
         if found is None:
             return None
@@ -309,35 +309,35 @@ class Records:
         return replace(edge, hostports=held, proxied=proxied) if held or edge.error else None
 
     @_translated
-    def is_on(self, account: str) -> bool:
+    def is_account_active(self, account: str) -> bool:
         return accounts.is_switched_on(account)
 
     @_translated
-    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         return [
             served.part(it) for it in _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
         ]
 
     @_translated
-    def end_lapsed(self, account: str) -> None:
+    def end_lapsed_tunnels(self, account: str) -> None:
         tunnels.end_lapsed(account)
 
     # For the statuses of edges
 
     @_translated
-    def live(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, *, lease: int) -> None:
         edge_status.announce(host, lease=lease)
 
     @_translated
-    def end_hosts(self, *, grace: int) -> None:
+    def remove_lapsed_hosts(self, *, grace: int) -> None:
         edge_status.end_lapsed(grace=grace)
 
     @_translated
-    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         return edge_status.written(host)
 
     @_translated
-    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         edge_status.write(account, edge, host, status)
 
     @_translated

@@ -152,11 +152,11 @@ class Slow(Memory):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def certificates(self, account: str) -> list[Sealed]:
+    def list_certificates(self, account: str) -> list[Sealed]:
         if account == "acct_broken":
             raise KeyError(account)
         assert account != "acct_slow" or self.may_go_on.wait(10)
-        return super().certificates(account)
+        return super().list_certificates(account)
 
 
 def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delays_nobody_else() -> None:
@@ -183,10 +183,10 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
 class Broken(Memory):
     """A store that cannot open the key of one certificate."""
 
-    def key_pair(self, sealed: Sealed) -> KeyPair:
+    def unseal_key_pair(self, sealed: Sealed) -> KeyPair:
         if sealed.certificate.id == "cert_broken":
             raise KeyError(sealed.certificate.id)
-        return super().key_pair(sealed)
+        return super().unseal_key_pair(sealed)
 
 
 def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_beside_it_are_served() -> None:
@@ -206,7 +206,7 @@ async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     context.check_hostname = False
     authority.load_into(context, edge.store.authority.issue("edge"))
-    ((gateway, _),), (tunnel,) = edge.store.gateways(), edge.store.online
+    ((gateway, _),), (tunnel,) = edge.store.list_gateways(), edge.store.online
     return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
 
 

@@ -5,12 +5,12 @@ import pytest
 from chalicelib import traffic
 from chalicelib.model.tunnels import Usage
 from chalicelib.operations import CommandError
-from edge.store.table import Records
+from edge.store.table import TableStore
 from tests.transports import Client
 
 
 def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_counts_once(admin: Client) -> None:
-    store = Records("local", "tunnels.localhost")
+    store = TableStore("local", "tunnels.localhost")
     for hour, gateway, usage in [
         ("2026-11-22T14", "gw-1", Usage(1, 10, 100)),
         ("2026-11-22T14", "gw-1", Usage(2, 20, 200)),
@@ -19,7 +19,7 @@ def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_coun
         ("2026-11-23T00", "gw-1", Usage(5, 50, 500)),
         ("2026-12-01T00", "gw-1", Usage(6, 60, 600)),
     ]:
-        store.use(admin.account, hour, gateway, usage)
+        store.write_usage(admin.account, hour, gateway, usage)
 
     assert traffic.usage(admin.account, "2026-11") == {
         "2026-11-22": Usage(9, 90, 900),

@@ -16,7 +16,7 @@ from edge.control.edges import Edges
 from edge.control.reading import Reader
 from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
-from edge.store.table import Records
+from edge.store.table import TableStore
 from edge.traffic.world import Gone, World
 from tests.edge.memory import Memory
 from tests.edge.running import until, uploaded
@@ -76,13 +76,13 @@ def change(store: Store, number: int, chance: random.Random) -> None:
     gateway = f"gw-{chance.randrange(4)}"
     if chance.random() < 0.1:
         if chance.random() < 0.5:
-            store.announce(Gateway(gateway, "192.0.2.1", 4433), lease=600)
+            store.announce_gateway(Gateway(gateway, "192.0.2.1", 4433), lease=600)
         else:
-            store.withdraw(gateway)
+            store.withdraw_gateway(gateway)
         return
     account = f"acct_{number}"
     name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
-    carried = [it for it in store.carried_by(gateway) if it.account == account] if chance.random() < 0.4 else []
+    carried = [it for it in store.list_tunnels(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
         store.close(chance.choice(carried), Usage(0, 0, 0))
         return
@@ -159,7 +159,7 @@ def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> No
 
 def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     store, told = Memory(), Gateway("gw-1", "192.0.2.1", 4433)
-    store.announce(told, lease=60)
+    store.announce_gateway(told, lease=60)
     control = Control(store, 0)
     control.hear()
     untold = store.open(
@@ -172,7 +172,7 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     assert control.known() == ({"gw-1": told}, {})
     control.look()
     assert (control.known(), control.reader.missed) == (({"gw-1": told}, {untold.id: untold}), 1)
-    store.withdraw("gw-1")
+    store.withdraw_gateway("gw-1")
     store.log.clear()
     control.look()
     assert (control.known(), control.reader.missed) == (({}, {}), 2)
@@ -193,7 +193,7 @@ def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_
 
 def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     store = Memory()
-    store.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
+    store.announce_gateway(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
     lapsing = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "")
     tunnel = store.open(lapsing, lease=1, most=9)
     control = Control(store, 0)
@@ -205,8 +205,8 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
 
 
 def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
-    records = Records("local", "tunnels.localhost")
-    records.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
+    records = TableStore("local", "tunnels.localhost")
+    records.announce_gateway(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
     opening = Opening(
         Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a"
     )
@@ -214,7 +214,7 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.carried_by("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
+    assert (records.list_gateways(), records.list_tunnels("gw-1"), tunnels.end_lapsed(admin.account)) == ([], [], [])
     events = table.newest(f"{admin.account}#/audit_events/edge")
     assert [(it.body["action"], it.body["resource_id"]) for it in events] == [
         ("tunnel.delete", lost.id),

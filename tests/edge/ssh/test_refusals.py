@@ -32,11 +32,11 @@ class BrieflyAway(Memory):
 
     has_answered: bool = True
 
-    def refusal(self, tunnel: Carried) -> str:
+    def read_refusal(self, tunnel: Carried) -> str:
         self.has_answered = not self.has_answered
         if not self.has_answered:
             raise Unavailable
-        return super().refusal(tunnel)
+        return super().read_refusal(tunnel)
 
 
 def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
@@ -46,7 +46,7 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
         name = "tunnels.localhost:20000"
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").named(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
-        store.note_refusal(tunnel.carried, "cannot bind")
+        store.record_refusal(tunnel.carried, "cannot bind")
         following = asyncio.create_task(tunnels.follow_for_ever(follower))
         try:
             return await asyncio.wait_for(client.heard.get(), 5)

@@ -1,4 +1,4 @@
-"""The log of gateway and control: one JSON object a line, on stderr."""
+"""The log of gateway and control: one JSON object per line on stderr."""
 
 import json
 import sys
@@ -30,11 +30,11 @@ CONTROL_EVENTS = (
     "status_failed",
     "status_unwritten",
 )
-event_counts: Counter[str] = Counter()  # of the events of this process, by name
+event_counts: Counter[str] = Counter()  # of this process, by event name
 
 
-def event(name: str, **facts: object) -> None:
-    """Write one line: what happened, when, to whom."""
+def event(name: str, **fields: object) -> None:
+    """Log an event with its time and fields, and count it."""
     event_counts[name] += 1
-    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **facts}
+    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)

@@ -100,7 +100,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     traffic.ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
-        edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
+        edge.open(opening.with_name("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
     _prove_as_an_edge(admin, edge)
     for change in edge.list_changes(0):
@@ -116,7 +116,7 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.unseal_key_pair(sealed)
     _read_edges(admin, edge)
     _say_as_an_edge(admin, edge)
-    edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
+    edge.open(opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed_tunnels(admin.account)
     edge.close(leased, Usage(1, 2, 3))
     edge.withdraw_gateway("gw-1")
@@ -126,7 +126,7 @@ def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
-    assert edge.free_address(admin.account, [reserved]) is None
+    assert edge.find_free_address(admin.account, [reserved]) is None
     opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
     leased = edge.open(opening, lease=60, most=100)
     edge.renew([leased], lease=60)

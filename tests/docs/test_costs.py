@@ -11,7 +11,7 @@ from chalicelib.model.gateways import Gateway
 from chalicelib.model.tunnels import Usage
 from edge.control import control, looks, reading, statuses
 from edge.process.settings import Limits
-from edge.ssh import billing, gateway, tunnels
+from edge.ssh import billing, gateway, leases
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from infra import ROOT
@@ -97,7 +97,7 @@ def test_a_tunnel(admin: Client) -> None:
     assert_on_page(
         [
             costs.row("online and idle", renewed.times(renewals), count=1),
-            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE), count=1),
+            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE_PERIOD), count=1),
         ]
     )
 
@@ -146,9 +146,9 @@ def test_an_edge_host(admin: Client) -> None:
             statuses._LIVES,
             lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),
         ),
-        "gateway: the log of changes": every(tunnels._POLL, lambda: STORE.list_changes(now)),
+        "gateway: the log of changes": every(leases._POLL, lambda: STORE.list_changes(now)),
         "gateway: blocks and bans": every(
-            gateway._BLOCKS, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
+            gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
         ),
         "gateway: its lease": every(Limits().lease / 3, lambda: STORE.announce_gateway(HERE, lease=60)),
     }

@@ -115,7 +115,7 @@ class Memory:
         self._reach()
         return name in self.visited
 
-    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+    def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         self._reach()
         taken = {it.name for it, _ in [*self.online.values()] if it.is_live} | self.reserved.keys()
         free = sorted(set(addresses) - taken)

@@ -82,7 +82,7 @@ def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("forward", "reason"),
-    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "may not be used here")],
+    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "The operator has banned banned.")],
 )
 def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_reason(
     tmp_path: Path, forward: str, reason: str

@@ -585,14 +585,14 @@ def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
     monkeypatch.setenv("TCP_PORTS", "20001-20003")
     ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
     reserved = admin.create("/reserved_addrs", {})["addr"]
-    free = records.free_address(stranger.account, ports)
+    free = records.find_free_address(stranger.account, ports)
     assert free
     leased = records.open(replace(opening_of_port(admin), name=free), lease=60, most=100)
     (last,) = set(ports) - {reserved, free}
-    assert records.free_address(admin.account, ports) == records.free_address(stranger.account, ports) == last
-    assert records.free_address(admin.account, [reserved, free]) is None
+    assert records.find_free_address(admin.account, ports) == records.find_free_address(stranger.account, ports) == last
+    assert records.find_free_address(admin.account, [reserved, free]) is None
     records.close(leased, USAGE)
-    assert records.free_address(stranger.account, [free]) == free
+    assert records.find_free_address(stranger.account, [free]) == free
 
 
 @pytest.mark.usefixtures("tunnel_domain")

@@ -257,9 +257,9 @@ def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
         near = Near(edge, naming(opened(edge, port)))
         near.send(b"x")
         (tunnel,) = edge.gateway.tunnels._online.values()
-        until(lambda: tunnel.live == 1)
+        until(lambda: tunnel.open_channels == 1)
         near.close()
-        until(lambda: tunnel.live == 0, within=5)
+        until(lambda: tunnel.open_channels == 0, within=5)
         gone.set()
 
 

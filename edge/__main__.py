@@ -17,7 +17,7 @@ from edge.process import files, supervisor
 from edge.process import settings as environment
 from edge.process.settings import SettingError, Settings
 
-_LOCK_TIMEOUT = 5.0  # seconds in which an old process, whose parent was killed, must end
+_LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
 
 Run: TypeAlias = "Callable[[Settings], Coroutine[Any, Any, None]]"
 
@@ -50,7 +50,7 @@ def _lock(settings: Settings, part: str = "") -> None:
 
 
 def _allow_many_files() -> None:
-    """Raise the limit of open files to the hard limit, also for child processes: shells often set 1,024."""
+    """Raise the limit of open files for this process and its children: shells often set 1,024."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Program:
-    """A program to start. Folder, environment and output (`log`) default to those of this process."""
+    """A program to start. Folder, environment and output (`log`) are this process's by default."""
 
     name: str
     command: Sequence[str]

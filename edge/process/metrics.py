@@ -1,6 +1,7 @@
-"""The metrics of the edge for Prometheus: each process serves its own at a socket, and one serves all at a port.
+"""The metrics of the edge for Prometheus.
 
-They contain no names of accounts, tunnels or visitors.
+Each process serves its own metrics at a socket, and one process serves all at a TCP port. They contain no names of
+accounts, tunnels or visitors.
 """
 
 import asyncio

@@ -163,7 +163,7 @@ class Connection(asyncssh.SSHServerConnection):
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect the packets of one turn of the loop for one write: a system call costs more than a packet."""
+        """Collect the packets of one turn of the loop for one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)

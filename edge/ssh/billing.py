@@ -1,7 +1,8 @@
-"""Writes the usage of accounts to a file twenty times a second, and to the store each minute.
+"""Writes the usage of accounts to a file and to the store.
 
-A gateway that is killed loses 50 ms of usage: the next gateway in its folder writes the rest to the store. With
-thousands of busy accounts the file is written less often, so that this takes at most a twentieth of a processor.
+The file is written twenty times a second, the store each minute. A gateway that is killed loses 50 ms of usage: the
+next gateway in its folder writes the rest to the store. With thousands of busy accounts the file is written less often,
+so that this takes at most a twentieth of a processor.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""One budget for the buffers of all channels: the bytes that SSH clients can send before visitors read them. Pure.
+"""The budget of a gateway's buffers. Pure.
 
-A tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a third each.
-So a new tunnel always finds free buffers.
+A buffer holds what an SSH client has sent on a channel before the visitor reads it. All channels share one budget. A
+tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a third each. So
+a new tunnel always finds free buffers.
 """
 
 from collections import Counter

@@ -124,7 +124,7 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
 
 
 def get_port(opening: Opening, port: int) -> int:
-    """Return the port of an opening whose client requested `port`, which can be 0."""
+    """Return the port of an opening. `port` is the requested one, which can be 0."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 
@@ -161,7 +161,7 @@ def describe_tunnel(id: str, opening: Opening) -> str:
 
 
 def describe_port(url: str, refusal: str) -> str:
-    """Return the sentence about a port that an edge host cannot open, or has opened if `refusal` is ""."""
+    """Return the sentence about the port of a URL, which is open if `refusal` is ""."""
     if not refusal:
         return f"{url} is open now."
     return f"{url} is not open: {refusal}. The edge tries again every few seconds."

@@ -51,8 +51,8 @@ class Leases:
         return has_answered
 
     async def follow_for_ever(self, follower: Follower) -> None:
-        """Recheck the tunnels that a change in the records concerns, so that a revocation acts within a second."""
-        changed: set[str] = set()  # ids whose refusal must be read, also after the store did not answer
+        """Renew the tunnels that a change concerns at once, so that a revocation acts within a second."""
+        changed: set[str] = set()  # ids of tunnels with an unread refusal; kept if the store does not answer
         while True:
             await asyncio.sleep(_POLL)
             with suppress(Unavailable):  # the next renewal finds what has ended
@@ -66,7 +66,7 @@ class Leases:
                 changed.clear()
 
     async def watch_for_ever(self) -> None:
-        """Drop tunnels whose lease has ended, each second, even while the store does not answer."""
+        """Drop tunnels with an ended lease, each second, even while the store does not answer."""
         while True:
             await asyncio.sleep(1)
             self._tunnels.drop_lapsed(time.monotonic())

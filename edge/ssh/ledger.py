@@ -37,7 +37,7 @@ class Ledger:
         return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
     def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
-        """Record which sums were written. Remove those of other hours than `hour`, the current one."""
+        """Record which sums were written. Remove written sums of past hours: `hour` is the current one."""
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
         over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
         for key in over:

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 
 def get_source(address: str) -> str:
-    """Return an IPv4 address itself, or the /64 of an IPv6 address: one host can use any address in it."""
+    """Return an IPv4 address itself, or the /64 of an IPv6 address.
+
+    One host can use any address of its /64.
+    """
     return _prefix(address, 32, 64)
 
 
@@ -16,7 +19,7 @@ def get_network(address: str) -> str:
 
 
 def get_surroundings(address: str) -> str:
-    """Return the network of many sources: the /24 of an IPv4 address, or the /48 of an IPv6 address."""
+    """Return the /24 of an IPv4 address, or the /48 of an IPv6 address."""
     return _prefix(address, 24, 48)
 
 

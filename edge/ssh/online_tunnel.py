@@ -1,4 +1,4 @@
-"""One online tunnel, its SSH session and its connections, as the other parts of the gateway see them."""
+"""An online tunnel, and the interfaces of its SSH session and connections."""
 
 import asyncio
 from dataclasses import dataclass, field

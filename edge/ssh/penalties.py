@@ -1,4 +1,4 @@
-"""Penalties for networks whose sign-ins fail: seconds that add up and expire with time. Pure.
+"""Penalties for failed sign-ins, by network: seconds that add up and expire with time. Pure.
 
 Like sshd's PerSourcePenalties: a source is refused while its penalty is above 15 seconds.
 """

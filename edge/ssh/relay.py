@@ -1,6 +1,7 @@
-"""Joins a connection from Envoy to an SSH channel at the pace of the slower one, without I/O.
+"""Joins a connection from Envoy to an SSH channel, without I/O.
 
-Events are calls of the relay; its commands are calls of the two ends and of the owner.
+Data moves at the pace of the slower side. Events are calls of the relay; its commands are calls of the two ends and of
+the owner.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The SSH connection of one client: its sign-in, and the events that it passes to its tunnels and terminals.
+"""The SSH connection of one client: signs it in, and passes events to its tunnels.
 
 It has no shell, command, sftp, agent, X11, -L, -D or -W: asyncssh refuses what is not offered here.
 """
@@ -58,7 +58,7 @@ class Session(Client):
         self.abort()
 
     def block(self) -> None:
-        """Disconnect a client whose network the operator has blocked."""
+        """Disconnect the client, because the operator has blocked its network."""
         self._is_outcome_logged = True
         self._log("sign_in_blocked")
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "This network is blocked here.")

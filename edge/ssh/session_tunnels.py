@@ -75,7 +75,10 @@ class SessionTunnels:
         return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
 
     def require_tunnel(self) -> None:
-        """Disconnect the client if it has no tunnel for a while: it would stay and believe that it has one."""
+        """Disconnect the client after a timeout without tunnels.
+
+        It would stay connected otherwise, because ssh ignores a refused `-R`.
+        """
         if self._timeout:
             self._timeout.cancel()
         if not self.is_gone:

@@ -128,7 +128,7 @@ class Tunnels:
                 log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
 
     def drop_lapsed(self, now: float) -> None:
-        """Drop the tunnels whose lease ended before `now` (time.monotonic())."""
+        """Drop the tunnels with an ended lease. `now` is in seconds of time.monotonic()."""
         for tunnel in [tunnel for tunnel in self._online.values() if tunnel.lease_end <= now]:
             self._drop(tunnel, "its lease has ended")
 
@@ -148,7 +148,7 @@ class Tunnels:
                 connection.abort()
 
     async def check_connections_for_ever(self) -> None:
-        """Abort connections whose visitors left or send too slowly."""
+        """Abort the connections of visitors that left or send too slowly."""
         while True:
             await asyncio.sleep(_CHECK_PERIOD)
             for tunnel in self._online.values():

@@ -53,7 +53,10 @@ class TooManyTunnels(NotOpened):
 
 @dataclass(frozen=True)
 class Grant:
-    """The account of a signed-in client, the id of its credential or user certificate, and the ACL of that."""
+    """The rights of a signed-in client: its account, and the id and ACL of its credential.
+
+    A user certificate is a credential with an empty ACL, which permits everything.
+    """
 
     account: str
     credential: str
@@ -128,7 +131,7 @@ class Store(Protocol):
         """Return whether a reservation has `proxy_protocol`. Raises NameUnreadable."""
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        """Return one of the addresses that is neither in use nor reserved, or None."""
+        """Return one of the addresses that is free and not reserved, or None."""
 
     def renew(self, tunnels: Sequence[Carried], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now.
@@ -214,7 +217,7 @@ class Store(Protocol):
         """Mark an edge host as up for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
-        """Remove hosts whose lease ended at least `grace` seconds ago, with all their statuses."""
+        """Remove hosts and their statuses `grace` seconds after the end of their lease."""
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         """Return the statuses that a host has written, by account and edge."""

@@ -173,8 +173,8 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
 def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
     api = world.started.api.client()
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
-    unproved = "is not proved to be your account's: reserve it and set its TXT record first."
-    assert world.refused(DOMAIN) == [f"{DOMAIN} {unproved}"]
+    unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
+    assert world.refused(DOMAIN) == [unproved]
     assert world.started.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
     client = world.opens(f"{DOMAIN.upper()}.")
     assert client.said == [f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']} is online."]
@@ -289,7 +289,7 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     assert open_before.ends(within=5) == 1
     assert open_before.said[-1].endswith("its credential or right to the name was revoked, or its lease lost.")
     assert world.refused("free") == [
-        "Your account binds reserved names alone, and free.tunnels.localhost is none of them: reserve it first."
+        "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]
     client = world.started.ssh("-R", "theirs:80:localhost:1", key=world.key)
     client.says("is online.")

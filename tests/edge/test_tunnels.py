@@ -45,7 +45,10 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
         ("demo:0", "A TCP port belongs to the whole domain and has no name: write -R 0:…."),
         ("app=web:443", "A tunnel with labels must request port 80, for any protocol."),
         ("a_b:80", "a_b is not a tunnel name"),
-        ("example.com:80", "example.com is not proved to be your account's: reserve it and set its TXT record first."),
+        (
+            "example.com:80",
+            "Your account has not proved that it owns example.com: reserve it and set its TXT record first.",
+        ),
         ("admin:80", "The name admin is reserved: choose another."),
         ("xn--80ak6aa92e:80", "is reserved"),
         ("=x:80", "is not a label"),
@@ -247,9 +250,9 @@ def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
 def test_an_account_and_a_gateway_have_as_many_tunnels_as_they_may(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, max_tunnels_per_account=1, max_tunnels_per_gateway=2) as edge:
         edge.ssh(edge.key("acct_A"), "-R", "a:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("There are as many tunnels as there may be")
+        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("The limit of tunnels is reached")
         edge.ssh(edge.key("acct_B"), "-R", "b:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("There are as many tunnels as there may be")
+        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("The limit of tunnels is reached")
 
 
 def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_an_opening_says_who_asks_for_what() -> None:
         (NameNotReserved(), "Your account can use only reserved names, and demo is not reserved: reserve it first."),
         (NameUnreadable(), "The reservation of demo is malformed: contact the operator."),
         (NameBanned(), "The operator has banned demo: choose another name."),
-        (TooManyTunnels(), "The limit of tunnels is reached (100 for an account): close one first."),
+        (TooManyTunnels(), "The limit of tunnels is reached (100 for an account): close one or try again later."),
         (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),
     ],
 )

@@ -146,7 +146,8 @@ def explain_error(error: Exception, name: str, limits: Limits) -> str:
         case NameBanned():
             return f"The operator has banned {name}: choose another {kind}."
         case TooManyTunnels():
-            return f"The limit of tunnels is reached ({limits.max_tunnels_per_account} for an account): close one or try again later."
+            limit = limits.max_tunnels_per_account
+            return f"The limit of tunnels is reached ({limit} for an account): close one or try again later."
     return AWAY
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks: one file per figure, each a ratio of two things that were measured side by side."""
+"""Benchmarks: one file per figure. Each is a ratio of two measurements made side by side."""

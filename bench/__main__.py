@@ -1,7 +1,7 @@
-"""`make bench`: every figure in a fresh process, and one table of all of them.
+"""`make bench`: measure every figure in a fresh process, and write one table.
 
-The table, after each figure, and the plots are written to build/bench; with --keep also into this folder. A figure that
-fails is a row that says so.
+The table (after each figure) and the plots are written to build/bench; with --keep also to this folder. A figure that
+fails is a row of the table.
 """
 
 import argparse
@@ -45,7 +45,7 @@ _LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DO
 
 
 def main() -> None:
-    """Measure the figures that are named, or all; exit status 1 and a sentence when one failed or none could begin."""
+    """Measure the named figures, or all. Exit with a sentence and status 1 if one fails."""
     signals.interrupt()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
@@ -71,9 +71,9 @@ def main() -> None:
 
 
 def _all_measured(names: Sequence[str]) -> dict[str, Result]:
-    """Return the results of the figures, on engines of their own. Raises CommandError."""
-    logging.disable(logging.INFO)  # of the requests that fill the stores
-    sizes = engines.SIZES if "growth" in names else ()  # the others wait for none to be filled
+    """Start the engines and return the results of the figures. Raises CommandError."""
+    logging.disable(logging.INFO)  # logs of the requests that fill the stores
+    sizes = engines.SIZES if "growth" in names else ()  # other figures need no filled stores
     measured: dict[str, Result] = {}
     _write_table([])
     with TemporaryDirectory() as folder, engines.started(Path(folder), sizes) as setting:
@@ -89,7 +89,7 @@ def _write_table(measured: Iterable[Result]) -> None:
 
 
 def _measured(name: str, setting: Setting) -> Result:
-    """Return the result of a figure. Print why it failed, and go on: the others are worth measuring."""
+    """Return the result of a figure. Print an error and continue, so that the others are measured."""
     began = time.monotonic()
     result = fresh.measured(name, setting)
     if isinstance(result, BaseException):
@@ -101,7 +101,7 @@ def _measured(name: str, setting: Setting) -> Result:
 
 def _draw(points: Sequence[Point], folder: Path) -> None:
     if points:
-        from bench import plots  # with matplotlib, which the figures without points do without
+        from bench import plots  # imports matplotlib, which is only needed for points
 
         folder.mkdir(parents=True, exist_ok=True)
         plots.draw(points, folder)

@@ -1,4 +1,4 @@
-"""The calls that the service makes to its store and its vault, seen from botocore's events: counted, and made again."""
+"""The service's calls to DynamoDB and KMS, recorded by botocore's events. They can be repeated."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _READS = {"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"}
 
 @dataclass
 class Call:
-    """One call, and what the engine says of it when it is asked for the capacity."""
+    """One call and its answer with the consumed capacity."""
 
     service: str
     operation: str
@@ -32,45 +32,45 @@ class Call:
 
     @property
     def scanned(self) -> int:
-        """Return how many items the engine read."""
+        """Return the number of items that the engine read."""
         return int(self.answer.get("ScannedCount", 1 if "Item" in self.answer else 0))
 
     @property
     def capacity(self) -> float:
-        """Return the capacity units that the engine would charge."""
+        """Return the consumed capacity units."""
         return float(self.answer["ConsumedCapacity"]["CapacityUnits"])
 
 
 @contextmanager
 def recording(*services: str) -> Iterator[list[Call]]:
-    """Yield a list that grows by each call to the services (DynamoDB when none is named) made inside."""
+    """Yield a list of all calls to the services (default: DynamoDB) in this block."""
     calls: list[Call] = []
 
-    def note(params: dict[str, Any], model: Any, **_: object) -> None:
+    def on_request(params: dict[str, Any], model: Any, **_: object) -> None:
         calls.append(Call(model.service_model.service_name, model.name, copy.deepcopy(params), {}))
         if calls[-1].service == "dynamodb":
             params["ReturnConsumedCapacity"] = "TOTAL"
 
-    def hear(parsed: dict[str, Any], **_: object) -> None:
+    def on_answer(parsed: dict[str, Any], **_: object) -> None:
         calls[-1].answer = parsed
 
-    heard = {service: aws.client(service).meta.events for service in services or ("dynamodb",)}
-    for service, events in heard.items():
-        events.register(f"provide-client-params.{service}", note)
-        events.register(f"after-call.{service}", hear)
+    recorded = {service: aws.client(service).meta.events for service in services or ("dynamodb",)}
+    for service, events in recorded.items():
+        events.register(f"provide-client-params.{service}", on_request)
+        events.register(f"after-call.{service}", on_answer)
     yield calls
-    for service, events in heard.items():
-        events.unregister(f"provide-client-params.{service}", note)
-        events.unregister(f"after-call.{service}", hear)
+    for service, events in recorded.items():
+        events.unregister(f"provide-client-params.{service}", on_request)
+        events.unregister(f"after-call.{service}", on_answer)
 
 
 def repeat(calls: Sequence[Call], client: Callable[[str], Any] = aws.client) -> None:
-    """Make the same calls, by the service's client or by another, and nothing else."""
+    """Repeat the calls, with the service's client or another."""
     for call in calls:
         getattr(client(call.service), xform_name(call.operation))(**call.parameters)
 
 
 @cache
 def plain(service: str) -> Any:
-    """Return a client of a service as botocore makes it."""
+    """Return botocore's unmodified client of a service."""
     return get_session().create_client(service)

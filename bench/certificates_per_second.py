@@ -1,6 +1,6 @@
-"""Certificates signed over HTTP: how many in a second, what one costs, and how long it takes.
+"""Certificates signed over HTTP: rate, CPU and latency.
 
-Against ssh-keygen, as many at once, the library in a loop, and OpenBao's SSH engine, a server that keeps no record.
+They are compared with as many parallel ssh-keygen, the library in a loop, and OpenBao's SSH engine (stores nothing).
 """
 
 import subprocess
@@ -40,7 +40,7 @@ class Signer:
         return load.rate(self.server.url, **self.request, clients=clients, seconds=SECONDS, status=self.status)
 
     def cost(self) -> tuple[float, float]:
-        """Return the CPU seconds of the server's process for one certificate, and the median of one client's wait."""
+        """Return the server's CPU seconds per certificate, and one client's median latency."""
         process = psutil.Process(self.server.pid)
         before = sum(process.cpu_times()[:2])
         wait = load.p50(self.server.url, **self.request, count=COUNT)
@@ -73,8 +73,8 @@ def _ours(setting: Setting) -> Iterator[Signer]:
 
 @contextmanager
 def _peers() -> Iterator[list[Signer]]:
-    """Run OpenBao, where it is installed."""
-    if not openbao.is_there():
+    """Run OpenBao if it is installed."""
+    if not openbao.is_installed():
         yield []
         return
     body = {"public_key": keys.authorized_key(signing.PUBLIC_KEY), "valid_principals": "alice", "cert_type": "user"}
@@ -83,7 +83,7 @@ def _peers() -> Iterator[list[Signer]]:
 
 
 def _rates(ours: Signer, peers: Sequence[Signer], clients: int) -> list[float]:
-    """Return certificates per second: by the service, by ssh-keygen, by the library, by the peers."""
+    """Return certificates per second of the service, ssh-keygen, the library and the peers."""
     with TemporaryDirectory() as folder:
         commands = []
         for number in range(clients):
@@ -100,7 +100,7 @@ def _rates(ours: Signer, peers: Sequence[Signer], clients: int) -> list[float]:
 
 
 def _rate(works: Sequence[Callable[[], object]]) -> float:
-    """Return how many calls are done in a second, with one thread for each function."""
+    """Return calls per second, with one thread for each function."""
     until = time.monotonic() + 1
 
     def again(work: Callable[[], object]) -> int:
@@ -115,7 +115,7 @@ def _rate(works: Sequence[Callable[[], object]]) -> float:
 
 
 def _costs(ours: Signer, peers: Sequence[Signer]) -> list[Row]:
-    """Return the rows of what one certificate costs the servers, and of how long one client waits for it."""
+    """Compare the servers' CPU and one client's latency for a certificate."""
     names = ("a certificate over HTTP, CPU", "a certificate over HTTP, p50, 1 client")
     rounds = [[signer.cost() for signer in (ours, *peers)] for _ in range(ROUNDS)]
     rows = []

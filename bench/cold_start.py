@@ -1,7 +1,7 @@
-"""Cold starts: a fresh process that finds the Lambda package only, until its function has answered once.
+"""Cold starts: a fresh process with only the Lambda package, until its function has answered once.
 
-The API's function is held against a process that imports Chalice and makes a boto3 client for DynamoDB, the
-authorizer's against one that makes the client; neither does anything with it.
+The API's function is compared with a process that imports Chalice and creates a boto3 client for DynamoDB, the
+authorizer's function with a process that only creates the client.
 """
 
 import json
@@ -36,7 +36,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _rows(figure: str, bound: float | None, ours: str, event: Mapping[str, Any], against: str) -> list[Row]:
-    """Compare code that answers the event (JSON in sys.argv[2]) with other code, by the clock and by the CPU."""
+    """Compare the time and CPU of code that answers the event in sys.argv[2] with other code."""
     with package.unpacked() as python:
         commands = [[*python, ours, json.dumps(event)], [*python, against]]
         wall, cpu = side_by_side.fresh_processes(commands, ROUNDS)

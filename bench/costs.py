@@ -1,4 +1,4 @@
-"""The costs of docs/costs.md: units that DynamoDB and KMS charge, counted while something is done, and their prices."""
+"""The costs in docs/costs.md: counted units of DynamoDB and KMS, and their prices."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Items = Mapping[tuple[str, str], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Units:
-    """The units that were read and written, and the calls of the key service."""
+    """Units that were read and written, and calls of KMS."""
 
     reads: float = 0
     writes: float = 0
@@ -45,7 +45,7 @@ class Units:
 
 
 def counted(act: Callable[[], object]) -> Units:
-    """Return the units that an action costs, in this process."""
+    """Return the units of an action in this process."""
     before = _items()
     with calls.recording("dynamodb", "kms") as made:
         act()
@@ -60,14 +60,14 @@ def counted(act: Callable[[], object]) -> Units:
 
 
 def request_row(name: str, cost: Units, *, seconds: float = 0.015, sent_kb: float = 2) -> str:
-    """Return the row of a request, with all that a million of them cost."""
+    """Return the row of a request, with the full cost of a million."""
     functions = 2 * PER_INVOCATION + PER_GB_SECOND * (API_GB * seconds + AUTHORIZER_GB * AUTHORIZER_SECONDS)
     around = PER_GATEWAY_REQUEST + functions + PER_LOGGED_GB * LOGGED_GB + PER_SENT_GB * sent_kb / 1e6
     return _row(name, cost, (cost.dollars * _MILLION, (cost.dollars + around) * _MILLION))
 
 
 def row(name: str, cost: Units, *, count: float = _MILLION) -> str:
-    """Return the row of anything else, with what so many of them cost."""
+    """Return the row of another action, with the cost of `count` of them."""
     return _row(name, cost, (cost.dollars * count,))
 
 
@@ -77,14 +77,14 @@ def _row(name: str, cost: Units, dollars: Iterable[float]) -> str:
 
 
 def _actions(call: calls.Call) -> list[Mapping[str, Any]]:
-    """Return the writes of a call, each by its name in a transaction, with the number that it costs twice there."""
+    """Return the writes of a call like actions of a transaction, with cost factors."""
     if call.operation == "TransactWriteItems":
         return [{"factor": 2, **action} for action in call.parameters["TransactItems"]]
     return [{"factor": 1, call.operation.removesuffix("Item"): call.parameters}]
 
 
 def _written(action: Mapping[str, Any], before: Items, after: Items) -> int:
-    """Return the units of a write: of its item before or after, whichever is larger, and of the item's indexes."""
+    """Return the units of a write, including indexes. The larger of both versions of the item counts."""
     ((_, request),) = ((name, it) for name, it in action.items() if name != "factor")
     key = request.get("Key") or request["Item"]
     place = key["scope"]["S"], key["id"]["S"]

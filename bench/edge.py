@@ -1,7 +1,7 @@
-"""The live edge: its gateway, and its ports, against OpenSSH's `sshd -R`, and the whole chain against Envoy alone.
+"""The live edge compared with OpenSSH's `sshd -R` and with Envoy alone.
 
-Both gateways have the same client, upstream and load, by turns. What a server costs is counted in its own CPU, since on
-a busy machine a rate says as much of the load.
+Both gateways get the same client, upstream and load in turn. The cost of a server is its CPU time, because on a busy
+machine a rate also depends on other load.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ TUNNELS, AT_ONCE, SIGN_INS = 400, 8, 20
 LARGE, DOWNLOADS = 16_000_000, 32  # bytes
 _DOMAIN = "tunnels.localhost"
 _DEMO = {"Host": f"demo.{_DOMAIN}"}
-_THREADS = 4  # of the load: one would send the requests of all clients in bursts, which cost a server less
+_THREADS = 4  # of the load; one thread would send requests in bursts, which cost a server less
 ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 ENVOY_OPTIONS = ["--disable-hot-restart", "-l", "error", "--concurrency", "1"]
 _SSH = ["ssh", "-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
@@ -55,10 +55,10 @@ MaxStartups 1000
 
 @dataclass(frozen=True)
 class Ports:
-    """Where everything listens."""
+    """The ports of all servers."""
 
     upstream: int
-    alone: int  # Envoy that leads straight to the upstream
+    alone: int  # Envoy without the rest of the edge
     ssh: int
     edge: int
     http: int
@@ -71,8 +71,8 @@ class Ports:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to the upstream: where it begins, and the processes on it whose CPU counts."""
+class Route:
+    """A route to the upstream: its URL and the processes to measure."""
 
     url: str
     pids: tuple[int, ...]
@@ -80,19 +80,22 @@ class Way:
 
 @dataclass(frozen=True)
 class Gateway:
-    """An SSH server: its process, its port, the ways through its tunnels, and what a further tunnel may bind."""
+    """An SSH server: its process, its port, and the routes through its tunnels.
+
+    `bind` returns the address of a further tunnel.
+    """
 
     pid: int
     ssh: int
-    tunnel: Way
-    tcp: Way
-    passed: Way
+    tunnel: Route
+    tcp: Route
+    passed: Route
     bind: Callable[[str], tuple[str, int]]
 
 
 def measure(_setting: Setting) -> Result:
     if ENVOY is None:
-        raise CommandError("The figure of the edge needs its environment: make .venv-edge/ready.")
+        raise CommandError("The environment of the edge is missing: run 'make .venv-edge/ready'.")
     with TemporaryDirectory() as named:
         folder, ports = Path(named), Ports(*(engines.free_port() for _ in range(11)))
         with _started(folder, ports) as (ours, sshd):
@@ -114,19 +117,19 @@ def measure(_setting: Setting) -> Result:
 def _through(
     name: str,
     bound: float,
-    ways: tuple[Way, Way],
+    routes: tuple[Route, Route],
     send: Callable[[str], tuple[int, float]],
     size: int = 1,
     unit: Unit = results.per_second,
 ) -> list[Row]:
-    """Return the rows of requests that go our way or that of sshd, of `size` units each: by rate and by CPU."""
+    """Compare the rate and CPU of requests by our route and sshd's. Each request has `size` units."""
 
-    def loaded(way: Way) -> tuple[float, float]:
-        before = sum(map(_cpu, way.pids))
-        count, seconds = send(way.url)
-        return size * count / seconds, size * count / (sum(map(_cpu, way.pids)) - before)
+    def measure_route(route: Route) -> tuple[float, float]:
+        before = sum(map(_cpu, route.pids))
+        count, seconds = send(route.url)
+        return size * count / seconds, size * count / (sum(map(_cpu, route.pids)) - before)
 
-    rounds = [[it for way in ways for it in loaded(way)] for _ in range(ROUNDS)]
+    rounds = [[it for route in routes for it in measure_route(route)] for _ in range(ROUNDS)]
     rate, by_cpu, their_rate, their_by_cpu = (median(taken) for taken in zip(*rounds, strict=True))
     return [
         results.at_least(bound, f"{name}: sshd -R", rate, their_rate, unit),
@@ -135,7 +138,7 @@ def _through(
 
 
 def _sign_ins(folder: Path, ours: Gateway, sshd: Gateway) -> Row:
-    """Return how many sign-ins are done in a second, each with a bind, one after the other."""
+    """Compare sequential sign-ins per second, each with a bind."""
 
     async def sign_in(gateway: Gateway) -> float:
         began = time.perf_counter()
@@ -155,7 +158,7 @@ def _chain(ports: Ports) -> Row:
 
 
 def _first_answer(folder: Path, ports: Ports) -> Row:
-    """Return how long it takes from the start of an `ssh -R` until its address answers."""
+    """Measure the time from the start of `ssh -R` to the first answer at its address."""
     times = []
     for number in range(5):
         name, began = f"first{number}", time.perf_counter()
@@ -166,7 +169,7 @@ def _first_answer(folder: Path, ports: Ports) -> Row:
 
 
 def _memory(folder: Path, ours: Gateway, sshd: Gateway) -> Row:
-    """Return the memory that idle tunnels cost each server, each tunnel with a connection of its own."""
+    """Compare the memory of idle tunnels, each with its own connection."""
     added, theirs = (asyncio.run(_idle(folder, gateway)) for gateway in (ours, sshd))
     return results.at_most(0.05, f"memory of {TUNNELS:,} idle tunnels: sshd", added, theirs, results.mib)
 
@@ -185,7 +188,7 @@ async def _idle(folder: Path, gateway: Gateway) -> int:
 
 
 def _points(ports: Ports) -> list[Point]:
-    """Return the requests in a second by the number of clients, over connections that are kept."""
+    """Return requests per second by number of clients, over persistent connections."""
     lines = {
         "the edge": f"https://{HOST}:{ports.edge}",
         "raw: Envoy alone": f"https://{HOST}:{ports.alone}",
@@ -218,7 +221,7 @@ def _fetched(url: str) -> tuple[int, float]:
 
 
 async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClientConnection:
-    """Return a client that has signed in and bound a further tunnel."""
+    """Sign in and bind a further tunnel. Return the client."""
     keys = [str(folder / "key")]
     client = await asyncssh.connect(
         HOST, gateway.ssh, client_keys=keys, known_hosts=None, config=None, username=getpass.getuser()
@@ -228,13 +231,13 @@ async def _bound(folder: Path, gateway: Gateway, name: str) -> asyncssh.SSHClien
 
 
 def _family(pid: int) -> list[psutil.Process]:
-    """Return a process and what it started: sshd has one for each connection."""
+    """Return a process and its descendants: sshd has one for each connection."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
 
 
 def _cpu(pid: int) -> float:
-    """Return the CPU seconds of a server, those of its ended children too."""
+    """Return the CPU seconds of a server, including its ended children."""
     total = 0.0
     for process in _family(pid):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -288,24 +291,24 @@ def _started(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
 
 def _ours(ports: Ports, gateway: int, envoy: int) -> Gateway:
     tcp, passed = f"http://{HOST}:{ports.tcp}", f"https://passed.{_DOMAIN}:{ports.edge}"
-    both, tunnel = (gateway, envoy), Way(f"http://{HOST}:{ports.plain}", (gateway,))
-    return Gateway(gateway, ports.ssh, tunnel, Way(tcp, both), Way(passed, both), lambda name: (name, 80))
+    both, tunnel = (gateway, envoy), Route(f"http://{HOST}:{ports.plain}", (gateway,))
+    return Gateway(gateway, ports.ssh, tunnel, Route(tcp, both), Route(passed, both), lambda name: (name, 80))
 
 
 def _sshd(ports: Ports, sshd: int) -> Gateway:
-    tunnel = Way(f"http://{HOST}:{ports.sshd_tunnel}", (sshd,))
-    passed = Way(f"https://passed.{_DOMAIN}:{ports.sshd_secure}", (sshd,))
+    tunnel = Route(f"http://{HOST}:{ports.sshd_tunnel}", (sshd,))
+    passed = Route(f"https://passed.{_DOMAIN}:{ports.sshd_secure}", (sshd,))
     return Gateway(sshd, ports.sshd, tunnel, tunnel, passed, lambda _: (HOST, 0))
 
 
 def _client(folder: Path, port: int, *forwarded: str) -> contextlib.AbstractContextManager[object]:
-    """Run an `ssh -R` to a server that listens."""
+    """Run `ssh -R` to a running server."""
     options = ["-i", str(folder / "key"), "-p", str(port), *(f"-R{it}" for it in forwarded)]
     return servers.running([*_SSH, *options, f"{getpass.getuser()}@{HOST}"], port, os.environ)
 
 
 def _await_answer(port: int, host: str) -> None:
-    """Wait until a GET is answered with 200. Raises TimeoutError after a minute."""
+    """Wait until a GET gets a 200. Raises TimeoutError after a minute."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -316,7 +319,7 @@ def _await_answer(port: int, host: str) -> None:
 
 
 def _status(port: int, host: str) -> int:
-    """Return the status of a GET over a connection of its own."""
+    """Return the status of a GET over a new connection."""
     context = ssl._create_unverified_context()
     with (
         socket.create_connection((HOST, port), 5) as raw,

@@ -1,6 +1,6 @@
-"""The live edge on a store in memory, in a process of its own: what `bench/edge.py` measures.
+"""The live edge with a store in memory, in its own process, for `bench/edge.py`.
 
-Beside the gateway stands a plain listener that leads to its first tunnel: the gateway without the hop's TLS.
+A plain listener forwards to the gateway's first tunnel, to measure the gateway without the link's TLS.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LIMITS = replace(_LIMITS, max_requests_per_visitor=1_000_000)
 
 
 class _Plain(asyncio.Protocol):
-    """A connection that goes to the first tunnel of a name without TLS."""
+    """A connection that is forwarded to the first HTTPS tunnel, without TLS."""
 
     def __init__(self, gateway: SshGateway, store: Memory) -> None:
         self._gateway, self._store = gateway, store
@@ -38,7 +38,7 @@ class _Plain(asyncio.Protocol):
 
 
 async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plain_port: int, tcp_port: int) -> None:
-    """Serve until the process is ended; the key in the folder may bind everything."""
+    """Serve until the process ends. The key in the folder can bind any address."""
     settings = Settings(directory=folder, ssh_port=ssh_port, edge_port=edge_port, http_port=http_port, limits=_LIMITS)
     settings = replace(settings, tcp_ports=range(tcp_port, tcp_port + 1))
     store = Memory()

@@ -1,6 +1,7 @@
-"""The live edge with many accounts that have a certificate each: from the world being read to Envoy's first answer,
-and until a change is live. Times and CPU are medians of all changes; a connection is opened after each change until it
-is there.
+"""Start and change times of the live edge with many accounts.
+
+A start ends with Envoy's first answer. After a change, connections are opened until it is live. Times and CPU are
+medians of all changes.
 """
 
 import contextlib
@@ -45,11 +46,11 @@ class Edge:
         self.control.stdin.flush()
 
     def used(self) -> float:
-        """Return the CPU seconds that control has used, without asking it: its answer would cost a millisecond."""
-        return time.clock_gettime(~self.control.pid << 3 | 2)  # Linux's number of a process's clock
+        """Return the CPU seconds of control, without a request to it, which would cost a millisecond."""
+        return time.clock_gettime(~self.control.pid << 3 | 2)  # Linux's id of the CPU clock of a process
 
     def certificate(self, name: str) -> bytes:
-        """Return the certificate that a name is served with, nothing where there is none."""
+        """Return the certificate that is served for a name, or b""."""
         with contextlib.suppress(OSError), _connected(self.port, name) as secure:
             return secure.getpeercert(binary_form=True) or b""
         return b""
@@ -79,7 +80,7 @@ def _rows(count: int) -> list[Row]:
 
         def opened(number: int) -> Callable[[], bool]:
             edge.change("open", number)
-            return lambda: edge.status(f"new{number}.tunnels.localhost") == "502"  # nothing is behind it
+            return lambda: edge.status(f"new{number}.tunnels.localhost") == "502"  # no server is behind it
 
         def beside_a_bad_one(number: int) -> Callable[[], bool]:
             edge.change("bad", 50 + number)
@@ -101,7 +102,7 @@ def _rows(count: int) -> list[Row]:
 
 
 def _live(edge: Edge, make: Callable[[int], Callable[[], bool]]) -> tuple[float, float]:
-    """Return the seconds until a change is live, and control's CPU seconds for it beyond those of idling before it."""
+    """Return the seconds until a change is live, and control's additional CPU seconds."""
     times, costs = [], []
     for number in range(CHANGES):
         idle = _idle(edge, 1)  # each time: it is more just after the start than later

@@ -1,6 +1,6 @@
-"""The engines that the figures are measured on: the embedded cloud, and stores (dynalite) that hold ever more items.
+"""The engines of the figures: the embedded cloud, and filled stores (dynalite) of several sizes.
 
-Of the emulated stores only dynalite's queries do not grow with the table, and only it counts capacity as DynamoDB does.
+dynalite is the only emulator whose queries take constant time for any table, and that counts capacity like DynamoDB.
 """
 
 import json
@@ -28,16 +28,16 @@ from infra.local.cloud import HOST, OWN, Cloud
 TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
 NODE_MODULES = ROOT / "bench" / "node_modules"
-# Those that change what is done.
-_OTHERWISE = ("BASE_URL", "LOCALSTACK_HOST", "RECORDS_EDITION", "STRICT_REFERENCES", "VERSION_HEADERS")
-_PREFIX = "bkdwd"  # of what the stores are filled with
+# Settings that change the behaviour of the service.
+_SETTINGS = ("BASE_URL", "LOCALSTACK_HOST", "RECORDS_EDITION", "STRICT_REFERENCES", "VERSION_HEADERS")
+_PREFIX = "bkdwd"  # of the ids in the filled stores
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The input of every figure: an account's first key, the authorizer's context for it, and the filled stores.
+    """The input of every figure: an account's first key, its authorizer context, and the filled stores.
 
-    `stores` has the address of each by the number of its items. Everything else stands in the environment.
+    `stores` has their addresses by number of items. Everything else is in the environment.
     """
 
     token: str
@@ -45,24 +45,24 @@ class Setting:
     stores: dict[int, str]
 
     def entry(self, number: int) -> str:
-        """Return the id of an entry of the long list in a filled store; a store of n items has n / 2 of them."""
+        """Return the id of a list entry in a filled store. A store of n items has n / 2 entries."""
         return f"{_PREFIX}_{number:027}"
 
 
 @contextmanager
 def started(folder: Path, sizes: Sequence[int]) -> Iterator[Setting]:
-    """Run all engines with stores of those sizes; the environment names the embedded cloud."""
-    for name in _OTHERWISE:
+    """Run all engines, with stores of the given sizes. The environment names the embedded cloud."""
+    for name in _SETTINGS:
         os.environ.pop(name, None)
     embedded = Cloud(folder / "cloud", free_port(), PERSIST_STATE="0")
     processes: list[subprocess.Popen[str]] = []
     try:
         embedded.start()
         os.environ.update(embedded.settings, TABLE_NAME=TABLE, KEY_ID=f"alias/{TABLE}", LOG_LEVEL="INFO")
-        os.environ.pop(OWN)  # else what `make run` starts would take a cloud of its own
+        os.environ.pop(OWN)  # else `make run` would start its own cloud
         data_stack.deploy(TABLE, {})
         token = operations.create_account("bench", "admin")[2]
-        requests.create("/backends/weighted", token, {})  # notes that the key is in use, which it does once an hour
+        requests.create("/backends/weighted", token, {})  # records the use of the key, which happens once an hour
         context = authorize({"headers": requests.headers(token)}, None)["context"]
         stores = {size: _start_store(folder / f"store-{size}", size, token, processes) for size in sizes}
         yield Setting(token, context, stores)
@@ -80,7 +80,7 @@ def free_port() -> int:
 
 
 def _start_store(folder: Path, size: int, token: str, processes: list[subprocess.Popen[str]]) -> str:
-    """Start a store filled with items, half entries of one list, half API keys' unique keys. Return its URL."""
+    """Start a store, filled half with entries of one list and half with unique keys. Return its URL."""
     _fill(folder, size, token, processes)
     port = free_port()
     dynalite = str(NODE_MODULES / "dynalite" / "cli.js")
@@ -110,19 +110,19 @@ def _start_node(processes: list[subprocess.Popen[str]], *arguments: str) -> subp
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # Ctrl-C is for us
+            start_new_session=True,  # Ctrl-C must not reach it
         )
         processes.append(node)
     return node
 
 
 def _items(size: int, token: str) -> Iterator[str]:
-    """Yield copies of an entry and a unique key that the service wrote, with other ids; the last key is the token's.
+    """Yield copies of an entry and a unique key with other ids, in DynamoDB's JSON.
 
-    In JSON as DynamoDB speaks it.
+    The service wrote the originals. The last unique key belongs to the token.
     """
     backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
-    entry, key = _written(ids.unprefixed(backend)), _written(token[:27], beginning="token#")
+    entry, key = _find_item(ids.unprefixed(backend)), _find_item(token[:27], beginning="token#")
     for number in range(size // 2):
         yield entry.replace(ids.unprefixed(backend), f"{number:027}")
     for number in range(size // 2 - 1):
@@ -130,8 +130,8 @@ def _items(size: int, token: str) -> Iterator[str]:
     yield key
 
 
-def _written(part: str, beginning: str = "") -> str:
-    """Return the item in the embedded cloud whose JSON holds the text, in a scope that starts with `beginning`."""
+def _find_item(part: str, beginning: str = "") -> str:
+    """Return the item with `part` in its key and a scope that starts with `beginning`."""
     pages = boto3.client("dynamodb").get_paginator("scan").paginate(TableName=TABLE)
     for item in (item for page in pages for item in page["Items"]):
         if part in item["scope"]["S"] + item["id"]["S"] and item["scope"]["S"].startswith(beginning):
@@ -140,15 +140,15 @@ def _written(part: str, beginning: str = "") -> str:
 
 
 def _definition() -> dict[str, Any]:
-    """Return the table's keys, as the template that deploys it has them."""
+    """Return the table's keys from its deployment template."""
     properties = yaml_parse(data_stack.TEMPLATE.read_text())["Resources"]["Table"]["Properties"]
-    keys = {key["AttributeName"] for key in properties["KeySchema"]}  # the index of events is not measured
+    keys = {key["AttributeName"] for key in properties["KeySchema"]}  # no index is measured
     attributes = [known for known in properties["AttributeDefinitions"] if known["AttributeName"] in keys]
     return {"TableName": TABLE, "AttributeDefinitions": attributes, "KeySchema": properties["KeySchema"]}
 
 
 def await_port(port: int) -> None:
-    """Wait until something listens. Raises TimeoutError after half a minute."""
+    """Wait until a port accepts connections. Raises TimeoutError after 30 seconds."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with suppress(OSError):

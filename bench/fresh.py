@@ -1,4 +1,4 @@
-"""A figure in a process of its own: nothing that another one imported, opened or remembered is there."""
+"""Measurement of a figure in a fresh process, without imports, connections or caches of other figures."""
 
 import importlib
 import multiprocessing
@@ -11,19 +11,19 @@ from infra.local import signals
 
 
 def measured(name: str, setting: Setting) -> Result | BaseException:
-    """Return the result of a figure, or the error it failed with. Its output, with the service's log, is dropped."""
+    """Return the result of a figure, or its error. Its output, including the service's log, is dropped."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin) as pool:
         try:
             measuring = pool.submit(_measure, name, setting)
             return measuring.exception() or measuring.result()
         except KeyboardInterrupt:
-            for process in multiprocessing.active_children():  # for whose last figure the pool would wait
+            for process in multiprocessing.active_children():  # else the pool would wait for the figure
                 process.terminate()
             raise
 
 
 def _begin() -> None:
-    signals.interrupt()  # a figure that is ended ends what it has started
+    signals.interrupt()  # a terminated figure must end its own processes
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

@@ -1,6 +1,6 @@
-"""A list, a read and an authentication in stores of ever more items: what they do is counted, and how long it takes.
+"""A list, a read and an authentication in stores of growing size.
 
-Counted are calls, items and units, which stay the same. Times may grow by little more than those of the raw calls.
+The numbers of calls, items and units must stay the same. Times may grow little more than the times of the raw calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def measure(setting: Setting) -> Result:
     timed: list[Row] = []
     points: list[Point] = []
     smallest, *others = setting.stores
-    with _chosen(setting) as choose:
+    with _redirected(setting) as choose:
         for name, operation in _operations(setting).items():
             made = {size: _made(choose, operation, size) for size in setting.stores}
             times = _times(choose, operation, made)
@@ -39,8 +39,8 @@ def measure(setting: Setting) -> Result:
 
 
 @contextmanager
-def _chosen(setting: Setting) -> Iterator[Callable[[int], None]]:
-    """Yield a function that redirects the service's calls, and those made by its client, to the store of a size."""
+def _redirected(setting: Setting) -> Iterator[Callable[[int], None]]:
+    """Yield a function that redirects all calls of the service's client to the store of a size."""
     address = next(iter(setting.stores.values()))
 
     def choose(size: int) -> None:
@@ -57,7 +57,7 @@ def _chosen(setting: Setting) -> Iterator[Callable[[int], None]]:
 
 
 def _operations(setting: Setting) -> dict[str, Callable[[int], object]]:
-    """Return by the size of a store: a page of 100 from the middle of the list, one entry, the caller of a token."""
+    """Return operations on a store: read a page of 100, an entry, or a token's caller."""
 
     def get(path: str) -> Any:
         return requests.answer(requests.event("GET", path, setting.token, context=setting.context))
@@ -70,7 +70,7 @@ def _operations(setting: Setting) -> dict[str, Callable[[int], object]]:
 
 
 def _made(choose: Callable[[int], None], operation: Callable[[int], object], size: int) -> list[Call]:
-    """Return the calls that an operation makes in the store of that size."""
+    """Return the calls of an operation in the store of a size."""
     choose(size)
     with calls.recording() as made:
         operation(size)
@@ -80,7 +80,7 @@ def _made(choose: Callable[[int], None], operation: Callable[[int], object], siz
 def _times(
     choose: Callable[[int], None], operation: Callable[[int], object], made: dict[int, list[Call]]
 ) -> dict[int, tuple[float, float]]:
-    """Return the seconds of the operation and of its raw calls by size, measured alternately."""
+    """Return the seconds of an operation and of its raw calls, by size."""
 
     def ours(size: int) -> None:
         choose(size)
@@ -97,13 +97,13 @@ def _times(
 
 def _counted(figure: str, made: list[Call], before: list[Call]) -> Row:
     ratio = max(now / then for now, then in zip(_counts(made), _counts(before), strict=True))
-    return results.exactly(figure, _said(made), _said(before), ratio)
+    return results.exactly(figure, _describe(made), _describe(before), ratio)
 
 
 def _counts(made: list[Call]) -> tuple[float, ...]:
     return len(made), sum(call.scanned for call in made), sum(call.capacity for call in made)
 
 
-def _said(made: list[Call]) -> str:
+def _describe(made: list[Call]) -> str:
     number, scanned, capacity = _counts(made)
     return f"{number} call, {scanned} read, {capacity:g} units"

@@ -1,6 +1,6 @@
-"""A certificate that is kept, a list of 100 of them and a revocation over HTTP, against OpenBao's engine of X.509.
+"""Certificates, lists of them and revocations over HTTP, compared with OpenBao's PKI engine.
 
-That one does what its engine of SSH does not: it keeps a record of each certificate, lists them and revokes them.
+Unlike OpenBao's SSH engine, that engine stores, lists and revokes certificates.
 """
 
 import http.client
@@ -25,12 +25,12 @@ _PATH = "/ssh_user_certificates"
 _PEER = "OpenBao's PKI engine, in memory"
 
 Request = tuple[str, str, Mapping[str, Any] | None]  # method, path, body
-Cost = tuple[float, float]  # seconds of the server's CPU for a request, and the median of a client's wait
+Cost = tuple[float, float]  # the server's CPU seconds per request, and the client's median latency in seconds
 
 
 @dataclass(frozen=True)
 class Issuer:
-    """A server that issues certificates: the requests, and the id in the answer to the first of them."""
+    """A server that issues certificates, and its requests. `id` extracts the id from the answer to `sign`."""
 
     server: Server
     headers: Mapping[str, str]
@@ -40,14 +40,14 @@ class Issuer:
     id: Callable[[Any], str]
 
     def costs(self) -> list[Cost]:
-        """Return the costs of a certificate, of a list of 100, and of a revocation."""
+        """Return the costs of a certificate, a list of 100 and a revocation."""
         ids = list[str]()
         signed = self._cost([self.sign] * SIGNED, lambda answer: ids.append(self.id(answer)))
         listed = self._cost([self.listing] * LISTED)
         return [signed, listed, self._cost([self.revoke(id) for id in ids[:REVOKED]])]
 
-    def _cost(self, asked: Iterable[Request], hear: Callable[[Any], None] = lambda _: None) -> Cost:
-        """Return the mean cost of the requests of one client. Raises RuntimeError when one is refused."""
+    def _cost(self, asked: Iterable[Request], on_answer: Callable[[Any], None] = lambda _: None) -> Cost:
+        """Return the mean cost of one client's requests. Raises RuntimeError if one is refused."""
         process, taken = psutil.Process(self.server.pid), list[float]()
         connection = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=30)
         before = sum(process.cpu_times()[:2])
@@ -59,14 +59,14 @@ class Issuer:
             taken.append(time.perf_counter() - began)
             if answer.status >= 300:
                 raise RuntimeError(f"{path} answered with {answer.status}")
-            hear(json.loads(text))
+            on_answer(json.loads(text))
         connection.close()
         return (sum(process.cpu_times()[:2]) - before) / len(taken), median(taken)
 
 
 def measure(setting: Setting) -> Result:
     names = ("a certificate that is kept", "a list of 100 certificates", "a revocation")
-    if not openbao.is_there():
+    if not openbao.is_installed():
         return Result([Row(name, "", "not measured: OpenBao is not installed", None) for name in names])
     with _ours(setting) as ours, _peer() as peer:
         rounds = [[issuer.costs() for issuer in (ours, peer)] for _ in range(ROUNDS)]

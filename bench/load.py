@@ -1,6 +1,6 @@
-"""Clients that send one request after the other over connections they keep.
+"""Clients that send sequential requests over persistent connections.
 
-Rates are autocannon's, in a process of its own. It tells times in whole milliseconds only: those are taken here.
+autocannon measures rates, in its own process. It reports times only in whole milliseconds, so they are measured here.
 """
 
 import http.client
@@ -20,7 +20,7 @@ from infra import CommandError
 from infra.local.cloud import HOST
 
 _LOOPBACK = Path(__file__).with_name("loopback.lua")
-_SAID = re.compile(r"(\d+) requests in ([\d.]+)s")  # by wrk
+_WRK_OUTPUT = re.compile(r"(\d+) requests in ([\d.]+)s")
 
 
 def answered(
@@ -35,10 +35,10 @@ def answered(
     reconnect: bool = False,
     threads: int = 1,
 ) -> tuple[int, float]:
-    """Return how many requests were answered, GETs or POSTs of the body, and in how many seconds.
+    """Return the number of answered requests and the seconds. Requests with a body are POSTs, others GETs.
 
-    With `reconnect` each has a connection of its own, and a second of requests on kept ones follows, since only theirs
-    have a status that is told. Raises RuntimeError when a request fails or has another status.
+    With `reconnect` each request has its own connection. autocannon reports no status then, so a second of requests
+    over persistent connections follows. Raises RuntimeError if a request fails or has another status.
     """
     command = ["node", str(NODE_MODULES / "autocannon" / "autocannon.js"), "--json", "--no-progress"]
     command += ["--connections", str(clients), "--duration", str(seconds), "--timeout", "30"]
@@ -53,23 +53,23 @@ def answered(
     if body is not None:
         command += ["--method", "POST", "--body", json.dumps(body)]
     done = subprocess.run([*command, base_url + path], check=True, capture_output=True, text=True)
-    said = json.loads(done.stdout)
-    statuses = set(said["statusCodeStats"])
-    if said["errors"] or statuses != (set() if reconnect else {str(status)}):
-        raise RuntimeError(f"{path} answered with {statuses}, and {said['errors']} errors")
+    report = json.loads(done.stdout)
+    statuses = set(report["statusCodeStats"])
+    if report["errors"] or statuses != (set() if reconnect else {str(status)}):
+        raise RuntimeError(f"{path} answered with {statuses}, and {report['errors']} errors")
     if reconnect:
         answered(base_url, path=path, headers=headers, clients=1, seconds=1, body=body, status=status)
-    # An answer after which autocannon itself ends the connection is in none of its other counts.
-    return said["requests"]["sent" if reconnect else "total"], said["duration"]
+    # Only this counter includes an answer after which autocannon closes the connection.
+    return report["requests"]["sent" if reconnect else "total"], report["duration"]
 
 
 def kept(
     base_url: str, *, path: str, headers: Mapping[str, str], clients: int, seconds: int, threads: int
 ) -> tuple[int, float]:
-    """Return how many GETs over kept connections were answered, and in how many seconds: by wrk.
+    """Return the number of answered GETs over persistent connections and the seconds, by wrk.
 
-    It costs a tenth of autocannon, which measures itself where the server is fast. A `Host` among the headers is also
-    the name that TLS is asked for. Raises RuntimeError when one fails.
+    It uses a tenth of the CPU of autocannon, which would limit fast servers. A header `Host` is also the TLS server
+    name. Raises RuntimeError if a request fails.
     """
     address = urlsplit(base_url)
     if "Host" in headers:
@@ -79,18 +79,18 @@ def kept(
     for name, value in headers.items():
         command += ["-H", f"{name}: {value}"]
     try:
-        said = subprocess.run([*command, base_url + path], check=True, capture_output=True, text=True).stdout
+        output = subprocess.run([*command, base_url + path], check=True, capture_output=True, text=True).stdout
     except FileNotFoundError:
-        raise CommandError("The load on the live edge is wrk's: install it (Debian: wrk).") from None
-    if "Non-2xx" in said or "Socket errors" in said or not (found := _SAID.search(said)):
-        raise RuntimeError(f"{path}: {said}")
-    return int(found[1]), float(found[2])
+        raise CommandError("The load on the live edge is made by wrk: install it (Debian: wrk).") from None
+    if "Non-2xx" in output or "Socket errors" in output or not (match := _WRK_OUTPUT.search(output)):
+        raise RuntimeError(f"{path}: {output}")
+    return int(match[1]), float(match[2])
 
 
 def fetched(base_url: str, *, path: str, clients: int, count: int) -> tuple[int, float]:
-    """Return how many GETs over kept connections were answered, and in how many seconds, to a curl on this machine.
+    """Return the number of GETs over persistent connections and the seconds, by curl.
 
-    The URL's host is the server name that is asked for, with any certificate.
+    The URL's host is the TLS server name. Any certificate is accepted.
     """
     command = [
         "curl",
@@ -110,13 +110,13 @@ def fetched(base_url: str, *, path: str, clients: int, count: int) -> tuple[int,
 
 
 def rate(base_url: str, **request: Any) -> float:
-    """Return requests per second; the request is that of `answered`."""
+    """Return requests per second, with the parameters of `answered`."""
     count, seconds = answered(base_url, **request)
     return count / seconds
 
 
 def p50(base_url: str, *, path: str, headers: Mapping[str, str], count: int, body: Any = None) -> float:
-    """Return the median of the seconds that so many requests of one client take, one after the other."""
+    """Return the median seconds of `count` sequential requests by one client."""
     connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=30)
     text = None if body is None else json.dumps(body)
     taken = []

@@ -1,7 +1,7 @@
-"""Requests in a second over kept connections: the server of `make run`, against Chalice's own.
+"""Requests per second over persistent connections: the server of `make run` compared with Chalice's.
 
-The server alone is measured by a request that the app answers without its store: one without a token. A GET makes two
-reads in the embedded cloud, which is slower than the server.
+A request without a token measures only the server, because the app answers it without its store. A GET makes two reads
+in the embedded cloud, which is slower than the server.
 """
 
 from functools import partial

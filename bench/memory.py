@@ -1,6 +1,6 @@
-"""Memory of the API's function, warm: after 10,000 requests against after 100.
+"""Memory of the API's warm function after 10,000 requests, compared with after 100.
 
-The function answers in a process of its own, from the package; how much memory that has is asked from outside.
+The function runs from the package in its own process, whose memory is read from outside.
 """
 
 import json
@@ -32,17 +32,17 @@ def measure(setting: Setting) -> Result:
 
 
 def _after(count: int, function: subprocess.Popen[str]) -> int:
-    """Return the resident bytes once the function has answered so many more requests."""
+    """Return the resident bytes of the function after `count` more requests."""
     assert function.stdin
     assert function.stdout
     print(count, file=function.stdin, flush=True)
-    if "answered\n" not in function.stdout:  # among what the service logs
-        raise RuntimeError("The function ended by itself.")
+    if "answered\n" not in function.stdout:  # skips the service's log
+        raise RuntimeError("The function's process ended unexpectedly.")
     resident: int = psutil.Process(function.pid).memory_info().rss
     return resident
 
 
 def _events(setting: Setting) -> list[dict[str, object]]:
-    """Return ten requests: eight reads, a list, a new certificate."""
+    """Return ten requests: eight reads, a list and a new certificate."""
     usual = requests.usual(setting.token, setting.context)
     return [*[usual["get"](0)] * 8, usual["list of 100"](0), usual["certificate"](0)]

@@ -1,4 +1,4 @@
-"""The price of a million requests: calls and units, counted; milliseconds, measured; times a list of prices.
+"""The price of a million requests, from counted calls and units, measured CPU time, and list prices.
 
 Units are counted by DynamoDB's published rules from the items that go in and out, since no emulator counts those of a
 transaction: a read takes one for each 4 KB, a write one for each KB, in a transaction two, and an index one more.
@@ -13,7 +13,7 @@ from bench import calls, requests, units
 from bench.engines import Setting
 from bench.results import Result, Row
 
-MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # hundredths of all requests
+MIX = {"get": 70, "list of 100": 10, "create": 10, "change": 5, "certificate": 5}  # percent of all requests
 COUNT = 100
 
 # Dollars, list prices of us-east-1 in June 2026, on demand, without free tiers; bench/costs.py has the others.
@@ -24,7 +24,7 @@ API_GB, AUTHORIZER_GB, AUTHORIZER_SECONDS = 1.0, 0.5, 0.01
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one request; `seconds` are of CPU on this machine, where a function would also wait for its store."""
+    """The cost of one request. `seconds` is CPU time here; a function would also wait for its store."""
 
     calls: float = 0
     read_units: float = 0
@@ -33,12 +33,12 @@ class Cost:
     seconds: float = 0
 
     def plus(self, other: "Cost", times: float) -> "Cost":
-        """Return the sum of this cost and `times` the other."""
+        """Return this cost plus `times` the other."""
         return Cost(*(mine + times * theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def dollars(self) -> float:
-        """Return the price, with the gateway's and the authorizer's; without what is logged and sent."""
+        """Return the price with gateway and authorizer, without logs and data transfer."""
         functions = 2 * PER_INVOCATION + PER_GB_SECOND * (API_GB * self.seconds + AUTHORIZER_GB * AUTHORIZER_SECONDS)
         store = PER_READ_UNIT * self.read_units + PER_WRITE_UNIT * self.write_units
         return PER_GATEWAY_REQUEST + functions + store + PER_KMS_CALL * self.kms

@@ -1,6 +1,6 @@
-"""One account that makes very much at once: what conflicts, and the units of each partition key of the store.
+"""Many parallel writes in one account: conflicts, and units of each partition key.
 
-No emulator follows DynamoDB in either, so two stores of the tests do, laid over the embedded cloud.
+No emulator models either like DynamoDB, so two stores of the tests add them to the embedded cloud.
 """
 
 import multiprocessing
@@ -26,47 +26,47 @@ from tests.storage.limited import UNITS, limited
 WRITERS, EACH, CERTIFICATES = 32, 4, 1000
 PATH = "/ssh_user_certificates"
 _CONFLICTS = {"TransactionCanceledException", "TransactionConflictException"}
-_READS = 3000  # units that a partition key reads in a second
+_READS = 3000  # read units per second of a partition key
 
 T = TypeVar("T")
 R = TypeVar("R")
-Work = tuple[str, Mapping[str, Any]]  # a token, and the body of a certificate
+Work = tuple[str, Mapping[str, Any]]  # a token, and the body of a request for a certificate
 _fork = multiprocessing.get_context("fork")
 _begin = _fork.Barrier(WRITERS)
 
 
 def measure(setting: Setting) -> Result:
-    [body] = _forked(_authority, [setting.token])  # processes that fork later must not share a connection to the store
+    [body] = _forked(_authority, [setting.token])  # forked, since later forks must not share a connection to the store
     work = setting.token, body
     made = sum(_forked(_write, [work] * WRITERS), Counter[str]())
-    return Result([_told(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
+    return Result([_row(f"{WRITERS} processes, embedded cloud", made), _threads(setting), *_units(*work)])
 
 
 def _forked(act: Callable[[T], R], given: Sequence[T]) -> list[R]:
-    """Return the results of a function, in a process for each value. Raises TimeoutError after two minutes."""
+    """Call a function in one process per value. Return the results. Raises TimeoutError after two minutes."""
     pool = _fork.Pool(len(given))
     try:
         return pool.map_async(act, given, chunksize=1).get(timeout=120)
     finally:
         pool.close()
-        pool.join()  # its threads would be copied by the next fork
+        pool.join()  # else the next fork would copy its threads
 
 
 def _authority(token: str) -> dict[str, Any]:
-    """Return a request for a certificate of a new authority."""
+    """Create an authority. Return a request for its certificate."""
     return signing.request(requests.create("/ssh_certificate_authorities", token, {})["id"])
 
 
 def _write(work: Work) -> Counter[str]:
-    """Make keys and certificates while others do; return how many were made, and how many tries met another."""
+    """Create keys and certificates in parallel with other processes. Count successes and conflicts."""
     counted: Counter[str] = Counter()
 
-    def hear(response: tuple[Any, Mapping[str, Any]] | None, **_: object) -> None:
+    def on_response(response: tuple[Any, Mapping[str, Any]] | None, **_: object) -> None:
         error = response[1].get("Error", {}) if response else {}
         counted["conflicts"] += error.get("Code") in _CONFLICTS
 
     token, certificate = work
-    aws.client("dynamodb").meta.events.register_first("needs-retry.dynamodb", hear)
+    aws.client("dynamodb").meta.events.register_first("needs-retry.dynamodb", on_response)
     _begin.wait(timeout=60)
     for _ in range(EACH):
         for path, body in (("/api_keys", {}), (PATH, certificate)):
@@ -77,7 +77,7 @@ def _write(work: Work) -> Counter[str]:
 
 
 def _threads(setting: Setting) -> Row:
-    """Return the row of as many threads in a store in which transactions conflict as in DynamoDB."""
+    """Measure as many threads, with DynamoDB's rules for conflicts of transactions."""
     account, user = setting.context["account"], setting.context["caller"]
     scope = items.scope(account, PATH)
     [signed], _ = table.page(scope, before=None, count=1)
@@ -89,17 +89,17 @@ def _threads(setting: Setting) -> Row:
     with conflicting() as conflicts, ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
     counted = Counter(made=conflicts.done, conflicts=conflicts.met.total())
-    return _told(f"{WRITERS} threads, DynamoDB's rules", counted, each=1)
+    return _row(f"{WRITERS} threads, DynamoDB's rules", counted, each=1)
 
 
-def _told(who: str, counted: Counter[str], each: int = EACH) -> Row:
+def _row(who: str, counted: Counter[str], each: int = EACH) -> Row:
     all_made, made = 2 * each * WRITERS, counted["made"]
     ours, must = (f"{count} made, {met} conflicts" for count, met in ((made, counted["conflicts"]), (all_made, 0)))
     return results.exactly(f"{who}, keys and certificates of one account", ours, must, made / all_made)
 
 
 def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
-    """Return rows of the units of each key in a second of certificates: what is too much is turned away."""
+    """Compare the units of each partition key with the limits, for 1,000 certificates in a second."""
     with limited() as (spent, _), calls.recording() as made:
         for _ in range(CERTIFICATES):
             requests.create(PATH, token, certificate)
@@ -114,7 +114,7 @@ def _units(token: str, certificate: Mapping[str, Any]) -> list[Row]:
 
 
 def _rows(head: str, spent: Mapping[str, int], most: int) -> list[Row]:
-    """Return a row for each kind of key, of the one with the most units."""
+    """Return a row for each kind of key, with the maximum of its keys."""
     kinds: dict[str, list[int]] = {}
     for key, count in spent.items():
         kinds.setdefault(_named(key), []).append(count)
@@ -125,7 +125,7 @@ def _rows(head: str, spent: Mapping[str, int], most: int) -> list[Row]:
 
 
 def _read(call: Call) -> dict[str, int]:
-    """Return the units that a call reads by key; each record here is below 4 KB."""
+    """Return the read units of a call by key. Each record is below 4 KB."""
     if call.operation == "GetItem":
         return {call.parameters["Key"]["scope"]["S"]: 1}
     if call.operation == "BatchGetItem":
@@ -135,6 +135,6 @@ def _read(call: Call) -> dict[str, int]:
 
 
 def _named(key: str) -> str:
-    """Return a key without ids, of an index with the name of its attribute, and with N for the number of a shard."""
+    """Return a key without ids, and with N for the number of a shard."""
     without = re.sub(r"[a-z]+_[0-9A-Za-z]{27}|(?<=token#)\w+", "…", key)
     return re.sub(r"(?<=[/#])[0-9]+$", "N", without)

@@ -1,7 +1,7 @@
-"""A peer: OpenBao's development server, whose engine of SSH signs from memory and keeps no record of a certificate.
+"""OpenBao's development server, for comparison.
 
-Its engine of X.509 keeps, lists and revokes. Neither accounts nor a store, no policy of ours, no audit event: what it
-does in a request is the least that a server of certificates can do.
+Its SSH engine signs in memory and stores no certificates. Its PKI engine stores, lists and revokes them. It has no
+accounts, no persistent store, no policies like ours and no audit events: its requests are a minimum for such a server.
 """
 
 import json
@@ -17,7 +17,7 @@ from bench import engines, servers
 from bench.servers import Server
 from infra.local.cloud import HOST
 
-SIGN = "/v1/ssh/sign/user"  # the path that signs for SSH
+SIGN = "/v1/ssh/sign/user"  # the SSH engine; the others are the PKI engine
 ISSUE, LIST, REVOKE = "/v1/pki/sign/host", "/v1/pki/certs/detailed?list=true", "/v1/pki/revoke"
 _BAO = Path(sys.executable).with_name("bao")
 _SET_UP: dict[str, object] = {
@@ -36,14 +36,14 @@ _SET_UP: dict[str, object] = {
 }
 
 
-def is_there() -> bool:
-    """Tell whether OpenBao is installed: it comes from the package index when `make bench` first runs."""
+def is_installed() -> bool:
+    """Return whether OpenBao is installed. The first `make bench` installs it from the package index."""
     return _BAO.exists()
 
 
 @contextmanager
 def started() -> Iterator[tuple[Server, dict[str, str]]]:
-    """Run the server with authorities of ed25519 keys, of SSH's users and of X.509, for whoever sends the headers.
+    """Run the server with an SSH and an X.509 authority. Yield it with the headers that authenticate.
 
     Raises TimeoutError, CalledProcessError.
     """
@@ -52,7 +52,7 @@ def started() -> Iterator[tuple[Server, dict[str, str]]]:
     with TemporaryDirectory() as home:
         environment = {"HOME": home, "BAO_DEV_ROOT_TOKEN_ID": token, "BAO_TOKEN": token}
         with servers.running(command, port, environment) as server:
-            client = {**environment, "BAO_ADDR": server.url, "BAO_MAX_RETRIES": "20"}  # while it is still unsealing
+            client = {**environment, "BAO_ADDR": server.url, "BAO_MAX_RETRIES": "20"}  # retries until it is unsealed
             for path, body in _SET_UP.items():
                 write = [str(_BAO), "write", path, "-"]
                 subprocess.run(write, env=client, input=json.dumps(body), text=True, check=True, capture_output=True)

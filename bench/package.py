@@ -1,4 +1,4 @@
-"""The Lambda package, unpacked, and beside it what Lambda's runtime has: all that a function finds there."""
+"""The unpacked Lambda package and the packages of Lambda's runtime."""
 
 import importlib.util
 import sys
@@ -16,9 +16,9 @@ _ARCHIVE = ROOT / "build" / "dev" / "deployment.zip"
 
 @contextmanager
 def unpacked() -> Iterator[list[str]]:
-    """Yield the command of a Python that finds only the package and the runtime; `-c` and code follow."""
+    """Yield the command of a Python that can import only these packages. Append the code to run."""
     if not _ARCHIVE.exists():
-        raise CommandError("There is no package to measure: make one with 'make package STAGE=dev'.")
+        raise CommandError("The package to measure is missing: build it with 'make package STAGE=dev'.")
     with TemporaryDirectory() as folder:
         package, runtime = Path(folder, "package"), Path(folder, "runtime")
         with zipfile.ZipFile(_ARCHIVE) as archive:
@@ -31,10 +31,10 @@ def unpacked() -> Iterator[list[str]]:
 
 
 def _link(name: str, runtime: Path) -> None:
-    """Put an installed package there; its compiled code comes with it."""
+    """Link an installed package, with its compiled code, into the runtime."""
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None:
-        raise CommandError(f"{name}, which Lambda's runtime has, is not installed.")
+        raise CommandError(f"The package {name} of Lambda's runtime is not installed.")
     origin = Path(found.origin)
     installed = origin.parent if origin.name == "__init__.py" else origin
     (runtime / installed.name).symlink_to(installed)

@@ -1,4 +1,4 @@
-"""The plots, as SVG: the same points are the same bytes."""
+"""Plots as SVG. The same points always give the same bytes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ _TITLES = {
 
 
 def draw(points: Iterable[Point], folder: Path) -> None:
-    """Write one file for each plot that there are points for."""
+    """Write one file for each plot with points."""
     plots: dict[str, dict[str, list[Point]]] = {}
     for point in points:
         plots.setdefault(point.plot, {}).setdefault(point.line, []).append(point)

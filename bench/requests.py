@@ -1,4 +1,4 @@
-"""Requests as API Gateway hands them to the API's function, answered in this process."""
+"""Requests in API Gateway's form for the API's function, answered in this process."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ _CONVERTER = LambdaEventConverter(Matcher(list(app.routes)))
 
 
 def headers(token: str) -> dict[str, str]:
-    """Return the headers that a client sends with every request."""
+    """Return the headers of every request."""
     return {
         "Authorization": f"Bearer {token}",
         "Service-Version": auth.VERSIONS[0],
@@ -26,7 +26,7 @@ def headers(token: str) -> dict[str, str]:
 def event(
     method: str, path: str, token: str, body: Any = None, context: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the event of a request. Without a `context` of the authorizer's, the app asks the store who is calling."""
+    """Return the event of a request. Without the authorizer's `context` the app reads the caller from the store."""
     made: dict[str, Any] = _CONVERTER.create_lambda_event(method=method, path=path, headers={})
     text = None if body is None else json.dumps(body)
     made |= {"headers": headers(token), "path": path.partition("?")[0], "body": text}
@@ -35,9 +35,9 @@ def event(
 
 
 def answer(event: Mapping[str, Any]) -> Any:
-    """Return the body that the app answers with, which must not be an error.
+    """Return the body of the app's answer. Raises RuntimeError for an error.
 
-    The app gets a copy: it notes who is calling in the event, and would not ask the store again.
+    The app gets a copy of the event, because it stores the caller in it and would skip the read next time.
     """
     answered = app({**event, "requestContext": dict(event["requestContext"])}, None)
     if answered["statusCode"] >= 300:
@@ -51,9 +51,9 @@ def create(path: str, token: str, body: Any) -> Any:
 
 
 def usual(token: str, context: Mapping[str, str] | None = None) -> dict[str, Callable[[int], dict[str, Any]]]:
-    """Return the usual requests by their names, each made for a number: a change to what is there would write nothing.
+    """Return functions that make the usual requests. Their number makes each change different.
 
-    What they ask for is created: 101 backends, and an authority that has signed, so that its key is open.
+    This creates 101 backends, and an authority that has signed, so that its decrypted key is cached.
     """
     backends, certificates = "/backends/weighted", "/ssh_user_certificates"
     for _ in range(101):

@@ -1,4 +1,4 @@
-"""The results of a figure: rows of the one table, and points of the plots."""
+"""The results of figures: rows of the table and points of the plots."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ Unit = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `must` is its bound, and `reached` whether it is kept, None without a bound."""
+    """One line of the table. `must` is its bound, `reached` the outcome, None without a bound."""
 
     figure: str
     ours: str
@@ -41,13 +41,13 @@ def failure(figure: str) -> Result:
 
 
 def at_most(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
-    """Return a row whose ratio must not be above the bound."""
+    """Return a row with an upper bound of its ratio."""
     ratio = ours / against
     return Row(figure, unit(ours), unit(against), ratio, f"≤ {bound}", ratio <= bound)
 
 
 def at_least(bound: float, figure: str, ours: float, against: float, unit: Unit) -> Row:
-    """Return a row whose ratio must not be below the bound."""
+    """Return a row with a lower bound of its ratio."""
     ratio = ours / against
     return Row(figure, unit(ours), unit(against), ratio, f"≥ {bound:g}", ratio >= bound)
 
@@ -58,7 +58,7 @@ def reported(figure: str, ours: float, against: float, unit: Unit) -> Row:
 
 
 def exactly(figure: str, ours: str, against: str, ratio: float) -> Row:
-    """Return a row of a count, which must equal what it is compared with, word for word."""
+    """Return a row of two texts that must be equal."""
     return Row(figure, ours, against, ratio, "the same", ours == against)
 
 
@@ -83,12 +83,12 @@ def growth(factor: float) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the rows as a table that can be read in a terminal and in Markdown."""
-    said = {None: "", True: "yes", False: "NO"}
+    """Return the rows as a Markdown table."""
+    words = {None: "", True: "yes", False: "NO"}
     cells = [("figure", "ours", "against", "ratio", "must reach", "reached?")]
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        cells.append((row.figure, row.ours, row.against, ratio, row.must, said[row.reached]))
+        cells.append((row.figure, row.ours, row.against, ratio, row.must, words[row.reached]))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "-|-".join("-" * width for width in widths))

@@ -1,4 +1,4 @@
-"""The list of what an authority has revoked, as servers fetch it; against the one that `ssh-keygen -k` makes."""
+"""Revocation lists as servers fetch them, compared with the lists of `ssh-keygen -k`."""
 
 import base64
 import subprocess
@@ -22,7 +22,7 @@ from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
 
 COUNTS, ROUNDS = (1, 1_000, 10_000, 100_000), 5
-MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # of CPU for the longest list; of an answer that Lambda gives
+MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # CPU for the longest list; Lambda's limit of an answer
 _CHUNKS = 64
 
 
@@ -48,7 +48,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _merged(setting: Setting) -> str:
-    """Return the status and the calls of a request for ten lists which are full, as their heads say."""
+    """Return the status and calls of a request for ten lists with heads of full lists."""
     ids = [requests.create("/ssh_certificate_authorities", setting.token, {})["id"] for _ in range(10)]
     for id in ids:
         _count(id, COUNTS[-1])
@@ -58,7 +58,10 @@ def _merged(setting: Setting) -> str:
 
 
 def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str]:
-    """Return CPU seconds of the service and of ssh-keygen, bytes of both lists, and the calls where nothing changed."""
+    """Measure a list of `count` serials.
+
+    Return the CPU seconds of service and ssh-keygen, the bytes of both lists, and the calls for an unchanged list.
+    """
     authority = requests.create("/ssh_certificate_authorities", setting.token, {})
     serials = Random(count).sample(range(1, 2**63), count)
     _fill(authority["id"], serials)
@@ -81,7 +84,7 @@ def _measured(setting: Setting, count: int) -> tuple[float, float, int, int, str
 
 
 def _fetch(path: str, etag: str = "", also: Sequence[str] = ()) -> Mapping[str, Any]:
-    """Return the function's answer to a server that has the list of a tag, or none, and wants others beside it."""
+    """Fetch a list, with the lists of other authorities in `also`, unless it still has the ETag."""
     event = requests.event("GET", path, "")
     event["multiValueQueryStringParameters"] = {"also": [",".join(also)]} if also else None
     event["headers"] = {"Accept": "application/octet-stream", **({"If-None-Match": etag} if etag else {})}
@@ -90,7 +93,7 @@ def _fetch(path: str, etag: str = "", also: Sequence[str] = ()) -> Mapping[str, 
 
 
 def _fill(authority: str, serials: Sequence[int]) -> None:
-    """Put serials into an authority's list directly: a hundred thousand requests would take minutes."""
+    """Write serials directly into an authority's list: 100,000 requests would take minutes."""
     scope, own = f"krl#{authority}", {"revision": 1, "stamp": "1", "changed_at": clock.seconds()}
     for place in range(min(_CHUNKS, len(serials))):
         packed = packed_revocations.pack(RevokedSerial(serial, None) for serial in serials[place::_CHUNKS])
@@ -99,12 +102,12 @@ def _fill(authority: str, serials: Sequence[int]) -> None:
 
 
 def _count(authority: str, count: int) -> None:
-    there = Condition("attribute_exists(#id)")
-    dynamodb.do(Write.update(f"krl#{authority}", "head", there, sets={"count": count, "stamp": "1"}))
+    exists = Condition("attribute_exists(#id)")
+    dynamodb.do(Write.update(f"krl#{authority}", "head", exists, sets={"count": count, "stamp": "1"}))
 
 
 def _keygen(folder: Path, public_key: str, serials: Sequence[int]) -> list[str]:
-    """Write what ssh-keygen needs, and return the command that makes the same list."""
+    """Write the input files of ssh-keygen. Return the command that makes the same list."""
     krl, authority, specification = folder / "krl", folder / "ca.pub", folder / "specification"
     authority.write_text(f"{public_key}\n")
     specification.write_text("".join(f"serial: {serial}\n" for serial in serials))

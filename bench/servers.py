@@ -1,4 +1,4 @@
-"""Servers over HTTP on this machine: the API, served by `make run` and by Chalice's own local server, and others."""
+"""HTTP servers on this machine: the API by `make run` or `chalice local`, and others."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ class Server:
 
 @contextmanager
 def ours() -> Iterator[Server]:
-    """Run what `make run` starts, on the engine that the environment names."""
+    """Run the server of `make run` on the engine that the environment names."""
     with TemporaryDirectory() as local:
         port = engines.free_port()
         environment = {**os.environ, "LOCAL_DIR": local, "PORT": str(port)}
@@ -44,7 +44,7 @@ def stock() -> Iterator[Server]:
 
 @contextmanager
 def running(command: Sequence[str], port: int, environment: Mapping[str, str]) -> Iterator[Server]:
-    """Run a command that listens on the port, until the block ends. Raises TimeoutError."""
+    """Run a server's command in this block, which begins when its port is open. Raises TimeoutError."""
     with signals.defer():
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

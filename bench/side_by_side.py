@@ -1,4 +1,4 @@
-"""Timing of several actions alternately, so that what else the machine does disturbs all of them alike."""
+"""Alternating measurement of several actions, so that other load affects all of them equally."""
 
 import resource
 import subprocess
@@ -12,9 +12,9 @@ Clock = Callable[[], float]
 
 
 def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[list[float]]:
-    """Return the seconds that each action took in each round.
+    """Return the seconds of each action in each round.
 
-    The order is another one in every round: what always came second would find the engine's caches filled for it.
+    The order is random in every round, because an action that always came second would profit from filled caches.
     """
     taken: list[list[float]] = [[] for _ in actions]
     order = Random(count)
@@ -27,20 +27,20 @@ def rounds(actions: Sequence[Action], count: int, clock: Clock = time.perf_count
 
 
 def medians(actions: Sequence[Action], count: int, clock: Clock = time.perf_counter) -> list[float]:
-    """Return the median of the seconds of each action: it has its usual share of work that is done now and then."""
+    """Return the median seconds of each action, which include a usual share of occasional work."""
     return [median(taken) for taken in rounds(actions, count, clock)]
 
 
 def lower_quartiles(actions: Sequence[Action], count: int) -> list[float]:
-    """Return the lower quartile of the seconds of each action.
+    """Return the lower quartile of each action's seconds.
 
-    Where two processes work for one answer, it comes out the same from run to run; medians follow what else runs.
+    If two processes work for one answer, it is more stable than the median, which depends on other load.
     """
     return [quantiles(taken, n=4)[0] for taken in rounds(actions, count)]
 
 
 def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float]:
-    """Return the median of what each action returns, called alternately."""
+    """Return the median result of each action, called alternately."""
     answers: list[list[float]] = [[] for _ in actions]
     for _ in range(count):
         for place, action in enumerate(actions):
@@ -49,9 +49,9 @@ def medians_of(actions: Sequence[Callable[[], float]], count: int) -> list[float
 
 
 def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list[float], list[float]]:
-    """Return the least seconds that each command took by the clock, and the least CPU seconds.
+    """Return each command's minimum wall seconds and CPU seconds.
 
-    The least, since another process can only add to them.
+    The minimum, because other processes can only add to it.
     """
     cpu: list[list[float]] = [[] for _ in commands]
 
@@ -66,6 +66,6 @@ def fresh_processes(commands: Sequence[Sequence[str]], count: int) -> tuple[list
 
 
 def cpu_of_children() -> float:
-    """Return the CPU seconds of all processes that this one has started and awaited."""
+    """Return the CPU seconds of all ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

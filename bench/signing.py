@@ -1,4 +1,4 @@
-"""The certificate that others sign to compare with: the same every time, by the library alone or by ssh-keygen."""
+"""The certificate that the library alone, or ssh-keygen, signs for comparison."""
 
 import subprocess
 import time
@@ -20,7 +20,7 @@ _DAY = 24 * 60 * 60
 
 
 def sign() -> bytes:
-    """Sign one certificate by the library."""
+    """Sign one certificate with the library."""
     now = int(time.time())
     builder = SSHCertificateBuilder().public_key(PUBLIC_KEY).serial(1).type(SSHCertificateType.USER)
     builder = builder.key_id(ids.new("sucrt").encode()).valid_principals([b"alice"])
@@ -30,20 +30,20 @@ def sign() -> bytes:
 
 
 def request(authority: str) -> dict[str, Any]:
-    """Return the request for the same certificate."""
+    """Return the API request for the same certificate."""
     public_key = keys.authorized_key(PUBLIC_KEY)
     return {"ssh_certificate_authority_id": authority, "public_key": public_key, "principals": ["alice"]}
 
 
 def csr() -> str:
-    """Return a request for an X.509 certificate of another key."""
+    """Return a signing request for an X.509 certificate."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "alice.example")])
     signed = x509.CertificateSigningRequestBuilder().subject_name(name).sign(Ed25519PrivateKey.generate(), None)
     return signed.public_bytes(serialization.Encoding.PEM).decode()
 
 
 def keygen(folder: Path) -> list[str]:
-    """Write the files that ssh-keygen needs into the folder, and return the command that signs the same certificate."""
+    """Write the input files of ssh-keygen. Return the command that signs the same certificate."""
     authority, public_key = folder / "ca", folder / "id.pub"
     authority.touch(mode=0o600)
     authority.write_bytes(

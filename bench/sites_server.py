@@ -1,4 +1,4 @@
-"""Control on a store in memory that holds so many accounts, each with a tunnel and a certificate: see edge_sites.py.
+"""Control with a store in memory, for edge_sites.py. Each account has a tunnel and a certificate.
 
 A line on stdin is a change: `upload`, `bad` or `open` and a number.
 """
@@ -24,13 +24,13 @@ from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
 
 _LONG = 100_000  # seconds
-_PAIR = authority.make("Sites").issue("*.tunnels.localhost")  # of all: what is issued here is not measured
+_PAIR = authority.make("Sites").issue("*.tunnels.localhost")  # the same for all accounts: issuing is not measured
 _NEXT = authority.make("Sites").issue("*.tunnels.localhost")
 
 
 @dataclass
 class Store(Memory):
-    """A store whose own work does not grow with its records: it is done in the process that is measured."""
+    """A store with constant costs at any size, because it runs in the measured process."""
 
     of_account: defaultdict[str, list[Sealed]] = field(default_factory=lambda: defaultdict(list))
 
@@ -42,14 +42,14 @@ class Store(Memory):
         return self.of_account[account]
 
     def carry(self, tunnel: Carried) -> None:
-        """Put an open tunnel into the store."""
+        """Add an open tunnel to the store."""
         opening = Opening(Grant(tunnel.account, "sshcr_1", ()), tunnel.gateway, "ts_1", "192.0.2.9", tunnel.name)
         self.online[tunnel.id] = tunnel, opening
         self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
 
 
 def upload(store: Store, number: int, pair: KeyPair, days: int) -> None:
-    """Put a certificate of an account into the store."""
+    """Add a certificate of an account to the store."""
     now, id = datetime.now(UTC), f"cert_{number:027}{days}"
     names = (f"s{number}.tunnels.localhost",)
     until = now + timedelta(days=days)
@@ -57,13 +57,13 @@ def upload(store: Store, number: int, pair: KeyPair, days: int) -> None:
 
 
 def open_tunnel(store: Store, account: str, name: str) -> None:
-    """Put a tunnel into the store."""
+    """Open a tunnel in the store."""
     id, until = f"tn_Test{len(store.online):023}", int(time.time()) + _LONG
     store.carry(Carried(account, id, "gw-1", f"{name}.tunnels.localhost", until))
 
 
 async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None:
-    """Serve until stdin ends; the first line said is the CPU that it took to have everything encoded."""
+    """Serve until stdin ends. The first output line is the CPU seconds until everything was encoded."""
     store = Store()
     store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Store calls of a request, the caller looked up too: counted, not timed."""
+"""The number of store calls of a request, including the lookup of its caller."""
 
 from collections import Counter
 from typing import Any
@@ -11,8 +11,8 @@ FEWEST = {
     "get": Counter(read=2),
     "list of 100": Counter(read=2),
     "create": Counter(read=1, write=1),
-    "certificate": Counter(read=2, write=1),  # the second: the authority, and whether it has revoked the public key
-    "page of 100 edges": Counter(read=3),  # the edges, and all their routes
+    "certificate": Counter(read=2, write=1),  # the second read: the authority, and whether it has revoked the key
+    "page of 100 edges": Counter(read=3),  # the caller, the edges, and all their routes
 }
 _EDGES = "/edges/https"
 
@@ -24,7 +24,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _edges(token: str) -> dict[str, Any]:
-    """Make a hundred edges with two routes each, and return the request for a page of them."""
+    """Create 100 edges with two routes each. Return the request for a page of them."""
     for _ in range(100):
         id = requests.create(_EDGES, token, {})["id"]
         for match in ("/", "/api"):
@@ -37,8 +37,8 @@ def _row(name: str, must: Counter[str], event: dict[str, object]) -> Row:
         requests.answer(event)
     counted = Counter(call.kind for call in made)
     ratio = counted.total() / must.total()
-    return results.exactly(f"store calls, {name}: the fewest", _said(counted), _said(must), ratio)
+    return results.exactly(f"store calls, {name}: the fewest", _describe(counted), _describe(must), ratio)
 
 
-def _said(counted: Counter[str]) -> str:
+def _describe(counted: Counter[str]) -> str:
     return ", ".join(f"{counted[kind]} {kind}" for kind in sorted(counted))

@@ -1,4 +1,6 @@
-"""Units by DynamoDB's published rules: a read takes one for each 4 KB, a write one for each KB, in a transaction two.
+"""Capacity units by DynamoDB's published rules.
+
+A read costs one per 4 KB, a write one per KB, or two in a transaction.
 
 No emulator counts those of a transaction.
 """
@@ -11,7 +13,7 @@ from typing import Any
 from bench.calls import Call
 from chalicelib.storage import aws
 
-_INDEXES = ("indexed", "acted")  # the attributes of the table's indexes, in which events stand
+_INDEXES = ("indexed", "acted")  # the key attributes of the table's indexes of events
 
 
 def of(call: Call) -> tuple[int, int]:
@@ -22,7 +24,7 @@ def of(call: Call) -> tuple[int, int]:
         case "BatchGetItem":
             found = [item for items in call.answer["Responses"].values() for item in items]
             asked = sum(len(wanted["Keys"]) for wanted in call.parameters["RequestItems"].values())
-            return _each(4096, found) + asked - len(found), 0  # what is not there costs one
+            return _each(4096, found) + asked - len(found), 0  # a missing item costs one unit
         case "Query":
             return _each(4096, [{"all": {"L": [{"M": item} for item in call.answer["Items"]]}}]), 0
         case "TransactWriteItems":
@@ -33,7 +35,7 @@ def of(call: Call) -> tuple[int, int]:
 
 
 def by_key(calls: Iterable[Call]) -> Mapping[str, int]:
-    """Return the units that transactions write under each partition key, of an index with the name of its attribute."""
+    """Return the units written by transactions, by partition key. Keys of indexes include their attribute."""
     found: Counter[str] = Counter()
     for action in (action for call in calls for action in call.parameters.get("TransactItems", ())):
         found.update(of_item(_item(action)))
@@ -41,7 +43,7 @@ def by_key(calls: Iterable[Call]) -> Mapping[str, int]:
 
 
 def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
-    """Return the units of writing an item: `factor` for each KB in the table, one in each of its indexes.
+    """Return the units of a write: `factor` per KB in the table, one in each index.
 
     A check of a condition is charged as a write, but changes no index.
     """
@@ -50,19 +52,19 @@ def of_write(item: Mapping[str, Any], *, factor: int, is_check: bool) -> int:
 
 
 def of_item(item: Mapping[str, Any]) -> dict[str, int]:
-    """Return the units by key that a transaction writes of an item: two for each KB in the table, one in each index."""
+    """Return an item's units in a transaction, by key. A KB costs two in the table, one in each index."""
     each = _each(1024, [item])
     indexes = {f"{name}={item[name]['S']}": each for name in _INDEXES if name in item}
     return {item["scope"]["S"]: 2 * each, **indexes}
 
 
 def _written(action: Mapping[str, Any]) -> int:
-    """Return the units of one action in a transaction; an update pays the whole item."""
+    """Return the units of one action in a transaction. An update costs the whole item."""
     return sum(of_item(_item(action)).values())
 
 
 def _item(action: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the item of an action of a transaction, as it is now where the action does not hold it."""
+    """Return the item of an action in a transaction. Read it if the action lacks it."""
     if "Put" in action:
         item: Mapping[str, Any] = action["Put"]["Item"]
         return item
@@ -76,7 +78,7 @@ def _each(step: int, items: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _size(item: Mapping[str, Any]) -> int:
-    """Return the bytes of an item as DynamoDB counts them: of its names, and of its values."""
+    """Return the bytes of an item by DynamoDB's rules: of its names and its values."""
     return sum(len(name.encode()) + _size_of_value(value) for name, value in item.items())
 
 

@@ -1,7 +1,7 @@
-"""The live edge while visitors mean harm: how others of the same tunnel fare, beside a quiet time before.
+"""Attacks on the live edge: their effect on other visitors of the same tunnel.
 
-It is started by itself, `python -m bench.visitors`, and tells failures and times of each trial. Gateway, Envoy, ssh,
-the upstream, who means harm, and the others are a process each.
+`python -m bench.visitors` prints failures and times of each trial, before and during the attack. Edge, Envoy, ssh,
+upstream, attackers and other visitors each have a process.
 """
 
 import asyncio
@@ -35,12 +35,13 @@ from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from infra.local.cloud import HOST
 from tests.edge.memory import Memory
+from tests.edge.worst_filters import WORST, keep
 
-HARMFUL = [f"127.0.0.{number}" for number in range(60, 66)]
+ATTACKERS = [f"127.0.0.{number}" for number in range(60, 66)]
 OTHERS = [f"127.0.0.{number}" for number in range(2, 22)]
-RATE, SECONDS, PATIENCE = 100, 5, 10.0  # requests of the others a second
+RATE, SECONDS, TIMEOUT = 100, 5, 10.0  # requests per second of the other visitors; seconds
 _NAME = "demo.tunnels.localhost"
-_SPAWN = multiprocessing.get_context("spawn")
+SPAWN = multiprocessing.get_context("spawn")
 _SSH = ["ssh", "-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
 _CONTEXT = ssl._create_unverified_context()
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -48,7 +49,7 @@ Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass(frozen=True)
 class Ports:
-    """Where everything listens."""
+    """The ports of all servers."""
 
     upstream: int
     ssh: int
@@ -57,11 +58,13 @@ class Ports:
 
 
 def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
-    """Serve gateway and control; the key in the folder may bind everything."""
+    """Serve gateway and control. The key in the folder can bind any address."""
     settings = Settings(directory=folder, ssh_port=ports.ssh, edge_port=ports.edge, http_port=ports.http, limits=limits)
     store = Memory()
     fingerprint = asyncssh.read_public_key(folder / "key.pub").get_fingerprint()
     store.keys[fingerprint] = Grant("acct_1", "sshcr_1", ())
+    for place, rules in enumerate(WORST.values()):
+        keep(store, settings.tunnel_domain, f"worst{place}", rules)
 
     async def serve() -> None:
         gateway, control = (kind(settings, store, store.authority) for kind in (SshGateway, Control))
@@ -72,7 +75,7 @@ def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
 
 
 class _Upstream(asyncio.Protocol):
-    """A server that answers each GET, and of whatever else waits for the end."""
+    """A server that answers each GET and never answers other requests."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -83,7 +86,7 @@ class _Upstream(asyncio.Protocol):
 
 
 def serve_upstream(port: int) -> None:
-    """Serve what the tunnel leads to."""
+    """Serve the tunnel's upstream."""
 
     async def serve() -> None:
         server = await asyncio.get_running_loop().create_server(_Upstream, HOST, port, backlog=1024)
@@ -93,18 +96,18 @@ def serve_upstream(port: int) -> None:
 
 
 async def connected(port: int, source: str, context: ssl.SSLContext = _CONTEXT) -> Stream:
-    """Return a connection of TLS from an address."""
+    """Open a TLS connection from an address."""
     return await asyncio.open_connection(HOST, port, ssl=context, server_hostname=_NAME, local_addr=(source, 0))
 
 
-# Who means harm: each function begins `count` times what it is called, and then goes on for ever.
+# Attacks: each function starts `count` of its connections and then continues forever.
 
 Begun: TypeAlias = Callable[[], object]
 Harm: TypeAlias = Callable[[Ports, int, Begun], Awaitable[None]]
 
 
 async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
-    """Begin requests of one address whose bodies never come."""
+    """Begin requests from one address and never send their bodies."""
     held = [await _slow_body(ports) for _ in range(count)]
     begun()
     await asyncio.gather(*(reader.read() for reader, _ in held))
@@ -112,7 +115,7 @@ async def slow_bodies(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> None:
-    """Begin such a request again a second after it has ended, whatever its answer was."""
+    """Repeat such requests, each a second after the last one has ended."""
 
     async def one() -> None:
         while True:
@@ -127,18 +130,18 @@ async def slow_bodies_begun_again(ports: Ports, count: int, begun: Begun) -> Non
 
 
 async def _slow_body(ports: Ports) -> Stream:
-    reader, writer = await connected(ports.edge, HARMFUL[0])
+    reader, writer = await connected(ports.edge, ATTACKERS[0])
     writer.write(f"POST / HTTP/1.1\r\nhost: {_NAME}\r\ncontent-length: 100000\r\n\r\nx".encode())
     return reader, writer
 
 
 async def slow_streams(ports: Ports, count: int, begun: Begun) -> None:
-    """Open connections of HTTP/2, each with 100 streams whose bodies never come."""
+    """Open HTTP/2 connections with 100 streams each, and never send the bodies."""
     context = ssl._create_unverified_context()
     context.set_alpn_protocols(["h2"])
     held = []
     for _ in range(count):
-        reader, writer = await connected(ports.edge, HARMFUL[0], context)
+        reader, writer = await connected(ports.edge, ATTACKERS[0], context)
         http = H2Connection(H2Configuration(client_side=True))
         http.initiate_connection()
         for stream in range(1, 200, 2):
@@ -153,9 +156,9 @@ async def slow_streams(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def silent(ports: Ports, count: int, begun: Begun) -> None:
-    """Connect to both ports and say nothing."""
+    """Connect to both ports and send nothing."""
     held = [
-        await asyncio.open_connection(HOST, port, local_addr=(HARMFUL[0], 0))
+        await asyncio.open_connection(HOST, port, local_addr=(ATTACKERS[0], 0))
         for port in (ports.edge, ports.http)
         for _ in range(count)
     ]
@@ -164,15 +167,15 @@ async def silent(ports: Ports, count: int, begun: Begun) -> None:
 
 
 async def idle(ports: Ports, count: int, begun: Begun) -> None:
-    """End the handshake of TLS and ask nothing, from six addresses."""
-    held = [await connected(ports.edge, source) for source in HARMFUL for _ in range(count // len(HARMFUL))]
+    """Complete TLS handshakes from six addresses and send no request."""
+    held = [await connected(ports.edge, source) for source in ATTACKERS for _ in range(count // len(ATTACKERS))]
     asyncio.get_running_loop().call_later(3, begun)
     await asyncio.gather(*(reader.read() for reader, _ in held))
     await asyncio.Event().wait()
 
 
 async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
-    """Do that again a fifth of a second after it was ended."""
+    """Repeat such connections 0.2 seconds after they have ended."""
 
     async def one(source: str) -> None:
         while True:
@@ -183,25 +186,25 @@ async def idle_begun_again(ports: Ports, count: int, begun: Begun) -> None:
             await asyncio.sleep(0.2)
 
     asyncio.get_running_loop().call_later(4, begun)
-    await asyncio.gather(*(one(source) for source, _ in zip(itertools.cycle(HARMFUL), range(count), strict=False)))
+    await asyncio.gather(*(one(source) for source, _ in zip(itertools.cycle(ATTACKERS), range(count), strict=False)))
 
 
 def harm(what: Harm, ports: Ports, count: int, begun: Event) -> None:
-    """Do harm until the process is killed."""
+    """Attack until the process is killed."""
     asyncio.run(what(ports, count, begun.set))  # type: ignore[arg-type]
 
 
-# The others
+# The other visitors
 
 
 async def _visits(ports: Ports, seconds: int) -> tuple[list[float], Counter[str]]:
-    """Send RATE requests a second, each on a connection of its own; return the seconds of each, and what failed."""
+    """Send RATE requests per second, each on a new connection. Return their seconds and the failures."""
     taken, failed = list[float](), Counter[str]()
 
     async def visit(source: str) -> None:
         began = time.perf_counter()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 reader, writer = await connected(ports.edge, source)
                 writer.write(f"GET / HTTP/1.1\r\nhost: {_NAME}\r\n\r\n".encode())
                 status = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
@@ -221,14 +224,14 @@ async def _visits(ports: Ports, seconds: int) -> tuple[list[float], Counter[str]
     return taken, failed
 
 
-def visit(ports: Ports, seconds: int, told: "Connection[Any, Any]") -> None:
-    """Tell what visitors met."""
-    told.send(asyncio.run(_visits(ports, seconds)))
+def visit(ports: Ports, seconds: int, pipe: "Connection[Any, Any]") -> None:
+    """Send the results of `_visits` through a pipe."""
+    pipe.send(asyncio.run(_visits(ports, seconds)))
 
 
 def visited(ports: Ports) -> tuple[float, float, int]:
-    """Return the median and the 99th percentile of the seconds, and how many requests failed."""
-    ours, theirs = _SPAWN.Pipe()
+    """Return the median and 99th percentile of the seconds, and the number of failures."""
+    ours, theirs = SPAWN.Pipe()
     with child(visit, ports, SECONDS, theirs):
         taken, failed = ours.recv()
     cuts = quantiles(taken, n=100)
@@ -237,8 +240,8 @@ def visited(ports: Ports) -> tuple[float, float, int]:
 
 @contextlib.contextmanager
 def child(work: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Run a function in a process until the block ends."""
-    process = _SPAWN.Process(target=work, args=arguments)
+    """Run a function in a child process during the block."""
+    process = SPAWN.Process(target=work, args=arguments)
     process.start()
     try:
         yield
@@ -276,12 +279,12 @@ TRIALS: list[tuple[Harm, int, dict[str, int]]] = [
 
 
 def main(wanted: list[str]) -> None:
-    """Print a line for each trial, or for those of some names."""
+    """Print a line for each trial, or only for the named ones."""
     for what, count, bounds in TRIALS:
         if wanted and what.__name__ not in wanted:
             continue
         with running(replace(Limits(), **bounds)) as ports:
-            quiet, begun = visited(ports), _SPAWN.Event()
+            quiet, begun = visited(ports), SPAWN.Event()
             with child(harm, what, ports, count, begun):
                 begun.wait(60)
                 median, p99, failed = visited(ports)

@@ -1,7 +1,7 @@
-"""Requests to the warm app in this process, against their store calls alone, made again by a client of botocore's.
+"""Requests to the warm app in this process, compared with only their store calls.
 
-The caller of the GET is looked up; the others come from behind the gateway's authorizer. A client of botocore's is as
-botocore makes it: the service's own, which has less to do, is a row without a bound.
+The GET also looks up its caller; the other requests have the authorizer's context. botocore's client is unmodified. The
+service's own client does less work and is a row without a bound.
 """
 
 import time
@@ -33,9 +33,9 @@ def measure(setting: Setting) -> Result:
 def _rows(
     figure: str, event: Callable[[int], Event], rounds: int, besides: Callable[[], object] = lambda: None
 ) -> list[Row]:
-    """Compare the CPU of a request with that of its raw calls and of what is done `besides` them."""
+    """Compare the CPU of a request with the CPU of its raw calls and of `besides`."""
     numbers = count()
-    requests.answer(event(next(numbers)))  # what is made or opened once is there from here on
+    requests.answer(event(next(numbers)))  # fills caches
     made = _made(event(next(numbers)))
 
     def raw(client: Callable[[str], Any]) -> None:
@@ -45,7 +45,7 @@ def _rows(
     actions = (lambda: requests.answer(event(next(numbers))), lambda: raw(calls.plain), lambda: raw(aws.client))
     ours, plain, own = side_by_side.medians(actions, rounds, time.process_time)
     if [call.operation for call in _made(event(next(numbers)))] != [call.operation for call in made]:
-        raise RuntimeError("In the end the request made other calls than those that it is measured against.")
+        raise RuntimeError("The request's last calls differ from the calls that it is compared with.")
     return [
         results.at_most(1.25, figure, ours, plain, results.ms),
         results.reported("… by the service's own client", ours, own, results.ms),
@@ -53,7 +53,7 @@ def _rows(
 
 
 def _made(event: Event) -> list[calls.Call]:
-    """Return the calls of a request, which can be made again: a change's revision is then another than it was."""
+    """Return the calls of a request in a repeatable form. Their updates require another revision."""
     with calls.recording("dynamodb", "kms") as made:
         requests.answer(event)
     actions = [action for call in made for action in call.parameters.get("TransactItems", ())]

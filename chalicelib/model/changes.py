@@ -133,7 +133,7 @@ class Change:
         try:
             self._commit(own, self.events, log)
         except Throttled as hot:
-            return self._cooled(hot).commit()
+            return self._reshard(hot).commit()
         except TooManyNames:
             if not name_counts.make_room(account, counts):
                 raise
@@ -145,11 +145,11 @@ class Change:
         proof = (events[0].scope, events[0].id) if events else None
         writes.commit([*own, *told, *log], proof=proof, created=self.created, ended=_ended)
 
-    def _cooled(self, hot: Throttled) -> "Change":
+    def _reshard(self, hot: Throttled) -> "Change":
         """Return the change with what the store turned away in other shards. Raises Throttled where it has none."""
         if places.edition() < 3:
             raise hot
-        own = writes.cooled(self.own, hot.scopes)
+        own = writes.reshard(self.own, hot.scopes)
         are_hot = any(event.scope in hot.scopes and shards.is_first(event) for event in self.events)
         if own is None and not are_hot:
             raise hot

@@ -13,7 +13,7 @@ from chalicelib import clock, ids
 from chalicelib.model import audit, kinds, shards
 from chalicelib.storage import dynamodb, table
 from chalicelib.storage.items import Item
-from chalicelib.storage.shards import merged
+from chalicelib.storage.shards import merge_pages
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
@@ -44,7 +44,7 @@ def page(account: str, *, before: str | None, count: int) -> Page:
         pages += [table.page(scope, before=before, count=count) for scope in shards.scopes(account)[1:]]
     if shards.WITHOUT_EDGE not in marks:
         pages.append(_of_the_edge(account, before, count))
-    return merged(pages, count)
+    return merge_pages(pages, count)
 
 
 def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
@@ -62,7 +62,7 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
         return None
     spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
     named = (audit.acting(key, shard) for key in keys for shard in spread)
-    return merged([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
+    return merge_pages([_indexed(audit.BY_ACTOR, account, name, before, count) for name in named], count)
 
 
 def of_operator() -> list[Item]:

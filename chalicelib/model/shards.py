@@ -39,7 +39,7 @@ def is_first(event: Item) -> bool:
 
 def is_busy(account: str) -> bool:
     """Tell whether the events of an account are spread. One read. Raises aws.Unavailable."""
-    return table.is_spread(_collection(account))
+    return table.has_shards(_collection(account))
 
 
 def marks(account: str) -> frozenset[str]:
@@ -75,7 +75,7 @@ def next_for(account: str, id: str) -> int:
 
 def spread(account: str) -> None:
     """Mark an account as busy, and spread the events that this process adds to it. Raises aws.Unavailable."""
-    table.spread(_collection(account))
+    table.add_shards(_collection(account))
 
 
 def _collection(account: str) -> str:

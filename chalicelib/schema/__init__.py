@@ -1,1 +1,1 @@
-"""Shapes of bodies, their fields and rules, and what JSON Schema says of them. Only here is pydantic imported."""
+"""Shapes of bodies, their fields and rules, and their JSON Schema. The only importer of pydantic."""

@@ -17,7 +17,7 @@ def _time(value: Any) -> Any:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ValueError("must be an RFC 3339 time, as a string")
+        raise ValueError("must be an RFC 3339 time as a string")
     return clock.parse(value)
 
 
@@ -25,19 +25,19 @@ def _owner(text: str) -> str:
     return text and str(OWNER.check(text))
 
 
-def _holds_controls(text: str) -> bool:
+def _has_controls(text: str) -> bool:
     return any(unicodedata.category(character) == "Cc" for character in text)
 
 
 def _printable(text: str) -> str:
-    if not text or _holds_controls(text):
-        raise ValueError("must not be empty nor hold control characters")
+    if not text or _has_controls(text):
+        raise ValueError("must not be empty or contain control characters")
     return text
 
 
 def _one_line(text: str) -> str:
-    if _holds_controls(text):
-        raise ValueError("must not hold control characters")
+    if _has_controls(text):
+        raise ValueError("must not contain control characters")
     return text
 
 
@@ -60,7 +60,7 @@ Timestamp = Annotated[str, Documented({"format": "date-time"})]
 
 
 class Described(Shape):
-    """The two fields that every resource takes; as a change, a field that is absent stays as it is."""
+    """The two fields that every resource accepts. A change leaves absent fields unchanged."""
 
     description: Description = ""
     f"""Optional, at most {MAX_DESCRIPTION} bytes."""
@@ -70,30 +70,30 @@ class Described(Shape):
 
 
 class Shown(Shape):
-    """The fields that every resource shows beside those of its request."""
+    """The fields that every response adds to the fields of its request."""
 
     id: str
     """Unique identifier; the order of ids is the order of creation."""
 
     uri: Uri
-    """Absolute address of the resource."""
+    """Absolute URL of the resource."""
 
     created_at: Timestamp
     """When it was created, RFC 3339."""
 
 
 class Traced(Shown):
-    """The fields of responses that say who made the resource."""
+    """The field of responses that names the creator of the resource."""
 
     created_by: str = ABSENT
-    """The id of the API key that made it, or `operator`; absent where it is not known."""
+    """The id of the API key that created it, or `operator`; absent if unknown."""
 
 
 class Ref(Shape):
-    """A pointer to another resource."""
+    """A reference to another resource."""
 
     id: str
     """Its identifier."""
 
     uri: str
-    """Its absolute address; empty for tunnel sessions and endpoints, which have none."""
+    """Its absolute URL; empty for tunnel sessions and endpoints, which have none."""

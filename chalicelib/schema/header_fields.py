@@ -1,4 +1,4 @@
-"""The names of request headers that an edge or a reserved domain lets visitors send."""
+"""Names of request headers that an edge or a reserved domain lets visitors send."""
 
 import re
 from typing import Annotated
@@ -6,15 +6,15 @@ from typing import Annotated
 from chalicelib.schema.rules import After, entries, if_null
 
 _FORM = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
-# What the edge says itself, obeys itself, or what programs take for their environment (httpoxy).
-_NEVER = r"x-forwarded-.*|forwarded|x-envoy-.*|proxy|connection|host|te|upgrade|transfer-encoding|content-length"
+# Headers that the edge sets or obeys, or that programs read as environment variables (httpoxy).
+_FORBIDDEN = r"x-forwarded-.*|forwarded|x-envoy-.*|proxy|connection|host|te|upgrade|transfer-encoding|content-length"
 
 
 def _kept(name: str) -> str:
     if not re.fullmatch(_FORM, name):
         raise ValueError("must be the name of a header, of 64 characters at most")
     lower = name.lower()
-    if re.fullmatch(_NEVER, re.sub("[^a-z0-9]", "-", lower)):
+    if re.fullmatch(_FORBIDDEN, re.sub("[^a-z0-9]", "-", lower)):
         raise ValueError("must not be a header of connections, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…")
     return lower
 

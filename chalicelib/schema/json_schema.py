@@ -1,4 +1,4 @@
-"""JSON Schema of rules: what is true of a value, for the document that `make openapi` writes."""
+"""JSON Schema of rules, for the document that `make openapi` writes."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 JsonSchema = dict[str, Any]
 
-MAX_BYTES = "x-max-bytes"  # of a string in UTF-8: JSON Schema counts characters only
+MAX_BYTES = "x-max-bytes"  # the limit of a string in bytes of UTF-8: JSON Schema counts only characters
 
 
 @dataclass(frozen=True, eq=False)
 class Documented:
-    """A keyword of JSON Schema that is true of a value and that nobody checks, since the value is only shown."""
+    """JSON Schema keywords of a value that is shown but never checked."""
 
     keywords: JsonSchema
 
@@ -23,12 +23,12 @@ class Documented:
 
 
 def at_most_bytes(limit: int) -> JsonSchema:
-    """Describe a string of at most so many bytes of UTF-8, of which a character has at least one."""
+    """Return the schema of a string of at most `limit` bytes of UTF-8. A character has at least one byte."""
     return {"maxLength": limit, MAX_BYTES: limit}
 
 
 def both(schema: JsonSchema, more: JsonSchema) -> JsonSchema:
-    """Join two schemas. Raises ValueError where they give one keyword two values."""
+    """Join two schemas. Raises ValueError if a keyword has two values."""
     if differing := [name for name in schema.keys() & more.keys() if schema[name] != more[name]]:
-        raise ValueError(f"two rules say {', '.join(differing)}: {schema} and {more}")
+        raise ValueError(f"two rules differ in {', '.join(differing)}: {schema} and {more}")
     return {**schema, **more}

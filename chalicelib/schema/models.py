@@ -1,6 +1,6 @@
-"""Shapes as pydantic models, each made when the first body is to be read in it.
+"""Pydantic models of shapes, each created when its first body is read.
 
-The one file that imports pydantic, and so itself imported by the first body: half a cold start is pydantic's.
+Only this file imports pydantic, so it is imported only for the first body: pydantic is half of a cold start.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ S = TypeVar("S", bound=Shape)
 
 
 class Body(BaseModel):
-    """The base of all models: no field but the shape's, no value of another type, no secret in their representation."""
+    """The base of all models: strict types, no unknown fields, and no values in the representation."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
-    model_config |= {"json_schema_serialization_defaults_required": True}  # responses carry every field
+    model_config |= {"json_schema_serialization_defaults_required": True}  # responses contain every field
 
     def values(self) -> dict[str, Any]:
         return self.model_dump()
@@ -39,10 +39,10 @@ _models: dict[type[Shape], type[Body]] = {}
 
 
 def model(shape: type[Shape]) -> type[Body]:
-    """Return the one model of a shape: its instances are of the shape too."""
+    """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
         nested = _nested(shape)
-        bases: Any = (Body, nested)  # of the second, pydantic takes the annotations and defaults
+        bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the second
         hints = get_type_hints(nested, include_extras=True)
         required: Any = {name: (hints[name], ...) for name in _redeclared(shape)}
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__, **required)
@@ -50,7 +50,7 @@ def model(shape: type[Shape]) -> type[Body]:
 
 
 def _redeclared(shape: type[Shape]) -> Iterator[str]:
-    """Yield the fields that a class declares again without the default of its base: they are required."""
+    """Yield required fields: declared again, without the default of the base class."""
     for name in names(shape):  # type: ignore[arg-type]  # mypy looks for the hash of an instance
         owner = next(base for base in shape.__mro__ if name in get_annotations(base))
         if name not in vars(owner) and hasattr(shape, name):
@@ -60,9 +60,9 @@ def _redeclared(shape: type[Shape]) -> Iterator[str]:
 def check(
     shape: type[S], values: Mapping[str, Any], path: Mapping[str, str] | None = None
 ) -> tuple[S | None, dict[str, str]]:
-    """Read values in a shape: return the body; or None, and what would be right at each dotted path that is wrong.
+    """Validate values by a shape. Return the body, or None and an error message for each wrong dotted path.
 
-    `path` holds the values of the request's path, for the rules that look at them.
+    `path` contains the values of the request's path, for rules that depend on them.
     """
     try:
         return cast(S, model(shape).model_validate(values, context=path or {})), {}
@@ -72,7 +72,7 @@ def check(
 
 
 def _nested(shape: type[Shape]) -> type[Shape]:
-    """Return a shape with models in the place of the shapes in its types, the shape itself where there are none."""
+    """Replace the shapes in a shape's types by models. Return the same shape if it has none."""
     hints = get_type_hints(shape, include_extras=True)
     types = {name: new for name, hint in hints.items() if (new := _with_models(hint)) is not hint}
     defaults = {name: getattr(shape, name) for name in types if hasattr(shape, name)}
@@ -81,7 +81,7 @@ def _nested(shape: type[Shape]) -> type[Shape]:
 
 
 def _with_models(hint: Any) -> Any:
-    """Return a type with each shape in it replaced by its model, the type itself where it holds none."""
+    """Replace the shapes in a type by models. Return the same type if it has none."""
     if isinstance(hint, type) and issubclass(hint, Shape):
         return model(hint)
     parts = getattr(hint, "__args__", ())
@@ -100,10 +100,10 @@ def _sentence(shape: type[Shape], wrong: ErrorDetails) -> str:
 
 
 def _known(read_by: type[Body], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields beside the last step of a path."""
+    """Return the field names of the object that contains the end of a path."""
     names = {field.alias or name: field.annotation for name, field in read_by.model_fields.items()}
     if len(path) == 1:
         return list(names)
     below = names[str(path[0])]
     inner = next(part for part in (below, *get_args(below)) if isinstance(part, type) and issubclass(part, Body))
-    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # an entry of an array is not a field
+    return _known(inner, path[2:] if isinstance(path[1], int) else path[1:])  # the index in an array is not a field

@@ -1,8 +1,7 @@
-"""Rules of fields: values in the annotations of shapes. A rule checks a value, and says so in JSON Schema.
+"""Rules for fields, used in the annotations of shapes. Each checks a value and describes it in JSON Schema.
 
-They have pydantic's names: After, Before and Plain validators, WithData for one that sees other fields, WithContext for
-one that sees the path. None imports pydantic before a model is made: a shape is declared at every cold start, and read
-only where there is a body.
+They are named after pydantic's validators: After, Before and Plain; WithData gets other fields, WithContext the path.
+No rule imports pydantic before a model is created, because shapes are declared at every cold start and often not read.
 """
 
 import json
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class After:
-    """A check of a value that has the field's type already.
+    """A check of a value that already has the field's type.
 
-    `check` returns the value, perhaps in another form; its ValueError says what the value must be. `json_schema` is as
-    much of that as JSON Schema can express.
+    `check` returns the value, possibly converted; its ValueError names the accepted values. `json_schema` is the part
+    of the rule that JSON Schema can express.
     """
 
     check: Callable[..., Any]
@@ -44,7 +43,7 @@ class After:
 
 
 class Before(After):
-    """A check of what was sent, before its type is looked at. The document is silent of what it tolerates besides."""
+    """A check of the value as sent, before its type is validated. The document does not show what it tolerates."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -53,7 +52,7 @@ class Before(After):
 
 
 class Plain(After):
-    """A check that alone turns the string that was sent into the field's type."""
+    """A check that replaces pydantic's validation. It converts a string to the field's type."""
 
     def __get_pydantic_json_schema__(self, core: "CoreSchema", handler: "GetJsonSchemaHandler") -> JsonSchema:
         return {"type": "string", **self.json_schema}
@@ -65,7 +64,7 @@ class Plain(After):
 
 
 class WithData(After):
-    """An After whose `check` also gets the valid fields above this one, by name."""
+    """An After check that also gets the valid fields above this one, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -76,7 +75,7 @@ class WithData(After):
 
 
 class WithContext(After):
-    """An After whose `check` also gets the values of the request's path, by name."""
+    """An After check that also gets the values of the request's path, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -88,7 +87,7 @@ class WithContext(After):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Limits of the type that stands directly before them, by pydantic's names, which JSON Schema expresses itself."""
+    """Limits of the preceding type, by pydantic's names. Pydantic writes their JSON Schema."""
 
     limits: Mapping[str, int]
 
@@ -98,7 +97,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that leave the field as it is in a change, as some clients mean them; the document does not tell."""
+    """Values that a change ignores: some clients send them for "unchanged". The document does not show them."""
 
     values: tuple[Any, ...]
 
@@ -119,17 +118,17 @@ unless_blank = Unchanged(("",))
 
 
 def between(least: int, most: int) -> Bounds:
-    """Require an integer in these bounds, both included."""
+    """Require an integer between two bounds, both included."""
     return Bounds({"ge": least, "le": most})
 
 
 def entries(least: int, most: int) -> Bounds:
-    """Require an array or object with so many entries."""
+    """Require an array or object with `least` to `most` entries."""
     return Bounds({**({"min_length": least} if least else {}), "max_length": most})
 
 
 def max_bytes(limit: int) -> After:
-    """Require a string of at most so many bytes of UTF-8."""
+    """Require a string of at most `limit` bytes of UTF-8."""
 
     def check(text: str) -> str:
         if len(text.encode()) > limit:
@@ -140,9 +139,9 @@ def max_bytes(limit: int) -> After:
 
 
 def max_encoded(limit: int) -> After:
-    """Require a value of at most so many characters as answers carry it, in JSON that stands in JSON.
+    """Require a value of at most `limit` characters, counted as JSON inside a JSON string.
 
-    So are bounded what an edge shows a hundred times, for all of it fits one answer.
+    So a hundred such values of an edge fit one response: Lambda counts responses in that way.
     """
 
     def check(value: Any) -> Any:
@@ -155,9 +154,9 @@ def max_encoded(limit: int) -> After:
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
-    """Require a string that a pattern matches as a whole; the sentence says what it must be, `most` how long it may be.
+    """Require a string that matches a pattern completely; `sentence` is the error.
 
-    The pattern is one that ECMAScript and RE2 read too: it looks neither ahead nor behind.
+    It has at most `most` characters. The pattern must also be valid in ECMAScript and RE2: no lookahead or lookbehind.
     """
 
     def check(text: str) -> str:
@@ -169,13 +168,13 @@ def form(pattern: str, sentence: str, *, most: int | None = None) -> After:
 
 
 def id_of(field: str, sentence: str = "") -> After:
-    """Require an id of one of the kinds that a field of that name may hold; the sentence says what it must be."""
-    found = kinds.named_by(field)
-    prefixes = [kind.prefix for kind in found if not any(kind.is_covered_by(other) for other in found)]
+    """Require an id of one of the kinds that a field accepts; `sentence` is the error."""
+    accepted = kinds.named_by(field)
+    prefixes = [kind.prefix for kind in accepted if not any(kind.is_covered_by(other) for other in accepted)]
     rule = sentence or f"must be an id of the form {' or '.join(f'{prefix}_…' for prefix in prefixes)}"
 
     def check(text: str) -> str:
-        if not any(kind.has(text) for kind in found):
+        if not any(kind.has(text) for kind in accepted):
             raise ValueError(rule)
         return text
 
@@ -183,15 +182,15 @@ def id_of(field: str, sentence: str = "") -> After:
 
 
 def if_null(value: Any) -> Before:
-    """Read null as the value: some clients send null for what is unspecified."""
+    """Read null as `value`: some clients send null for unspecified fields."""
     return Before(lambda given: value if given is None else given)
 
 
 def if_empty(value: Any) -> Before:
-    """Read null and "" as the value: some clients send them for what is unspecified."""
+    """Read null and "" as `value`: some clients send them for unspecified fields."""
     return Before(lambda given: value if given is None or given == "" else given)
 
 
 def if_zero(value: Any) -> Before:
-    """Read null, "" and 0 as the value: some clients send every field they know."""
+    """Read null, "" and 0 as `value`: some clients send every field they know."""
     return Before(lambda given: value if given in (None, "", 0) and given is not False else given)

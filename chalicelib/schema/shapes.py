@@ -1,7 +1,7 @@
-"""Shapes: a body, line for line the table of the specification, as an annotated class whose annotations hold its rules.
+"""Shapes of bodies: annotated classes that follow the tables of the specification line by line.
 
-Those of requests are read (`models.check`); those of responses say what is shown, and are only for `make openapi`, as
-is the text beneath a field: Python does not keep it.
+The annotations contain the rules. `models.check` reads requests with them. Shapes of responses are only for
+`make openapi`, like the docstring below a field, which Python itself ignores.
 """
 
 import inspect
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class Shape:
-    """A body. What `models.check` returns is of a model made of the shape, which gives the methods their meaning."""
+    """The base of all bodies. `models.check` returns instances of a pydantic model, which implements the methods."""
 
     def values(self) -> dict[str, Any]:
-        """Return all fields of a body that was read, as plain values."""
+        """Return all fields of a parsed body as plain values."""
         raise NotImplementedError
 
     def fields_set(self) -> dict[str, Any]:
-        """Return the fields that the client sent, by the names that it used."""
+        """Return the fields that the client sent, by the client's names."""
         raise NotImplementedError
 
 
@@ -26,7 +26,7 @@ class NoFields(Shape):
 
 
 class Absent(str):
-    """The default of a field that a response leaves out where it is not set."""
+    """The default of a field that a response leaves out if it is unset."""
 
 
 ABSENT: Any = Absent()  # for a field of any type

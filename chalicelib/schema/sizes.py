@@ -1,8 +1,8 @@
-"""Sizes of answers: Lambda sends at most 6 MB, and counts them in JSON in which the answer's text stands once more."""
+"""Sizes of responses. Lambda's limit of 6 MB counts a response as a JSON string inside JSON."""
 
-MAX_ANSWER = 5_500_000  # characters of entries: their list's address and what it leads to have the rest
+MAX_ANSWER = 5_500_000  # characters of a list's entries; the rest is for the other fields and headers
 
 
 def encoded(written: str) -> int:
-    """Return the length of a JSON text inside a JSON string, where quotes and backslashes are escaped once more."""
+    """Return the length of a JSON text inside a JSON string, where quotes and backslashes are escaped."""
     return len(written) + written.count('"') + written.count("\\")

@@ -1,6 +1,6 @@
-"""The fields of SSH certificates (SPEC 2.4), which those of users and hosts share, and which policies bound.
+"""Fields that user and host SSH certificates share (SPEC 2.4), and that policies limit.
 
-A rule stands here without the type of its field where that would import cryptography.
+A rule omits the type of its field if that would import cryptography.
 """
 
 import ipaddress
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
-_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks and scopes
-_CRITICAL = ("force-command", "source-address", "verify-required")  # which OpenSSH knows
+_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks or scopes
+_CRITICAL = ("force-command", "source-address", "verify-required")  # all that OpenSSH knows
 _WITHOUT_VALUE = {  # sshd refuses certificates with one
     "no-touch-required",
     "permit-X11-forwarding",
@@ -41,7 +41,7 @@ def _public_key(value: Any) -> "AuthorizedKey":
 
 def _not_before_1970(value: datetime | None) -> datetime | None:
     if value and value < datetime.fromtimestamp(0, UTC):
-        raise ValueError("must not be before 1970, which certificates cannot express")
+        raise ValueError("must not be before 1970: certificates cannot express that")
     return value
 
 
@@ -64,13 +64,13 @@ def _command(text: str) -> str:
 
 def _not_critical(name: str) -> str:
     if name in _CRITICAL:
-        raise ValueError("is a critical option: as an extension it would be signed and mean nothing")
+        raise ValueError("is a critical option and has no effect as an extension: use critical_options")
     return name
 
 
 def _extensions(values: dict[str, str]) -> dict[str, str]:
     if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
-        raise ValueError(f"must hold {' and '.join(faulty)} with an empty string, as OpenSSH knows no value there")
+        raise ValueError(f"must have an empty string for {' and '.join(faulty)}: OpenSSH accepts no value there")
     return values
 
 
@@ -80,13 +80,13 @@ ValidAfter = Annotated[Time, After(_not_before_1970)]
 ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
-# Of the type crypto.keys.AuthorizedKey.
+# The rule of a field of the type crypto.keys.AuthorizedKey.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 
-def after_the_start(lifetime: timedelta) -> WithData:
-    """Require an end of validity after its start; unspecified it is a lifetime after creation."""
-    rule = f"must be after valid_after; unspecified it is {_spelt(lifetime)} after creation"
+def after_start(lifetime: timedelta) -> WithData:
+    """Require an end of validity after its start. The default is `lifetime` after creation."""
+    rule = f"must be after valid_after; the default is {_words(lifetime)} after creation"
 
     def check(value: datetime | None, above: Mapping[str, Any]) -> datetime | None:
         start = above.get("valid_after") or clock.now()
@@ -97,7 +97,7 @@ def after_the_start(lifetime: timedelta) -> WithData:
     return WithData(check)
 
 
-def _spelt(lifetime: timedelta) -> str:
+def _words(lifetime: timedelta) -> str:
     return f"{lifetime.days} days" if lifetime.days > 1 else f"{lifetime // timedelta(hours=1)} hours"
 
 
@@ -107,7 +107,7 @@ class CriticalOptions(Shape):
     force_command: Annotated[
         str, After(_command, {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}), max_bytes(16 * 1024)
     ] = ""
-    """The only command that the holder may run, whatever they ask for."""
+    """The only command that the holder can run, whatever the client requests."""
 
     source_address: Annotated[str, max_bytes(4096), After(_networks, {"minLength": 1, "format": "networks"})] = ""
-    """Comma-separated addresses and CIDR networks that the holder may sign in from."""
+    """Comma-separated addresses and CIDR networks from which the holder can sign in."""

@@ -1,10 +1,10 @@
-"""The wording of validation errors: the dotted path of what is wrong in a request, and what would be right there."""
+"""Messages of validation errors: the dotted path of a field, and the values that it accepts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_MAX_PATH = 200  # characters of a field's dotted path that an error repeats
-_SENTENCES = {  # by pydantic's types of errors
+_MAX_PATH = 200  # characters of a field's dotted path in an error
+_SENTENCES = {  # by pydantic's error types
     "missing": "is required",
     "string_type": "must be a string",
     "string_unicode": "must be valid Unicode",
@@ -25,9 +25,9 @@ _SENTENCES = {  # by pydantic's types of errors
 
 
 def dotted(path: Iterable[int | str]) -> str:
-    """Return a field's path as errors name it, cut to 200 characters."""
+    """Return the dotted path of a field, truncated to 200 characters."""
     text = ".".join(str(step) for step in path if step != "[key]")[:_MAX_PATH]
-    return text.encode(errors="backslashreplace").decode()  # a lone surrogate cannot leave in UTF-8
+    return text.encode(errors="backslashreplace").decode()  # UTF-8 cannot encode a lone surrogate
 
 
 def unknown(known: Iterable[str]) -> str:
@@ -36,5 +36,5 @@ def unknown(known: Iterable[str]) -> str:
 
 
 def sentence(code: str, context: Mapping[str, Any], *, otherwise: str) -> str:
-    """Return the message for an error of one of pydantic's types, `otherwise` for a type that has none here."""
+    """Return the message for one of pydantic's error types, or `otherwise` for an unknown type."""
     return str(context["error"]) if code == "value_error" else _SENTENCES.get(code, otherwise).format(**context)

@@ -1,10 +1,10 @@
-"""Answers of DynamoDB read as the JSON that they are: botocore's parser asks each value for ten possible kinds."""
+"""Parsing of DynamoDB's answers as plain JSON. botocore's parser tests each value for ten types."""
 
 import json
 from base64 import b64decode
 from typing import Any
 
-# Those whose answers hold texts, numbers and attributes. Others, which hold times, are left to botocore.
+# Their answers contain texts, numbers and attributes. botocore parses the others, which contain times.
 OPERATIONS = (
     "BatchGetItem",
     "DeleteItem",
@@ -18,7 +18,7 @@ OPERATIONS = (
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    """Empty a body that is not a JSON object. botocore's parser would fail on it."""
     body = response_dict["body"]
     try:
         body.decode()
@@ -28,9 +28,9 @@ def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
 
 
 def parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
-    """Add to an answer what its body holds, in botocore's form, and leave nothing to botocore's parser.
+    """Add the values of a body to botocore's answer, and leave nothing for botocore's parser.
 
-    Raises ValueError where bytes in it cannot be read: it is whole, so that it is no better when it comes again.
+    Raises ValueError for invalid base64. That is not retried, because the answer is complete.
     """
     body = response_dict["body"]
     if response_dict["status_code"] >= 300:
@@ -45,6 +45,6 @@ def parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any
 
 
 def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an attribute of bytes, which JSON holds in base64, with its bytes, and any other object as it is."""
+    """Return an attribute of bytes with its base64 decoded, and any other object unchanged."""
     text = value.get("B")
     return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value

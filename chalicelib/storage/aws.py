@@ -1,4 +1,4 @@
-"""Clients of AWS, made once and on first use, and one name for every way of not being reachable."""
+"""AWS clients, created on first use, and errors for a store that is unavailable or misconfigured."""
 
 import json
 import math
@@ -19,16 +19,16 @@ from botocore.session import Session, get_session
 
 from chalicelib.storage import answers, models, parameters, transport
 
-# Three attempts of at most four seconds each, and at most three of pauses; what begins within the patience ends
-# before the gateway gives up after 29.
-_PATIENCE = 13
+# A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. If it begins within these
+# seconds, it ends before the gateway's timeout of 29.
+_DEADLINE = 13
 _CONFIG = Config(
     connect_timeout=1,
     read_timeout=3,
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
-    parameter_validation=False,  # the service validates; what it refuses is Misconfigured too
+    parameter_validation=False,  # the service validates, and its refusal is Misconfigured too
 )
 _BUSY = {
     "DependencyTimeoutException",
@@ -62,7 +62,7 @@ _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
 
 class AwsError(Exception):
-    """AWS, or the way there, failed: `code` names how, and never holds what was sent."""
+    """A call to AWS failed. `code` names the error and never contains data of the request."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -70,65 +70,64 @@ class AwsError(Exception):
 
 
 class Unavailable(AwsError):
-    """The store or the key service is throttling, down or out of reach."""
+    """DynamoDB or KMS is throttling, down or unreachable."""
 
 
 class Misconfigured(AwsError):
-    """No credentials, no region, no such profile, table or key, no right to use it, or a request of a wrong form."""
+    """The credentials, region, profile, table, key or permissions are wrong, or the request is malformed."""
 
 
 def client(service: str) -> Any:
-    """Return the process's one client of a service ("dynamodb", "kms").
+    """Return the client of a service ("dynamodb", "kms"), one per process.
 
-    It speaks to AWS_ENDPOINT_URL when that is set, to the emulator that LOCALSTACK_HOST names when that is, and
-    to the real cloud with neither.
+    It calls AWS_ENDPOINT_URL if that is set, else the emulator at LOCALSTACK_HOST if that is set, else AWS.
     """
     if service not in _clients:
-        with _lock:  # a session is not safe to share while it makes clients
+        with _lock:  # creating clients of one session is not thread-safe
             if service not in _clients:
                 _clients[service] = _connect(service)
     return _clients[service]
 
 
 def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Return the answer to one call of a service. Raises Unavailable, Misconfigured, ClientError for a refusal."""
+    """Call a service and return its answer. Raises Unavailable, Misconfigured, ClientError for a refusal."""
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
-        raise _translated(error) from None
+        raise _translate(error) from None
     return answer
 
 
 def endpoint() -> str:
-    """Return where calls go, without what a URL may hold beside it; "AWS" where nothing else is set."""
+    """Return the endpoint of calls without any credentials of its URL; "AWS" if none is set."""
     named = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")
     return named.rpartition("@")[2] if named else "AWS"
 
 
 def region() -> str:
-    """Return the region that calls go to, "none" where there is none."""
+    """Return the configured region, or "none"."""
     try:
         return _session().get_config_variable("region") or "none"
-    except BotoCoreError:  # a profile that is named and not there
+    except BotoCoreError:  # the named profile does not exist
         return "none"
 
 
 def _connect(service: str) -> Any:
-    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # else botocore composes it twice for each call
+    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # else botocore builds it twice per call
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
-        from localstack_client.session import Session as LocalStack  # a development requirement, not in the package
+        from localstack_client.session import Session as LocalStack  # only in the development environment
 
         made = LocalStack().client(service, config=config)
     else:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", answers.blank_unreadable)
-    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
-    made.meta.events.register_first(f"before-call.{name}", _name_host)
-    made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
-    made.meta.events.register_first(f"needs-retry.{name}", _have_conflict_retried)
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # no service uses them
+    made.meta.events.register_first(f"before-call.{name}", _set_host)
+    made.meta.events.register_first(f"needs-retry.{name}", _retry_truncated)
+    made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
     if service == "dynamodb":
         for operation in answers.OPERATIONS:
             made.meta.events.register_first(f"before-parse.dynamodb.{operation}", answers.parse)
@@ -139,35 +138,35 @@ def _connect(service: str) -> Any:
 
 @cache
 def _session() -> Session:
-    """Return the session that the clients share. Not one of boto3, which takes 40 ms more to import."""
+    """Return the session of all clients. It is botocore's: importing boto3 takes 40 ms more."""
     session = get_session()
-    models.use_in(session)
-    transport.use_in(session)
+    models.install(session)
+    transport.install(session)
     return session
 
 
-def _name_host(params: dict[str, Any], **_: object) -> None:
-    """Name the host of a request, which botocore's signer would find out twice for each."""
+def _set_host(params: dict[str, Any], **_: object) -> None:
+    """Set the Host header, which botocore's signer would otherwise compute twice per request."""
     params["headers"]["Host"] = _host(params["url"])
 
 
 @cache
 def _host(address: str) -> str:
-    """Return the host of an address as a request names it: with its port, unless that is the usual one."""
+    """Return the Host header of an address: with its port, unless that is the default one."""
     scheme, netloc = urlsplit(address)[:2]
     return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
 
 
-def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Retry an answer that is not whole: botocore does not check, and reads it as "nothing found" or "done"."""
-    if response and not _is_whole(*response, operation):
+def _retry_truncated(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
+    """Retry a truncated answer. botocore would read it as "nothing found" or "done"."""
+    if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
         parsed["Error"] = {"Code": "ServiceUnavailable"}
 
 
-def _is_whole(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Tell whether an answer is as long as it says, and a JSON object where the operation has an output at all."""
+def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
+    """Return whether an answer is complete: Content-Length, and JSON if the operation has an output."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -181,8 +180,8 @@ def _is_whole(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
         return False
 
 
-def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
-    """Retry a single write that met a transaction, as botocore retries throttling: it takes a conflict for final."""
+def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
+    """Retry a single write that conflicted with a transaction. botocore would not."""
     parsed = response[1] if response else {}
     if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
         parsed["Error"]["Code"] = "TransactionInProgressException"
@@ -190,8 +189,8 @@ def _have_conflict_retried(response: tuple[Any, dict[str, Any]] | None, **_: obj
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """Let calls to AWS begin in this block for 13 seconds; later ones raise Unavailable, while the gateway waits."""
-    before = _last_call.set(time.monotonic() + _PATIENCE)
+    """Raise Unavailable for calls in this block after 13 seconds. The gateway then gets an answer in time."""
+    before = _last_call.set(time.monotonic() + _DEADLINE)
     try:
         yield
     finally:
@@ -200,18 +199,18 @@ def deadline() -> Iterator[None]:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn what botocore raises into Unavailable or Misconfigured; an answer to the question itself passes."""
+    """Translate botocore's errors to Unavailable or Misconfigured. A ClientError that answers the request stays."""
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        raise _translated(error) from None
+        raise _translate(error) from None
 
 
-def _translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return Unavailable or Misconfigured for such an error of botocore; another ClientError is returned as it is."""
-    if not isinstance(error, ClientError):  # whose sentence may hold what was sent
+def _translate(error: BotoCoreError | ClientError) -> Exception:
+    """Return Unavailable or Misconfigured for such an error. Another ClientError is returned unchanged."""
+    if not isinstance(error, ClientError):  # only its type: its message may contain data of the request
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]
     if code in _MISCONFIGURED:
@@ -220,8 +219,7 @@ def _translated(error: BotoCoreError | ClientError) -> Exception:
     return Unavailable(code) if status >= 500 or code in _BUSY else error
 
 
-if (
-    "AWS_LAMBDA_FUNCTION_NAME" in os.environ
-):  # what is done at import has a whole CPU there, and a request a part of one
-    with suppress(BotoCoreError):  # which the first call tells
+# In Lambda an import has a full CPU, a request only a part of one.
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    with suppress(BotoCoreError):  # the first call raises it again
         client("dynamodb")

@@ -1,8 +1,8 @@
-"""The log of changes, by which the live edge hears what is new: a record in the transaction of each change.
+"""The change log, which the live edge follows. Each transaction adds one record.
 
-Each record has a key of its own, and they are spread over shards by chance: no key is written by all, and no change
-waits for another's. Its id begins with the millisecond of the writer's clock, so whoever reads must read again what
-may have been written late: see OVERLAP.
+Each record has its own key in a random shard, so that changes never wait for each other. Its id begins with the
+millisecond of the writer's clock. A record can therefore appear late, and readers must read the last OVERLAP seconds
+again.
 """
 
 import random
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from chalicelib.storage import dynamodb, places
 from chalicelib.storage.dynamodb import Write
 
-OVERLAP = 60  # seconds: more than a writer's deadline, and than clocks differ
+OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
 _SHARDS = 4  # each takes 500 changes a second
-_KEPT = 24 * 60 * 60  # seconds
-# The scopes of what the edge reads, and of what its rights rest on.
-_TOLD = re.compile(
+_RETENTION = 24 * 60 * 60  # seconds
+# The scopes of items that the edge reads, or needs to decide about rights.
+_LOGGED = re.compile(
     r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
     r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
     r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
@@ -28,7 +28,7 @@ _TOLD = re.compile(
 
 @dataclass(frozen=True)
 class Place:
-    """The scope and id of an item that was changed."""
+    """The scope and id of a changed item."""
 
     scope: str
     id: str
@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Change:
-    """A transaction: when, by its writer's clock in seconds, and the items that it changed."""
+    """A transaction and the changed items. `at` is its Unix time by the writer's clock."""
 
     id: str
     places: tuple[Place, ...]
@@ -47,13 +47,13 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return the log entry of a transaction, which names those of its items that the edge reads; none without such."""
-    places = [place for write in writes if (place := _place(write)) and _TOLD.fullmatch(place[0])]
+    """Return a transaction's log entry, or nothing if the edge reads none of its items."""
+    places = [place for write in writes if (place := _item_of(write)) and _LOGGED.fullmatch(place[0])]
     return [_record(places)] if places else []
 
 
 def entry_of(place: Place) -> Write:
-    """Return the log entry of one item, whose own record need not change."""
+    """Return a log entry for one item, even if its record does not change."""
     return _record([(place.scope, place.id)])
 
 
@@ -63,13 +63,13 @@ def _record(places: Sequence[Sequence[str]]) -> Write:
         "scope": f"changes#{random.randrange(_SHARDS)}",
         "id": f"{int(now * 1000):013}-{secrets.token_hex(8)}",
         "body": {"places": places},
-        "expires": int(now) + _KEPT,
+        "expires": int(now) + _RETENTION,
     }
     return Write.put(record)
 
 
 def since(moment: float) -> list[Change]:
-    """Return the changes that were stamped after a Unix second, by the writers' clocks. Raises aws.Unavailable."""
+    """Return the changes after a Unix time, by the writers' clocks. Raises aws.Unavailable."""
     return [change for shard in range(_SHARDS) for change in _of_shard(shard, f"{int(moment * 1000):013}")]
 
 
@@ -80,8 +80,8 @@ def _of_shard(shard: int, after: str) -> Iterable[Change]:
             yield Change(record["id"], tuple(Place(*place) for place in record["body"]["places"]))
 
 
-def _place(write: Write) -> Sequence[str] | None:
-    """Return the scope and id of the item whose record a write changes; None where it changes nothing."""
+def _item_of(write: Write) -> Sequence[str] | None:
+    """Return the scope and id of the item that a write changes, or None for a check."""
     if write.action == "ConditionCheck":
         return None
     key = write.request.get("Key") or write.request["Item"]

@@ -1,7 +1,7 @@
-"""Cooldowns of shared keys: for a day only the account that released one can take it again.
+"""Cooldowns of released shared keys: for a day only the same account can take them again.
 
-A record lists the keys of an account whose cooldowns end in the same second, so a change writes one record, however
-many keys it releases. The id is that second, so the oldest come first.
+A record lists all keys of an account with the same end of cooldown, so that a change writes only one record, however
+many keys it releases. The id is the end as a Unix second, so the oldest record comes first.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ SCOPE = "/names/cooldown"
 
 @dataclass(frozen=True)
 class Cooldowns:
-    """The values of the keys of an account whose cooldowns end at the Unix second `until`."""
+    """Keys of an account with a cooldown until the Unix second `until`."""
 
     account: str
     until: int
@@ -27,12 +27,12 @@ class Cooldowns:
 
     @staticmethod
     def of(record: Mapping[str, Any]) -> "Cooldowns":
-        """Return the cooldowns that a record lists."""
+        """Return the cooldowns of a record."""
         account = str(record["scope"]).partition("#")[0]
         return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
 
     def without(self, values: Collection[str]) -> Write:
-        """Return the write that removes some values; it fails if the record has changed."""
+        """Return the write that removes some values. It fails if the record has changed."""
         scope, id = _key(self.account, self.until)
         same = Condition("#revision = :revision", {"revision": self.revision})
         if self.values <= {*values}:
@@ -47,19 +47,19 @@ def begin(account: str, until: int, values: Iterable[str]) -> Write:
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
-    """Return the cooldowns that end at some seconds. Raises aws.Unavailable."""
+    """Return the cooldowns with given ends. Raises aws.Unavailable."""
     found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
     return {it.until: it for it in found}
 
 
 def ended(account: str) -> Iterator[Cooldowns]:
-    """Yield the cooldowns that have ended but are still listed, the oldest first. Raises aws.Unavailable."""
+    """Yield ended cooldowns that are still listed, oldest first. Raises aws.Unavailable."""
     values = {"scope": items.scope(account, SCOPE), "now": f"{clock.seconds():011}"}
     yield from _listed("#scope = :scope AND #id <= :now", values)
 
 
 def every(account: str) -> Iterator[Cooldowns]:
-    """Yield all listed cooldowns of an account, the oldest first. Raises aws.Unavailable."""
+    """Yield all listed cooldowns of an account, oldest first. Raises aws.Unavailable."""
     yield from _listed("#scope = :scope", {"scope": items.scope(account, SCOPE)})
 
 

@@ -1,6 +1,6 @@
-"""Decoding: stored maps to frozen dataclasses, strictly by the annotations of each class.
+"""Strict decoding of stored maps to frozen dataclasses, by the annotations of each class.
 
-The decoder of a class is compiled when it is first used. Unknown fields are ignored: a newer version wrote them.
+The decoder of a class is compiled on first use. Unknown fields are ignored, because newer versions can write them.
 """
 
 import json
@@ -12,14 +12,14 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-EVENT = "malformed_record"  # the name of the log event, which a metric filter counts
+EVENT = "malformed_record"  # the log event that a metric filter counts
 _ABSENT = object()
-_PACKED_ERRORS = (ValueError, LookupError)  # of bytes that are not what a text was packed into
+_PACKED_ERRORS = (ValueError, LookupError)  # raised for bytes that are no packed text
 _logger = logging.getLogger("tunnel_edge")
 
 
 class MalformedRecord(Exception):
-    """A stored record does not have the form of its type. Its message holds no value of the record."""
+    """A stored record does not match its type. The message contains no value of the record."""
 
     def __init__(self, stored: str, field: str, problem: str) -> None:
         super().__init__(f"{stored}: {field or 'the record'} {problem}.")
@@ -27,12 +27,12 @@ class MalformedRecord(Exception):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the fields of a log line about it."""
+        """Return the fields for a log line."""
         return {"stored": self.stored, "field": self.field, "problem": self.problem}
 
 
 def decode(form: type[T], record: Mapping[str, Any]) -> T:
-    """Return the value of a record. A field that it lacks has its default. Raises MalformedRecord."""
+    """Decode a record. Missing fields get their defaults. Raises MalformedRecord."""
     if record.__class__ is not dict and not isinstance(record, Mapping):
         raise MalformedRecord(form.__name__, "", "must be a map")
     compiled: _Form = _compiled(form)  # type: ignore[arg-type]  # a class is hashable
@@ -53,19 +53,19 @@ def decode(form: type[T], record: Mapping[str, Any]) -> T:
 
 
 def build(form: type[T], values: Mapping[str, Any]) -> T:
-    """Return a frozen dataclass with values for all of its fields. Its own `__init__` would take twice as long."""
+    """Return a frozen dataclass with values for all fields, in half the time of its `__init__`."""
     made = object.__new__(form)
     made.__dict__.update(values)
     return made
 
 
 def report(scope: str, id: str, malformed: MalformedRecord) -> None:
-    """Log that a malformed record was left out, with its key."""
+    """Log that a malformed record was skipped, with its key."""
     _logger.error(json.dumps({"level": "ERROR", "event": EVENT, "scope": scope, "id": id, **malformed.facts}))
 
 
 class _Mismatch(Exception):
-    """A value is not of the annotated type; `path` leads to it from its field."""
+    """A value does not have the annotated type; `path` is its path below the field."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -73,7 +73,7 @@ class _Mismatch(Exception):
 
 
 class _Form(NamedTuple):
-    """A class, compiled: its defaults in the order of its fields, _ABSENT for those that have none or are made."""
+    """The compiled form of a class. `defaults` has _ABSENT for fields without a constant default."""
 
     fields: Mapping[str, "_Type"]
     defaults: dict[str, Any]
@@ -82,7 +82,7 @@ class _Form(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """An annotation, compiled: the classes whose values need no check, and what reads others or raises _Mismatch."""
+    """A compiled annotation. Values of the classes `plain` need no `read`, which checks and converts others."""
 
     plain: frozenset[type]
     read: Callable[[Any], Any]

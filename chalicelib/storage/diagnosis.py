@@ -1,29 +1,29 @@
-"""Why the store cannot be used, for the log and for operators. Callers of a deployed API learn nothing of it."""
+"""Reasons why the store cannot be used, for the log and operators. Callers of a deployed API never see them."""
 
 import os
 
 from chalicelib.storage import aws, dynamodb, vault
 from chalicelib.storage.aws import AwsError, Unavailable
 
-_CREATE = "'python -m chalicelib store create' makes it"
+_CREATE = "'python -m chalicelib store create' creates it"
 _SENTENCES = {
-    "NoRegionError": "no region is set: AWS_DEFAULT_REGION",
-    "NoCredentialsError": "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-    "PartialCredentialsError": "half of the credentials is missing: AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY",
-    "ProfileNotFound": "there is no such profile: AWS_PROFILE",
-    "ResourceNotFoundException": f"there is no such table: {_CREATE}",
-    "NotFoundException": f"there is no such key: {_CREATE}",
+    "NoRegionError": "no region is set: set AWS_DEFAULT_REGION",
+    "NoCredentialsError": "no credentials are set: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "PartialCredentialsError": "credentials are incomplete: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "ProfileNotFound": "the profile does not exist: check AWS_PROFILE",
+    "ResourceNotFoundException": f"the table does not exist: {_CREATE}",
+    "NotFoundException": f"the key does not exist: {_CREATE}",
     "DisabledException": "the key is disabled",
-    "KMSInvalidStateException": "the key cannot be used in its state",
-    "AccessDeniedException": "the credentials do not permit it",
+    "KMSInvalidStateException": "the key cannot be used in its present state",
+    "AccessDeniedException": "the credentials lack a permission",
     "ExpiredTokenException": "the credentials have expired",
     "InvalidSignatureException": "the credentials are wrong",
-    "UnrecognizedClientException": "the credentials are not known",
+    "UnrecognizedClientException": "AWS does not know these credentials",
 }
 
 
 def of(error: AwsError) -> dict[str, str]:
-    """Return as log fields what is missing, and the table, key, region and endpoint that were asked."""
+    """Return log fields: what is missing, and the table, key, region and endpoint."""
     return {
         "missing": _SENTENCES.get(error.code, _otherwise(error)),
         "table": dynamodb.table_name(),
@@ -34,16 +34,16 @@ def of(error: AwsError) -> dict[str, str]:
 
 
 def sentence(error: AwsError) -> str:
-    """Return the same as a sentence for operators."""
-    said = of(error)
-    store = ", ".join(f"{name} {said[name]}" for name in ("table", "key_id", "region", "endpoint"))
-    return f"The store cannot be used ({error.code}): {said['missing']}. It is {store}."
+    """Return the fields of `of` as a sentence for operators."""
+    fields = of(error)
+    store = ", ".join(f"{name} {fields[name]}" for name in ("table", "key_id", "region", "endpoint"))
+    return f"The store cannot be used ({error.code}): {fields['missing']}. It is {store}."
 
 
 def for_callers(error: AwsError) -> str:
-    """Return what a server on a developer's machine lacks; "" in Lambda, whose callers are not its operators."""
+    """Return what a local server lacks. Return "" in Lambda, because its callers are not its operators."""
     return "" if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _SENTENCES.get(error.code, "")
 
 
 def _otherwise(error: AwsError) -> str:
-    return "it does not answer, or is busy" if isinstance(error, Unavailable) else "check its settings"
+    return "it does not answer or is busy" if isinstance(error, Unavailable) else "check its settings"

@@ -1,6 +1,6 @@
-"""The requests to DynamoDB that the table is made of: plain records in and out, and what a refused one means.
+"""Requests to DynamoDB: plain records in and out, and the meaning of refusals.
 
-An expression names an attribute as it is, `#id` for `id`, and a value of its own by `:name`.
+In an expression `#id` is the attribute `id`, and `:name` is a value that is passed with the expression.
 """
 
 import os
@@ -17,19 +17,19 @@ from botocore.exceptions import ClientError
 
 from chalicelib.storage import aws, marshal
 
-SCHEMA = 2  # of every record that is written here; a record of the first edition has none until it is migrated
+SCHEMA = 2  # the schema of every written record; a record of the first format has none until it is migrated
 
 _NONE: Mapping[str, Any] = {}
-_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at keys that a busy store leaves out; botocore repeats none
-_TRIES = 24  # at a transaction that meets others
-_PAUSE, _LONGEST = 0.02, 0.2  # seconds before the second of these tries, and before any, at most
-_HOT = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons for which a transaction is cancelled
+_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at unprocessed keys, which botocore does not retry
+_TRIES = 24  # of a transaction that conflicts with others
+_PAUSE, _MAX_PAUSE = 0.02, 0.2  # seconds at most before the second try, and before any
+_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons of a cancelled transaction
 _CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on the record under the key, without which a write does not happen."""
+    """A condition on a record. A write happens only if its condition is true."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -37,10 +37,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Write:
-    """A write to one record, to be done alone or in a transaction.
+    """A write of one record, done alone or in a transaction.
 
-    `failing` is what is raised where its condition fails; None: the record has changed since it was read. `counts` is
-    what the write adds to the counts of its account, by their names.
+    `failing` is the exception to raise if its condition is false; None means that the record has changed since it was
+    read. `counts` are added to the counts of its account, by name.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -50,9 +50,9 @@ class Write:
 
     @staticmethod
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
-        """Return the write of a whole record."""
-        own = {"TableName": table_name(), **_conditional(condition)}
-        return Write("Put", {**own, "Item": marshal.attributes({**record, "schema": SCHEMA})}, failing)
+        """Return the write that puts a whole record."""
+        request = {"TableName": table_name(), **_conditional(condition)}
+        return Write("Put", {**request, "Item": marshal.attributes({**record, "schema": SCHEMA})}, failing)
 
     @staticmethod
     def update(
@@ -65,38 +65,40 @@ class Write:
         removes: Mapping[str, Set[str]] = _NONE,
         failing: Exception | None = None,
     ) -> "Write":
-        """Return the write that changes a record: `sets` attributes ("body.name" for one in the map of its body; None
-        removes one), `adds` to numbers and sets of strings, `removes` members of sets of strings.
+        """Return the write that changes a record.
+
+        `sets` are new values of attributes, "body.name" for one in the map `body`, and None removes the attribute.
+        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
         """
-        present = {path: value for path, value in sets.items() if value is not None}
+        present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
-            "SET": [f"{_named(path)} = :set{place}" for place, path in enumerate(present)],
-            "REMOVE": [_named(path) for path, value in sets.items() if value is None],
+            "SET": [f"{_path(name)} = :set{index}" for index, name in enumerate(present)],
+            "REMOVE": [_path(name) for name, value in sets.items() if value is None],
             "ADD": [f"#{name} :add_{name}" for name in adds],
             "DELETE": [f"#{name} :remove_{name}" for name in removes],
         }
         values = {
-            **{f"set{place}": value for place, value in enumerate(present.values())},
+            **{f"set{index}": value for index, value in enumerate(present.values())},
             **{f"add_{name}": value for name, value in adds.items()},
             **{f"remove_{name}": value for name, value in removes.items()},
         }
         update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
         conditional = {"ConditionExpression": condition.text} if condition.text else {}
-        expressed = _expressed({**condition.values, **values}, UpdateExpression=update, **conditional)
-        return Write("Update", {**_at(scope, id), **expressed}, failing)
+        expressions = _expressions({**condition.values, **values}, UpdateExpression=update, **conditional)
+        return Write("Update", {**_key(scope, id), **expressions}, failing)
 
     @staticmethod
     def delete(scope: str, id: str, condition: Condition | None = None, failing: Exception | None = None) -> "Write":
         """Return the write that removes a record."""
-        return Write("Delete", {**_at(scope, id), **_conditional(condition)}, failing)
+        return Write("Delete", {**_key(scope, id), **_conditional(condition)}, failing)
 
     @staticmethod
     def check(scope: str, id: str, condition: Condition, failing: Exception | None = None) -> "Write":
-        """Return the write that changes nothing, and lets its transaction fail unless a record meets a condition."""
-        return Write("ConditionCheck", {**_at(scope, id), **_conditional(condition)}, failing)
+        """Return a write that changes nothing: its transaction fails if the condition is false."""
+        return Write("ConditionCheck", {**_key(scope, id), **_conditional(condition)}, failing)
 
     def and_check(self, check: "Write") -> "Write":
-        """Return an update that has the condition of a check of the same record too."""
+        """Return this update with the condition of a check of the same record added."""
         own, other = self.request, check.request
         both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
         text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
@@ -107,13 +109,13 @@ _table: ContextVar[str] = ContextVar("table")
 
 
 class ConditionFailed(Exception):
-    """A write did not happen: its condition failed."""
+    """The condition of a write was false, so it did not happen."""
 
 
 class TransactionFailed(Exception):
-    """No write of a transaction happened: the conditions of those at `places` failed.
+    """A transaction did not happen: the conditions of the writes at the indexes `places` were false.
 
-    `was_retried`: the answer to an earlier try was lost, and that one may have happened.
+    If `was_retried` is true, an earlier try without an answer may have succeeded.
     """
 
     def __init__(self, places: list[int], was_retried: bool) -> None:
@@ -123,7 +125,7 @@ class TransactionFailed(Exception):
 
 
 class Throttled(aws.Unavailable):
-    """The store turned a transaction away since the partitions of `scopes`, or their indexes, are hot."""
+    """DynamoDB throttled a transaction: partitions of `scopes`, or of their indexes, are overloaded."""
 
     def __init__(self, scopes: list[str]) -> None:
         super().__init__("ThrottlingException")
@@ -131,18 +133,18 @@ class Throttled(aws.Unavailable):
 
 
 def get(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
-    found = aws.call("dynamodb", "get_item", **_at(scope, id), ConsistentRead=True).get("Item")
-    return marshal.plain(found) if found else None
+    """Return the record with a key, by a consistent read, or None. Raises aws.Unavailable."""
+    item = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
+    return marshal.plain(item) if item else None
 
 
 def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
-    """Return the records under some keys of scope and id, as they are now, in one call. Raises aws.Unavailable."""
+    """Return the records with keys of scope and id, by one consistent read. Raises aws.Unavailable."""
     wanted = [marshal.attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
     left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for pause in _PAUSES:
-        if pause:  # a sleep of 0 seconds leaves the CPU to others
+        if pause:  # sleep(0) would yield the CPU
             time.sleep(pause)
         answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
         records = map(marshal.plain, answer["Responses"].get(table_name(), ()))
@@ -154,7 +156,7 @@ def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
 
 
 def do(write: Write) -> dict[str, Any]:
-    """Do one write; return the record as it is after an update. Raises ConditionFailed, aws.Unavailable."""
+    """Do one write. Return the updated record of an update. Raises ConditionFailed, aws.Unavailable."""
     wanted = {"ReturnValues": "ALL_NEW"} if write.action == "Update" else {}
     try:
         answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **wanted)
@@ -168,28 +170,28 @@ def do(write: Write) -> dict[str, Any]:
 def transact(writes: Sequence[Write]) -> None:
     """Do all writes or none. Raises TransactionFailed, aws.Unavailable.
 
-    Where they only meet other transactions they are tried 24 times, after random and longer pauses: two seconds in all.
+    A transaction that conflicts with others is tried 24 times, with random pauses that grow: two seconds in all.
     """
     for number in range(_TRIES):
         if number:
-            time.sleep(random.uniform(0, min(number * _PAUSE, _LONGEST)))
-        if _transacted(writes):
+            time.sleep(random.uniform(0, min(number * _PAUSE, _MAX_PAUSE)))
+        if _try_transaction(writes):
             return
     raise aws.Unavailable("TransactionConflict")
 
 
-def _transacted(writes: Sequence[Write]) -> bool:
-    """Do all writes or none; False where none was done since they met another transaction."""
+def _try_transaction(writes: Sequence[Write]) -> bool:
+    """Do all writes or none. Return False if they conflicted with another transaction."""
     actions = [{write.action: write.request} for write in writes]
     try:
         aws.call("dynamodb", "transact_write_items", TransactItems=actions)
     except ClientError as error:
         response: Mapping[str, Any] = error.response
         reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
-        if failed := [place for place, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
+        if failed := [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
             raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
-        if hot := [_scope(writes[place]) for place, reason in enumerate(reasons) if reason in _HOT]:
-            raise Throttled(hot) from None
+        if throttled := [_scope(writes[index]) for index, reason in enumerate(reasons) if reason in _THROTTLED]:
+            raise Throttled(throttled) from None
         if {*reasons} <= {"None", "TransactionConflict"} and "TransactionConflict" in reasons:
             return False
         if reasons and "ValidationError" not in reasons:
@@ -206,20 +208,20 @@ def pages(
     first: Literal["highest", "lowest"] = "highest",
     **expressions: str,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records that a query selects, the highest or lowest id first, page by page. Raises aws.Unavailable.
+    """Yield the records of a query in pages, highest or lowest id first. Raises aws.Unavailable.
 
-    `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
+    `limit` applies only to the first page: it counts records before the filter, which may remove all of them.
     """
     query: dict[str, Any] = {
         "TableName": table_name(),
         **({"IndexName": index} if index else {"ConsistentRead": True}),
         "ScanIndexForward": first == "lowest",
-        **_expressed(values, **expressions),
+        **_expressions(values, **expressions),
         **({"Limit": limit} if limit else {}),
     }
     while True:
         answer = aws.call("dynamodb", "query", **query)
-        yield [marshal.plain(found) for found in answer["Items"]]
+        yield [marshal.plain(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         query.pop("Limit", None)
@@ -227,12 +229,12 @@ def pages(
 
 
 def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
-    """Yield all records of the table that pass a filter, page by page, in no order. Raises aws.Unavailable."""
-    selected = _expressed(values, **expressions) if expressions else {}
+    """Yield all records of the table that pass a filter, in pages without order. Raises aws.Unavailable."""
+    selected = _expressions(values, **expressions) if expressions else {}
     request: dict[str, Any] = {"TableName": table_name(), "ConsistentRead": True, **selected}
     while True:
         answer = aws.call("dynamodb", "scan", **request)
-        yield [marshal.plain(found) for found in answer["Items"]]
+        yield [marshal.plain(item) for item in answer["Items"]]
         if "LastEvaluatedKey" not in answer:
             return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -240,7 +242,7 @@ def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list
 
 @contextmanager
 def in_table(name: str) -> Iterator[None]:
-    """Use the table of that name instead of the one that the environment names."""
+    """Use the named table in this block, not the environment's."""
     before = _table.set(name)
     try:
         yield
@@ -256,16 +258,16 @@ def _scope(write: Write) -> str:
     return str((write.request.get("Key") or write.request["Item"])["scope"]["S"])
 
 
-def _named(path: str) -> str:
-    return ".".join(f"#{name}" for name in path.split("."))
+def _path(name: str) -> str:
+    return ".".join(f"#{part}" for part in name.split("."))
 
 
 def _conditional(condition: Condition | None) -> dict[str, Any]:
-    return _expressed(condition.values, ConditionExpression=condition.text) if condition else {}
+    return _expressions(condition.values, ConditionExpression=condition.text) if condition else {}
 
 
-def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return expressions as a request carries them, with the names and values that stand in them."""
+def _expressions(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Return the parameters of a request for expressions, with their attribute names and values."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": marshal.attribute(value) for name, value in values.items()}
     return {
@@ -275,5 +277,5 @@ def _expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     }
 
 
-def _at(scope: str, id: str) -> dict[str, Any]:
+def _key(scope: str, id: str) -> dict[str, Any]:
     return {"TableName": table_name(), "Key": {"scope": {"S": scope}, "id": {"S": id}}}

@@ -1,7 +1,7 @@
-"""Items: what is stored under a scope and an id, and the record that DynamoDB keeps of it.
+"""Items, which are stored with a scope and an id, and their DynamoDB records.
 
-The record keeps the attribute names of the first edition: `parts` are modules, `claims` unique keys, `points`
-references, `pointed_by` referrers.
+A record has the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references,
+`pointed_by` referrers.
 """
 
 import secrets
@@ -24,7 +24,7 @@ _DAY = 24 * 60 * 60  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The attributes of an item's record, beside its key."""
+    """The attributes of an item's record, without its key."""
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
@@ -42,19 +42,20 @@ class Record:
 
 @dataclass(frozen=True)
 class Item:
-    """A resource as it is stored, under a scope and an id.
+    """A stored resource.
 
-    `body` is what the API shows, `modules` the records of its modules by name, `sealed` its secrets, encrypted by the
-    vault, `unseen` what is stored and never shown, `unique_keys` the values that no other item may have, `references`
-    the items that it names, `referrers` the paths of the items that name it, `expires` the Unix second at which it is
-    gone, `revision` how often it was written (0: by the first edition, which did not count), `indexed` and `acted`
-    its keys in the table's indexes by resource and by actor, if it is in there.
-
-    `lease` is, in the place of `expires`, the Unix second at which it counts as gone: its record stays for another day,
-    so that somebody can write the event of its end. `read_at` is where its record was read, None for a new item.
-
-    `malformed` says what is wrong with its record, None if nothing is. A malformed item has an empty body, no modules,
-    and those unique keys, references and referrers that can still be read.
+    - `body`: the fields that the API shows; `modules`: the records of its modules by name
+    - `sealed`: its secrets, encrypted by the vault; `unseen`: stored values that are never shown
+    - `unique_keys`: values that no other item can have
+    - `references`: the items that it names; `referrers`: the paths of the items that name it
+    - `expires`: the Unix second at which it expires
+    - `lease`: used instead of `expires` if the end must be recorded. The item ends at that Unix second, but its record
+      stays for another day, so that the event of the end can be written
+    - `revision`: the number of its writes, 0 in records of the first format, which did not count them
+    - `indexed`, `acted`: its keys in the table's indexes by resource and by actor, if any
+    - `read_at`: the key of the record that was read, None for a new item
+    - `malformed`: the error in its record, or None. A malformed item has an empty body, no modules, and only the unique
+      keys, references and referrers that can be read
     """
 
     scope: str
@@ -85,7 +86,7 @@ class Item:
 
     @property
     def place(self) -> Place:
-        """Return where its record lies, or is to lie."""
+        """Return the key of its present or future record."""
         return self.read_at or places.written(self.scope, self.id)
 
     @property
@@ -95,7 +96,7 @@ class Item:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
-        """Return the item of a record. An edge of which only modules were ever set has an empty body."""
+        """Return the item of a record. An edge with only modules has an empty body."""
         read_at = record["scope"], record["id"]
         scope, id = places.of_item(*read_at)
         try:
@@ -123,11 +124,11 @@ class Item:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
-        """Return the item as a malformed one, whose body cannot be decoded."""
+        """Return the item as a malformed one, for a body that cannot be decoded."""
         return replace(self, body={}, modules={}, malformed=malformed)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the item as DynamoDB keeps it: without what is empty, except the body."""
+        """Return the item's record, without empty attributes except the body."""
         optional = {
             "parts": self.modules,
             **_relations(self),
@@ -143,20 +144,20 @@ class Item:
 
 
 def scope(account: str, path: str) -> str:
-    """Return the scope in which an account keeps what a path lists: `acct_…#/edges/tcp`."""
+    """Return the scope of an account's items at a path: `acct_…#/edges/tcp`."""
     return f"{account}#{path}"
 
 
 def above(scope: str) -> tuple[str, str] | None:
-    """Return the scope and id of the item that a scope lies beneath, None beneath none."""
-    holder, _, id = scope.rpartition("/")[0].rpartition("/")
-    return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
+    """Return the scope and id of the parent item in a scope, or None."""
+    parent, _, id = scope.rpartition("/")[0].rpartition("/")
+    return (parent, id) if ids.is_id(id, id.partition("_")[0]) else None
 
 
 def rewrite(before: Item, after: Item) -> Write:
-    """Return the write of what differs between two states of an item; it fails if another changed it meanwhile.
+    """Return the write that changes an item. It fails if the item has changed meanwhile.
 
-    An item without body and modules is removed.
+    An item without body and modules is deleted.
     """
     if not after.body and not after.modules:
         return Write.delete(*before.place, unchanged(before))
@@ -164,42 +165,42 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": SCHEMA}  # an item of the first edition keeps none until it is migrated
+    schema = {} if before.body else {"schema": SCHEMA}  # an item of the first format has none until it is migrated
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
 
 
 def following(item: Item) -> int:
-    """Return the next revision of an item. One that does not exist begins with a number that it never had before.
+    """Return the next revision of an item. A new item starts with an unused number.
 
-    That is the Unix second with 20 random bits: below 2^53, and beyond what a record written a million times a second
-    would have reached.
+    That is the Unix second followed by 20 random bits: below 2^53, and above any revision that a deleted record with a
+    million writes per second could have reached.
     """
-    is_there = item.body or item.modules
-    return item.revision + 1 if is_there else clock.seconds() << 20 | secrets.randbits(20)
+    exists = item.body or item.modules
+    return item.revision + 1 if exists else clock.seconds() << 20 | secrets.randbits(20)
 
 
 def live() -> Condition:
-    """Return the condition that there is an item, and that it has not expired."""
+    """Return the condition that an item exists and has not expired."""
     return Condition(f"attribute_exists(#body) AND {_LIVE}", {"now": clock.seconds()})
 
 
 def lapsed() -> Condition:
-    """Return the condition that an item is there and has expired, or its lease has ended."""
+    """Return the condition that an item exists and has expired, or its lease has ended."""
     ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
     return Condition(ended, {"now": clock.seconds()})
 
 
 def leased(until: int) -> dict[str, int]:
-    """Return the attributes of a lease: the table removes the record a day later, if nobody has ended it before."""
+    """Return the attributes of a lease. DynamoDB deletes the record a day after its end."""
     return {"lease": until, "expires": until + _DAY}
 
 
 def unchanged(item: Item) -> Condition:
-    """Return the condition that an item has the revision it was read with, and is still live, or still not made.
+    """Return the condition that an item is unchanged and live, or still does not exist.
 
-    Of a malformed item no more is required than that it exists.
+    For a malformed item the condition is only that it exists.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")
@@ -244,7 +245,7 @@ def _references(record: Record) -> tuple[Reference, ...]:
 
 
 def _relations(item: Item) -> dict[str, Any]:
-    """Return the unique keys and references of a record, by the names of its attributes."""
+    """Return the record's attributes for unique keys and references."""
     return {
         "claims": [[key.kind, key.value] for key in item.unique_keys],
         "points": references.to_record(item.references) if item.references else {},
@@ -252,7 +253,7 @@ def _relations(item: Item) -> dict[str, Any]:
 
 
 def _modules(before: Item, after: Item) -> dict[str, Any]:
-    """Return the modules that differ, each by its path in the record; all of them where there were none."""
+    """Return the changed modules by their paths in the record, or `parts` if there were none."""
     if before.modules == after.modules:
         return {}
     if not before.modules or not after.modules:

@@ -1,6 +1,6 @@
-"""Python values to DynamoDB attributes and back: every number is an integer, every set one of strings.
+"""Conversion of Python values to DynamoDB attributes and back. Numbers are integers, sets contain strings.
 
-Written here since boto3's own takes 40 ms to import, and answers with what neither JSON nor cryptography takes.
+boto3's converter takes 40 ms to import and returns types that neither JSON nor cryptography accepts.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
+    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError."""
     match value:
         case None:
             return {"NULL": True}
@@ -26,32 +26,32 @@ def attribute(value: Any) -> dict[str, Any]:
             return {"L": [attribute(entry) for entry in value]}
         case set() | frozenset():
             return {"SS": sorted(value)}
-    raise TypeError(f"{type(value).__name__} is nothing that DynamoDB keeps")
+    raise TypeError(f"DynamoDB cannot store a {type(value).__name__}")
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as DynamoDB takes it."""
+    """Convert a record to attributes by name."""
     return {name: attribute(value) for name, value in record.items()}
 
 
 def plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it was before `attributes`."""
+    """Convert attributes by name back to a record."""
     return {name: _value(attribute) for name, attribute in record.items()}
 
 
 def _value(attribute: Mapping[str, Any]) -> Any:
-    ((kind, kept),) = attribute.items()
+    ((kind, stored),) = attribute.items()
     match kind:
         case "S" | "BOOL" | "B":
-            return kept
+            return stored
         case "N":
-            return int(kept) if kept.lstrip("-").isdigit() else kept
+            return int(stored) if stored.lstrip("-").isdigit() else stored
         case "M":
-            return plain(kept)
+            return plain(stored)
         case "L":
-            return [_value(entry) for entry in kept]
+            return [_value(entry) for entry in stored]
         case "SS":
-            return set(kept)
+            return set(stored)
         case "NULL":
             return None
-    return kept  # of a kind that is not written here: whoever reads the record judges it
+    return stored  # a type that this API never writes: the reader of the record checks it

@@ -1,7 +1,7 @@
-"""The models of the two services that are used, and addresses that follow from a region alone.
+"""Service models and endpoint addresses for botocore, reduced to DynamoDB and KMS.
 
-botocore looks through the folders of 400 services twice, reads the addresses of all of them (1.2 MB), and goes through
-the rules for an address at each call: for an account's own one, the table's, and what no setting here asks for.
+botocore itself searches the folders of 400 services twice, reads the addresses of all of them (1.2 MB), and evaluates
+endpoint rules at each call. Those rules are only for settings that this API does not use.
 """
 
 from typing import Any
@@ -12,25 +12,25 @@ from botocore.session import Session
 
 SERVICES = ("dynamodb", "kms")
 _RULES = "endpoint-rule-set-1"
-_OTHERWISE = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")  # settings by which all is botocore's
+_SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")  # if one is set, botocore loads everything
 
 
 class _Named(Loader):  # type: ignore[misc]  # botocore has no types
-    """Knows the services without looking for them."""
+    """Lists the two services without searching folders."""
 
     def list_available_services(self, type_name: str) -> tuple[str, ...]:
         return SERVICES
 
 
 class Models(Loader):  # type: ignore[misc]  # botocore has no types
-    """Loads what botocore has, and of the two services no rules for addresses."""
+    """Loads botocore's data, without the endpoint rules of the two services."""
 
     def __init__(self) -> None:
         super().__init__()
         self._named = _Named()
 
     def load_service_model(self, service_name: str, type_name: str, api_version: str | None = None) -> Any:
-        """Return a model. Raises UnknownServiceError, for the rules too, where botocore then does without."""
+        """Return a model. Raises UnknownServiceError, also for endpoint rules, which botocore then skips."""
         if service_name not in SERVICES:
             return super().load_service_model(service_name, type_name, api_version)
         if type_name == _RULES:
@@ -38,7 +38,7 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
         return self._named.load_service_model(service_name, type_name, api_version)
 
     def load_data_with_path(self, name: str) -> tuple[Any, str]:
-        """Return data and where it is; the addresses are made of the partitions, which are 7 KB."""
+        """Return data and its path. The addresses are derived from the partitions (7 KB)."""
         if name != "endpoints":
             data, path = super().load_data_with_path(name)
             return data, str(path)
@@ -46,14 +46,14 @@ class Models(Loader):  # type: ignore[misc]  # botocore has no types
         return {"partitions": [_addresses(partition) for partition in partitions["partitions"]]}, str(path)
 
 
-def use_in(session: Session) -> None:
-    """Make a session load these models, unless a setting asks for other models or addresses."""
-    if not any(session.get_config_variable(setting) for setting in _OTHERWISE):
+def install(session: Session) -> None:
+    """Make a session load these models, unless a setting requires other models or addresses."""
+    if not any(session.get_config_variable(setting) for setting in _SETTINGS):
         session.register_component("data_loader", Models())
 
 
 def _addresses(partition: dict[str, Any]) -> dict[str, Any]:
-    """Return the addresses of a partition's services in the form of botocore's file of them."""
+    """Return the addresses of a partition's services in the format of botocore's endpoints.json."""
     return {
         "partition": partition["id"],
         "dnsSuffix": partition["outputs"]["dnsSuffix"],

@@ -1,4 +1,4 @@
-"""Parameters of transactions sent as the JSON that they are: botocore's serializer looks up the shape of each value."""
+"""Serialization of transactions straight to JSON. botocore's serializer looks up the shape of each value."""
 
 import json
 from base64 import b64encode
@@ -11,14 +11,14 @@ _BODY = "body"  # its name in a call's context
 
 
 def take(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
-    """Keep the body of a transaction, when botocore has added its token, and leave botocore's serializer nothing."""
+    """Serialize a transaction, with botocore's token, and store it in the context."""
     if model.name == OPERATION:
         context[_BODY] = json.dumps(params, default=_base64).encode()
         params.clear()
 
 
 def put(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
-    """Give the request the body that was kept."""
+    """Set the request's body, which `take` stored."""
     params["body"] = context.pop(_BODY)
 
 

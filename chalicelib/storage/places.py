@@ -1,11 +1,11 @@
-"""The places of items' records, which is not always where their scope and id say.
+"""Keys of items' records. The key of a record can differ from the scope and id of its item.
 
-All routes of an account lie in one collection, in the order of their edges, so that one query reads those of a page of
-edges: the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
-`acct_…#/edges/https/routes` and the id `E/R`. Up to the second edition the record had the scope and id of the route.
-Both are read; RECORDS_EDITION says which one is written.
+All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges.
+The route R of the edge E has the scope `acct_…#/edges/https/E/routes`. Its record has the scope
+`acct_…#/edges/https/routes` and the id `E/R`. In the first two formats the record had the scope and id of the route.
+Both are read; the setting RECORDS_EDITION selects the format that is written.
 
-SSH certificates of a busy account lie in shards, `acct_…#/ssh_user_certificates/N`, since the third edition.
+Since the third format, SSH certificates of a busy account are in shards, `acct_…#/ssh_user_certificates/N`.
 """
 
 import os
@@ -16,19 +16,19 @@ from chalicelib.storage import shards
 
 Place = tuple[str, str]  # the scope and id of a record
 
-_TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
+_NESTED = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
 _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return where the record of an item lies by the latest edition."""
-    collection, before = collected(scope)
-    return collection, f"{before}{id}"
+    """Return the key of an item's record in the latest format, without a shard."""
+    collection, prefix = collected(scope)
+    return collection, f"{prefix}{id}"
 
 
 def written(scope: str, id: str) -> Place:
-    """Return where the record of a new item is to lie."""
+    """Return the key for the record of a new item."""
     if edition() < 3:
         return scope, id
     if is_sharded(scope):
@@ -37,7 +37,10 @@ def written(scope: str, id: str) -> Place:
 
 
 def possible(scope: str, id: str) -> Iterator[Place]:
-    """Yield where the record of an item may lie, in the order in which one that is moved meanwhile is found."""
+    """Yield the keys that an item's record can have.
+
+    Reading in this order also finds a record that is moved at the same time.
+    """
     own, last = (scope, id), latest(scope, id)
     yield last
     if is_sharded(scope):
@@ -49,7 +52,7 @@ def possible(scope: str, id: str) -> Iterator[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return where a record is to lie that lies at a place of any edition; in whatever shard it is, it stays."""
+    """Return the key to which a record is migrated. A record in a shard stays there."""
     scope, id = of_item(*place)
     if edition() < 3:
         return scope, id
@@ -57,27 +60,27 @@ def lasting(place: Place) -> Place:
 
 
 def is_sharded(scope: str) -> bool:
-    """Tell whether a scope is a collection that may have shards."""
-    return (found := _SHARDED.fullmatch(scope)) is not None and not found[2]
+    """Return whether a scope is a collection that can have shards."""
+    return (match := _SHARDED.fullmatch(scope)) is not None and not match[2]
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the scope under which the records of a scope's items lie, and what their ids begin with there."""
-    if found := _TOGETHER.fullmatch(scope):
-        return f"{found[1]}{found[3]}", f"{found[2]}/"
+    """Return the collection that contains a scope's records, and the prefix of their ids in it."""
+    if match := _NESTED.fullmatch(scope):
+        return f"{match[1]}{match[3]}", f"{match[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the scope and id of the item whose record lies at a place of any edition."""
-    if found := _SHARDED.fullmatch(scope):
-        return found[1], id
-    if "/" in id and (found := _COLLECTION.fullmatch(scope)):
-        above, _, own = id.partition("/")
-        return f"{found[1]}/{above}{found[2]}", own
+    """Return the scope and id of the item of a record, from its key in any format."""
+    if match := _SHARDED.fullmatch(scope):
+        return match[1], id
+    if "/" in id and (match := _COLLECTION.fullmatch(scope)):
+        edge, _, route = id.partition("/")
+        return f"{match[1]}/{edge}{match[2]}", route
     return scope, id
 
 
 def edition() -> int:
-    """Return the edition whose form new records get: the second while anything runs that reads no other."""
+    """Return the format of new records: 2 while any running version cannot read format 3."""
     return int(os.environ.get("RECORDS_EDITION") or 3)

@@ -1,4 +1,7 @@
-"""The table and the key that the environment names, made where a stack does not: the same as infra/deploy/data.yaml."""
+"""Creation of the table and the KMS key without a stack, with the properties of infra/deploy/data.yaml.
+
+The environment names both.
+"""
 
 from typing import Any
 
@@ -8,7 +11,7 @@ from chalicelib.storage import aws, dynamodb, vault
 
 
 def create_table() -> bool:
-    """Create the table, and wait until it can be used; False when there is one. Raises aws.AwsError."""
+    """Create the table and wait until it is active. Return False if it exists. Raises aws.AwsError."""
     client, name = aws.client("dynamodb"), dynamodb.table_name()
     try:
         with aws.translate_errors():
@@ -29,7 +32,7 @@ def create_table() -> bool:
 
 
 def create_key() -> bool:
-    """Create the key behind its alias, with the account's own policy; False when there is one. Raises aws.AwsError."""
+    """Create the key and its alias, with KMS's default policy. Return False if it exists. Raises aws.AwsError."""
     client, alias = aws.client("kms"), vault.key_id()
     if _has_key(client, alias):
         return False

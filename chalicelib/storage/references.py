@@ -1,6 +1,6 @@
-"""References: one item names another, its target. Both record it, so that the target cannot be deleted meanwhile.
+"""References from one item to another, its target. Both records store it, so that the target cannot be deleted.
 
-Every record of one is part of the transaction that writes the item which refers.
+Both are written in the transaction that writes the referring item.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,16 +10,16 @@ from itertools import groupby
 
 from chalicelib.storage.dynamodb import Condition, Write
 
-MAX_REFERRERS = 1000  # of one target: they stand in its record, which DynamoDB limits to 400 KB
+MAX_REFERRERS = 1000  # per target: they are stored in its record, which DynamoDB limits to 400 KB
 
-_BODY = "body"  # what stands in a record for the module ""
+_BODY = "body"  # how a record names the module ""
 
 
 @dataclass(frozen=True, order=True)
 class Reference:
-    """The target that an item names, and the module of the item that does ("" for its body).
+    """A reference from a module of an item ("" for its body) to a target.
 
-    `field` names the target in what the caller sent; `max_referrers` is how many items may name the target.
+    `field` is the field of the request that names the target. At most `max_referrers` items may refer to the target.
     """
 
     module: str
@@ -30,7 +30,7 @@ class Reference:
 
     @property
     def target(self) -> tuple[str, str]:
-        """Return the scope and id of what is named."""
+        """Return the scope and id of the target."""
         return self.scope, self.id
 
 
@@ -43,7 +43,7 @@ class MissingTarget(Exception):
 
 
 class TooManyReferrers(Exception):
-    """As many items as may name the target do so already."""
+    """The target already has `max_referrers` referrers."""
 
     def __init__(self, reference: Reference) -> None:
         super().__init__(reference.id)
@@ -51,31 +51,36 @@ class TooManyReferrers(Exception):
 
 
 class InUse(Exception):
-    """Items refer to what was to be deleted; `referrers` are their paths."""
+    """An item cannot be deleted because others refer to it; `referrers` are their paths."""
 
     def __init__(self, referrers: Iterable[str]) -> None:
         super().__init__()
         self.referrers = sorted(referrers)
 
 
-def replaced(before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]) -> tuple[Reference, ...]:
-    """Return the references of an item, where some of its modules are to refer to something else.
+def replace_references(
+    before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]
+) -> tuple[Reference, ...]:
+    """Return an item's references after some modules' references are replaced.
 
-    They are in their order where none differs, so that the item is the same.
+    If none differs, the order stays too, so that the item stays equal.
     """
-    kept = (reference for reference in before if reference.module not in by_module)
-    after = (*kept, *(reference for new in by_module.values() for reference in new))
+    others = (reference for reference in before if reference.module not in by_module)
+    after = (*others, *(reference for new in by_module.values() for reference in new))
     return before if {*before} == {*after} else after
 
 
 def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
-    """Group references by target: a transaction holds one action for each record."""
-    targets = groupby(sorted(references, key=lambda found: found.target), key=lambda found: found.target)
+    """Group references by target, since a transaction has at most one action per record."""
+    targets = groupby(sorted(references, key=lambda it: it.target), key=lambda it: it.target)
     return [list(group) for _, group in targets]
 
 
 def record(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Return the write that records references at their target; MissingTarget, without one or at `max_referrers`."""
+    """Return the write that adds references to the record of their target.
+
+    It fails with MissingTarget if the target does not exist or has `max_referrers` already.
+    """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
     condition = Condition(f"attribute_exists(#body) AND ({free})", {"most": first.max_referrers})
@@ -84,13 +89,13 @@ def record(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, in
 
 
 def erase(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Return the write that removes references from the record of their target; `adds` as for `Write.update`."""
-    there, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
-    return Write.update(*named[0].target, there, removes={"pointed_by": paths}, adds=adds)
+    """Return the write that removes references from the record of their target."""
+    exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
+    return Write.update(*named[0].target, exists, removes={"pointed_by": paths}, adds=adds)
 
 
 def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
-    """Return the references that `to_record` wrote."""
+    """Return references from the form of `to_record`."""
     return tuple(
         Reference("" if module == _BODY else module, scope, id)
         for module, targets in record.items()
@@ -99,7 +104,7 @@ def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
 
 
 def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
-    """Return references as they stand in the record of the item that refers: the targets by module."""
+    """Return references in the form of the referring item's record: targets by module."""
     record: dict[str, list[list[str]]] = {}
     for reference in sorted(references):
         record.setdefault(reference.module or _BODY, []).append([reference.scope, reference.id])
@@ -107,5 +112,5 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
-    path = scope.partition("#")[2]  # a target and what refers to it are of one account
+    path = scope.partition("#")[2]  # without the account: both items belong to the same one
     return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

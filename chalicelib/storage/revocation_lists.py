@@ -1,7 +1,7 @@
-"""The stored lists of what SSH authorities have revoked: a head that is read alone, and the entries packed in chunks.
+"""Stored revocation lists of SSH authorities: a head, and 64 chunks of packed entries.
 
-A revocation rewrites one chunk of 64, a few KB even of the largest list. A list has no account in its key, since
-servers fetch it by the authority's id alone: the head names the account.
+A revocation rewrites one chunk: a few KB, even in the largest list. The key of a list does not contain the account,
+because servers fetch a list by the authority's id only. The head names the account.
 """
 
 import hashlib
@@ -17,19 +17,19 @@ from chalicelib.storage.dynamodb import Condition, TransactionFailed, Write
 
 MAX_ENTRIES = 100_000
 HEAD = "head"
-_MAX_CHUNK = 350_000  # bytes: DynamoDB keeps at most 400 KB in a record
+_MAX_CHUNK = 350_000  # bytes; a DynamoDB record has at most 400 KB
 
 
 class ListFull(Exception):
-    """The list holds MAX_ENTRIES already."""
+    """The list has MAX_ENTRIES already."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The part of a list that is read without its entries.
+    """The properties of a list, which can be read without its entries.
 
-    `count` also counts entries that have ended and were not yet dropped. Every change gives it another `stamp` (one
-    that was never stored has none) and raises `version`. `expires` is the Unix second at which it is gone.
+    `count` includes expired entries that were not dropped yet. Every change sets a random `stamp` ("" before the first
+    write) and increments `version`. `expires` is the Unix second at which the list expires.
     """
 
     authority: str
@@ -44,7 +44,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One of the 64 records that hold the entries of a list; `place` is its id, `packed` its entries."""
+    """One of the 64 records with the entries of a list; `place` is its id."""
 
     authority: str
     place: str
@@ -88,29 +88,29 @@ class _ChunkRecord(_Packed):
 
 
 def read(authority: str) -> Head | None:
-    """Return the head of an authority's list, None when there is none. One read. Raises aws.Unavailable."""
+    """Return the head of an authority's list, or None. One read. Raises aws.Unavailable."""
     return _live(dynamodb.get(_scope(authority), HEAD))
 
 
 def read_each(authorities: Iterable[str]) -> list[Head | None]:
-    """Return the heads of some authorities' lists, None for one that has no list. One read. Raises aws.Unavailable."""
+    """Return the heads of authorities' lists, None for a missing list. One read. Raises aws.Unavailable."""
     return [_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))]
 
 
 def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
-    """Return the chunk that an entry falls into. One read. Raises aws.Unavailable."""
+    """Return the chunk for an entry. One read. Raises aws.Unavailable."""
     scope, place = key_of(authority, entry)
     record = dynamodb.get(scope, place)
     return of_record(record) if record else Chunk(authority, place)
 
 
 def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
-    """Return scope and id of the record of the chunk that an entry falls into."""
+    """Return the scope and id of the record of an entry's chunk."""
     return _scope(authority), _place(entry)
 
 
 def chunks(authority: str) -> list[Chunk]:
-    """Return the chunks of a list that hold entries: two reads for 100,000 serials. Raises aws.Unavailable."""
+    """Return the stored chunks of a list: two reads for 100,000 serials. Raises aws.Unavailable."""
     pages = dynamodb.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -120,7 +120,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
+    """Return only the packed entries of each chunk of a list. Raises aws.Unavailable."""
     pages = dynamodb.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -131,7 +131,7 @@ def packed(authority: str) -> list[bytes]:
 
 
 def every() -> Iterator[Head]:
-    """Yield the heads of all lists that hold anything. Reads the whole table. Raises aws.Unavailable."""
+    """Yield the heads of all lists with entries. Reads the whole table. Raises aws.Unavailable."""
     filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
     for page in dynamodb.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
         for head in map(_head, page):
@@ -140,7 +140,7 @@ def every() -> Iterator[Head]:
 
 
 def begin(head: Head) -> Write:
-    """Return the write of a new list's head; it fails where there is a list that has not ended."""
+    """Return the write of a new list's head. It fails if an unexpired list exists."""
     known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
     own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, **_marks()}
     absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
@@ -148,7 +148,7 @@ def begin(head: Head) -> Write:
 
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
-    """Return the writes that give a chunk other entries; they fail where it or the list changed. Raises ListFull."""
+    """Return the writes that replace a chunk's entries. They fail after a change of the list. Raises ListFull."""
     count = crypto.packed_revocations.count
     if len(packed) > _MAX_CHUNK:
         raise ListFull
@@ -159,7 +159,7 @@ def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
 
 
 def compact(head: Head) -> bool:
-    """Remove the entries that have ended, and set the count; False when the list has changed meanwhile.
+    """Remove expired entries and correct the count. Return False if the list has changed meanwhile.
 
     Raises aws.Unavailable.
     """
@@ -178,7 +178,7 @@ def compact(head: Head) -> bool:
 
 
 def end(head: Head, found: Iterable[Chunk]) -> Write:
-    """Return the write that makes a list expire with its last entry, for when its authority is deleted."""
+    """Return the write that makes a deleted authority's list expire with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
     last = None if None in ends else max((end for end in ends if end is not None), default=0)
@@ -188,7 +188,7 @@ def end(head: Head, found: Iterable[Chunk]) -> Write:
 
 
 def _store(chunk: Chunk, packed: bytes) -> Write:
-    """Return the write of a chunk; it fails if the chunk has changed since it was read."""
+    """Return the write of a chunk. It fails if the chunk has changed since it was read."""
     scope = _scope(chunk.authority)
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):
@@ -199,7 +199,10 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
 
 
 def _count(head: Head, packed: bytes, added: int) -> Write:
-    """Write into the head that a chunk has changed; many at once may, unless the list is about to end."""
+    """Return the write of the head for a changed chunk.
+
+    Several such writes succeed at the same time, unless the list has an expiry.
+    """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
         room = Condition(f"{lasting} AND #count < :most", {"most": MAX_ENTRIES})
@@ -221,7 +224,7 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return a new stamp and the time, for each write. No restored table has had the same stamp: it is random."""
+    """Return a new stamp and the time, for each write. It is random, so that a restored table never repeats one."""
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 
@@ -230,9 +233,9 @@ def _expiry(end: int | None) -> dict[str, int]:
 
 
 def _place(entry: "crypto.packed_revocations.Entry") -> str:
-    """Return the chunk of an entry: by a digest, since serials that people choose follow one another."""
-    known = entry[0]
-    content = known if isinstance(known, bytes) else known.to_bytes(8)
+    """Return the chunk of an entry, by a digest: serials that clients choose may be consecutive."""
+    key = entry[0]
+    content = key if isinstance(key, bytes) else key.to_bytes(8)
     return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"
 
 

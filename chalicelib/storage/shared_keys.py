@@ -1,9 +1,9 @@
-"""Shared keys: unique keys that the items of one account may hold together, and one item besides by itself.
+"""Shared keys: unique keys with several sharers of one account and one exclusive holder.
 
-The record is that of a unique key: its holder, if it has one, holds it by itself. `sharers` are the paths of those that
-hold it together, `account` is theirs. When the last of them is gone, the cooldown begins: until the second `rests` no
-other account can take the key. A write that takes or releases a key counts it: as one of the account's `names`, or as
-one in `cooldown`.
+The record has the form of a unique key's. Its `holder` is the exclusive holder, if any. `sharers` are the paths of the
+items that share it, and `account` is their account. When the last of them releases it, its cooldown begins: until the
+Unix second `rests` no other account can take it. A write that takes or releases a key also counts it, in the account's
+`names` or `cooldown`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from chalicelib.storage.dynamodb import SCHEMA, Condition, Write
 from chalicelib.storage.items import Item
 from chalicelib.storage.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # of what tunnels had for themselves once: their records are still read
+KINDS = frozenset({"tunnel_name"})  # earlier versions wrote them as exclusive keys; such records are still read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -26,9 +26,9 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes by which an item releases and takes keys; they fail if a record changes meanwhile.
+    """Return the writes by which an item releases and takes keys. They fail if a record changes meanwhile.
 
-    The write of a key that the item cannot have fails with Taken. Raises aws.Unavailable.
+    They fail with Taken for a key that the item cannot take. Raises aws.Unavailable.
     """
     account, shared = _account(scope), [key for key in taken if key.hold == "together"]
     records = table.records((key.scope, ID) for key in (*released, *shared))
@@ -50,7 +50,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes a key alone, or over whoever holds it together; it fails with Taken."""
+    """Return the write that takes a key exclusively, or above its sharers. It fails with Taken."""
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
     values = {"now": clock.seconds(), "account": _account(scope), "id": id}
@@ -62,19 +62,19 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], ended: Callable[[Item], Sequence[Write]]
 ) -> list[Write] | None:
-    """Return the writes that take a key that was found taken, where its holder is gone or has the same successor.
+    """Return the writes that take a key from an expired holder, or one with the same successor.
 
-    The holder is removed, and `ended` returns the writes that tell of it. None where the record has changed since the
-    write of these `counts` was made.
+    They delete the holder, and `ended` returns the writes that record its end. Return None if the record has changed
+    since the write with these `counts` was made.
 
-    Raises Taken where it may keep it; aws.Unavailable.
+    Raises Taken if the holder keeps the key, aws.Unavailable.
     """
     record = dynamodb.get(key.scope, ID) or {}
     holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
     if key.hold != "over" and state == "others":
         raise Taken(key, by=home)
     if not holder:
-        return None if key.hold == "together" else [take(key, scope, id)]  # it was released meanwhile
+        return None if key.hold == "together" else [take(key, scope, id)]  # the key was released meanwhile
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
     before = dynamodb.get(home, holder)
@@ -86,16 +86,16 @@ def take_over(
         raise Taken(key, by=home)
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
-    told = ended(Item.from_record(before)) if before else ()
+    records = ended(Item.from_record(before)) if before else ()
     return [
         _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
         Write.delete(home, holder, gone),
-        *told,
+        *records,
     ]
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends the cooldown of a key, whose record was read; none where it is not that one."""
+    """Return the write that ends a key's cooldown, or nothing if it has another end."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
@@ -104,7 +104,7 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 
 
 def list_cooldown(record: Mapping[str, Any], value: str) -> list[Write]:
-    """Return the writes that list a cooldown which an earlier version began; none where it is listed or has ended.
+    """Return the writes that list an earlier version's cooldown, unless listed or ended.
 
     Raises aws.Unavailable.
     """
@@ -119,7 +119,7 @@ def list_cooldown(record: Mapping[str, Any], value: str) -> list[Write]:
 
 
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
-    """Return the write that takes a key whose record was read, if it is held together."""
+    """Return the write that takes a key. `record` is the record of a shared one."""
     if key.hold != "together":
         return take(key, scope, id)
     account = _account(scope)
@@ -135,9 +135,9 @@ def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was
 
 
 def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
-    """Return the write by which an item holds a key no more.
+    """Return the write by which an item releases a key.
 
-    The cooldown begins with the last that held it together. A key that is then neither held nor in cooldown is gone.
+    The last sharer's release begins the cooldown. A key without holder, sharers and cooldown is deleted.
     """
     path = _path(scope, id)
     sharers = record.get("sharers", set())
@@ -157,7 +157,7 @@ def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, unt
 
 
 def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
-    """Return what a key is to an account, apart from the item that holds it alone."""
+    """Return the state of a key for an account, ignoring an exclusive holder."""
     if not record.get("sharers") and record.get("rests", 0) <= clock.seconds():
         return "free"
     if record.get("account", "") != account:
@@ -166,7 +166,7 @@ def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "
 
 
 def _is_live(record: Mapping[str, Any] | None) -> bool:
-    """Return whether the record of a holder is live. A malformed one is: its key stays taken."""
+    """Return whether a holder's record is live. A malformed holder keeps its key."""
     item = Item.from_record(record) if record else None
     return item is not None and item.is_live and bool(item.body or item.malformed)
 
@@ -180,7 +180,7 @@ def _write(
     after: Mapping[str, Any] | None = None,
     counts: Mapping[str, int] | None = None,
 ) -> Write:
-    """Return the write that takes a key on a condition; `after` are the attributes of who held it before."""
+    """Return the write that takes a key on a condition. `after` resets the former holder's attributes."""
     sets: dict[str, Any] = {"schema": SCHEMA, "expires": None, **(after or {})}
     if key.hold != "over":
         sets["account"] = _account(scope)

@@ -1,7 +1,7 @@
-"""The one table (DynamoDB), read: items under a scope and an id, and the unique keys that lead to them.
+"""Reads of items and unique keys in DynamoDB, and writes without an audit event.
 
-A scope is one account's items of one kind, so a list is one Query and a read one GetItem, whatever the size. What is
-written here by itself is told nobody: leases, and what a unique key repeats.
+A scope contains one account's items of one kind, so a list is one Query and a read one GetItem at any size. The writes
+here concern leases and attributes that a unique key repeats.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,19 +21,19 @@ _KEYS = {
     "before": "#scope = :scope AND #id < :before",
     "scope": "#scope = :scope",
 }
-_AT_ONCE = 100  # writes in one transaction, and records in one read
-_MAX_MARKS = 2  # of a collection
+_AT_ONCE = 100  # writes per transaction, and records per read
+_MAX_MARKS = 2  # per collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
-_LARGE = 800_000  # characters of items on a page, when DynamoDB broke off at its 1 MB
+_LARGE = 800_000  # characters of a page; a response of DynamoDB ends at 1 MB
 
 
 def read(scope: str, id: str) -> Item | None:
-    """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
+    """Return a live item, or None. Raises MalformedRecord, aws.Unavailable."""
     return of_record(_record(scope, id))
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item, also where only modules of it were ever set and its body is empty.
+    """Return a live item, even if it has only modules and an empty body.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -44,18 +44,18 @@ def read_any(scope: str, id: str) -> Item | None:
 
 
 def find(scope: str, id: str) -> Item | None:
-    """Return the item as `read` does, also if its record is malformed. Raises aws.Unavailable."""
+    """Return an item like `read`, but also a malformed one. Raises aws.Unavailable."""
     item = _live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
 def find_any(scope: str, id: str) -> Item | None:
-    """Return the item as `read_any` does, also if its record is malformed. Raises aws.Unavailable."""
+    """Return an item like `read_any`, but also a malformed one. Raises aws.Unavailable."""
     return _live_item(_record(scope, id))
 
 
 def of_record(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record that was read, as `read` does. Raises MalformedRecord."""
+    """Return the live item of a record, like `read`. Raises MalformedRecord."""
     item = _live_item(record)
     if item and item.malformed:
         raise item.malformed
@@ -63,7 +63,7 @@ def of_record(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def well_formed(found: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items whose records are well-formed. The others are logged."""
+    """Yield the items with valid records. The others are logged."""
     for item in found:
         if item.malformed:
             decoding.report(item.scope, item.id, item.malformed)
@@ -72,10 +72,7 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the records at places of scope and id, those that are there. A hundred in a call.
-
-    Raises aws.Unavailable.
-    """
+    """Return the existing records with the given keys, 100 per call. Raises aws.Unavailable."""
     wanted = list(dict.fromkeys(places))
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for start in range(0, len(wanted), _AT_ONCE):
@@ -86,13 +83,13 @@ def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str
 
 
 def look_up(kind: str, value: str) -> dict[str, Any] | None:
-    """Return the attributes of the unique key with a value, or None when nothing holds it. Raises aws.Unavailable."""
+    """Return the attributes of a unique key, or None if it is free. Raises aws.Unavailable."""
     record = dynamodb.get(f"{kind}#{value}", unique_keys.ID)
     return record.get("body", {}) if record else None
 
 
 def newest(scope: str) -> list[Item]:
-    """Return all items of a scope, newest first, without what is sealed in them. Malformed ones are left out.
+    """Return all items of a scope, newest first, without sealed values and malformed items.
 
     Raises aws.Unavailable.
     """
@@ -100,7 +97,7 @@ def newest(scope: str) -> list[Item]:
 
 
 def newest_of_all(scope: str) -> list[Item]:
-    """Return the items as `newest` does. Raises MalformedRecord if one is malformed, aws.Unavailable."""
+    """Return items like `newest`. Raises MalformedRecord for a malformed one, aws.Unavailable."""
     found = list(every(scope))
     for item in found:
         if item.malformed:
@@ -109,22 +106,23 @@ def newest_of_all(scope: str) -> list[Item]:
 
 
 def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items of a scope, newest first, older than the id `before`; and whether there are more.
+    """Return at most `count` items of a scope, newest first, and whether there are more.
 
-    What is sealed in them is left out. There are fewer than `count` also where they are large: a page is what DynamoDB
-    reads at once, 1 MB, so that Lambda can answer with it. What has expired does not count. Raises aws.Unavailable.
+    All are older than the id `before`. Sealed values and expired items are left out. A page has at most
+    the size that DynamoDB reads at once (1 MB), so that Lambda can answer with it: with large items it has fewer than
+    `count`. Raises aws.Unavailable.
     """
     if not places.is_sharded(scope):
         return _page(_older(scope, before), count)
     found, has_more, marks = marked_page(scope, before=before, count=count)
-    if shards.MARK not in marks and not (before and is_spread(scope)):
+    if shards.MARK not in marks and not (before and has_shards(scope)):
         return found, has_more
     others = (_page(_older(shard, before), count) for shard in shards.others(scope))
-    return _bounded(*shards.merged([(found, has_more), *others], count))
+    return _bounded(*shards.merge_pages([(found, has_more), *others], count))
 
 
 def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
-    """Return a page of one partition as `page` does, and its marks, without `before` alone. Raises aws.Unavailable."""
+    """Return a page of one partition, and the collection's marks if `before` is None. Raises aws.Unavailable."""
     if before:
         return (*_page(_older(scope, before), count), frozenset())
     found, has_more = _page({**_older(scope, None), "marks": shards.MARKS}, count + _MAX_MARKS)
@@ -133,19 +131,19 @@ def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Ite
     return others[:count], has_more or len(others) > count, marks
 
 
-def is_spread(collection: str) -> bool:
-    """Tell whether a collection has shards. One read. Raises aws.Unavailable."""
+def has_shards(collection: str) -> bool:
+    """Return whether a collection is marked as sharded. One read. Raises aws.Unavailable."""
     return dynamodb.get(collection, shards.MARK) is not None
 
 
-def spread(collection: str) -> None:
-    """Mark a collection as busy, and spread what this process adds to it. Raises aws.Unavailable."""
+def add_shards(collection: str) -> None:
+    """Mark a collection as sharded, and write new items of this process to its shards. Raises aws.Unavailable."""
     dynamodb.do(Write.put({"scope": collection, "id": shards.MARK, "revision": 1}))
-    shards.spread(collection)
+    shards.use(collection)
 
 
 def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
-    """Return at most `count` items of an index under a value, as `page` does; an index may lag by a second."""
+    """Return a page of an index, like `page`. An index can lag by a second. Raises aws.Unavailable."""
     found: list[Item] = []
     for records in dynamodb.pages(
         {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
@@ -161,20 +159,20 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
 
 
 def every(scope: str) -> Iterator[Item]:
-    """Yield all items of a scope, also malformed ones and those of which only modules were ever set.
+    """Yield all items of a scope, also malformed ones and ones with only modules.
 
     Raises aws.Unavailable.
     """
-    selections = [{"scope": scope}, _older(scope, None)]  # in this order what is moved meanwhile is found
+    selections = [{"scope": scope}, _older(scope, None)]  # this order also finds items that are moved meanwhile
     for selected in selections if selections[0] != selections[1] else selections[:1]:
         for page in dynamodb.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
             yield from map(Item.from_record, page)
 
 
 def beneath(scopes: Sequence[str]) -> Iterator[Item]:
-    """Yield the items of some scopes that lie in one collection, the last scope and the newest first.
+    """Yield the items of scopes in one collection, last scope and newest item first.
 
-    What lies between them is read too, and malformed items are included. What is sealed is left out. Raises
+    Items of all scopes between them and malformed items are included, sealed values are left out. Raises
     aws.Unavailable.
     """
     collection, first = places.collected(min(scopes))
@@ -184,15 +182,15 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
 
 
 def of_second_edition(scope: str) -> list[Item]:
-    """Return the items of a scope whose records lie where the second edition put them, newest first.
+    """Return a scope's items with keys of the second format, newest first.
 
-    What is sealed is left out. Raises aws.Unavailable.
+    Sealed values are left out. Raises aws.Unavailable.
     """
     return [Item.from_record(record) for records in _pages({"scope": scope}, None) for record in records]
 
 
 def between(scope: str, first: str, last: str) -> Iterator[Item]:
-    """Yield the items of a scope with ids from the first to the last, in that order. Raises aws.Unavailable."""
+    """Yield the items of a scope with ids between two, in ascending order. Raises aws.Unavailable."""
     for records in dynamodb.pages(
         {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
         limit=None,
@@ -204,12 +202,12 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 
 def drop(item: Item) -> None:
-    """Remove an item of which only modules were ever set. Raises ConditionFailed, aws.Unavailable."""
+    """Delete an item with only modules. Raises ConditionFailed, aws.Unavailable."""
     dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
 
 
 def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
-    """Set attributes of a unique key that is held; False when nothing holds it. Raises aws.Unavailable."""
+    """Set attributes of a unique key. Return False if it is free. Raises aws.Unavailable."""
     try:
         dynamodb.do(_attributes(UniqueKey(kind, value), attributes))
     except ConditionFailed:
@@ -218,16 +216,16 @@ def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool
 
 
 def set_once(key: UniqueKey, name: str, value: Any) -> None:
-    """Set an attribute of a unique key that is held and has none of that name. Raises aws.Unavailable."""
-    lacking = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
+    """Set an unset attribute of a held unique key. Raises aws.Unavailable."""
+    unset = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
     with suppress(ConditionFailed):
-        dynamodb.do(Write.update(key.scope, unique_keys.ID, lacking, sets={f"body.{name}": value}))
+        dynamodb.do(Write.update(key.scope, unique_keys.ID, unset, sets={f"body.{name}": value}))
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
-    """Set attributes of unique keys, many in one transaction with the checks; those that are gone are passed over.
+    """Set attributes of many unique keys, skipping free ones. Each transaction includes the checks.
 
-    False when a check fails: then some are set, and others are not. Raises aws.Unavailable.
+    Return False if a check fails, possibly after some were set. Raises aws.Unavailable.
     """
     count = _AT_ONCE - len(checks)
     for start in range(0, len(changes), count):
@@ -244,10 +242,7 @@ def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: S
 
 
 def exchange(before: Item, after: Item) -> Item | None:
-    """Write what differs between two states of an item; return it, or None where it has changed meanwhile.
-
-    Raises aws.Unavailable.
-    """
+    """Change an item and return it, or return None if it has changed meanwhile. Raises aws.Unavailable."""
     try:
         return Item.from_record(dynamodb.do(items.rewrite(before, after)))
     except ConditionFailed:
@@ -255,25 +250,25 @@ def exchange(before: Item, after: Item) -> Item | None:
 
 
 def renew(scope: str, id: str, *, lease: int) -> bool:
-    """Set the second at which an item's lease ends; False when it has ended already. Raises aws.Unavailable."""
+    """Set the Unix second at which an item's lease ends. Return False if it has ended. Raises aws.Unavailable."""
     try:
-        dynamodb.do(_renewed(scope, id, lease))
+        dynamodb.do(_renewal(scope, id, lease))
     except ConditionFailed:
         return False
     return True
 
 
 def renew_all(places: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str, str]]:
-    """Set the second at which the leases of items end, by scope and id; return those that have ended already.
+    """Set the Unix second at which leases end. Return the keys of leases that have ended already.
 
-    A hundred in one request, each by itself. Raises aws.Unavailable.
+    One transaction renews 100. Raises aws.Unavailable.
     """
     lost: list[tuple[str, str]] = []
     for start in range(0, len(places), _AT_ONCE):
         left = list(places[start : start + _AT_ONCE])
         while left:
             try:
-                dynamodb.transact([_renewed(*place, lease) for place in left])
+                dynamodb.transact([_renewal(*place, lease) for place in left])
                 break
             except TransactionFailed as failed:
                 lost += [left[place] for place in failed.places]
@@ -282,17 +277,14 @@ def renew_all(places: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[st
 
 
 def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
-    """Write an item with a lease, whatever was there: for one that nobody else writes. Raises aws.Unavailable."""
+    """Write an item with a lease, unconditionally. It must have only one writer. Raises aws.Unavailable."""
     sets = {"body": dict(body), "schema": dynamodb.SCHEMA, **items.leased(lease)}
     write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
     dynamodb.transact([write, *change_log.entries([write])])
 
 
 def touch(scope: str, id: str) -> None:
-    """Raise the revision of an item, if there is one, for those who read it again when that has changed.
-
-    Raises aws.Unavailable.
-    """
+    """Increment an existing item's revision, so that its readers read it again. Raises aws.Unavailable."""
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"revision": 1}))
 
@@ -302,21 +294,21 @@ def _attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:
     return Write.update(key.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets)
 
 
-def _renewed(scope: str, id: str, lease: int) -> Write:
+def _renewal(scope: str, id: str, lease: int) -> Write:
     return Write.update(scope, id, items.live(), sets=items.leased(lease))
 
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
-    """Return the record of an item, wherever it lies. Raises aws.Unavailable."""
+    """Return the record of an item with any of its possible keys. Raises aws.Unavailable."""
     return next(filter(None, (dynamodb.get(*place) for place in places.possible(scope, id))), None)
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
-    """Return a page of what is selected in one partition, as `page` does."""
+    """Return a page of a selection in one partition, like `page`."""
     found: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last one begins the next page, which is thus not empty
+            return found[:-1], True  # the last one begins the next page, so that it is not empty
         found += _items(records)
         if len(found) > count:
             return found[:count], True
@@ -324,7 +316,7 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
 
 
 def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """Return the items of records, without malformed ones, which are logged."""
+    """Yield the items of records. Malformed ones are logged instead."""
     return well_formed(map(Item.from_record, records))
 
 
@@ -334,17 +326,19 @@ def _live_item(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
-    """Return a page of several partitions, and no more of it than DynamoDB reads of one at once."""
+    """Limit a page of several partitions to the size that DynamoDB reads at once."""
     sizes = accumulate(len(repr(item)) for item in found)
-    kept = sum(size <= _LARGE for size in sizes) or 1
-    return found[:kept], has_more or kept < len(found)
+    count = sum(size <= _LARGE for size in sizes) or 1
+    return found[:count], has_more or count < len(found)
 
 
 def _older(scope: str, before: str | None) -> dict[str, str]:
-    """Return the values that select a scope's items older than the id `before`, None for all of them."""
+    """Return the query values for a scope's items older than the id `before`, or for all items."""
     collection, begin = places.collected(scope)
     if begin:
-        below = f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""  # of as many characters
+        below = (
+            f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
+        )  # the id just before it, of the same length
         return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
     return {"scope": scope, **({"before": before} if before else {})}
 
@@ -360,5 +354,5 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
 
 
 def _key(selected: Mapping[str, str]) -> str:
-    """Return the condition of a query that selects so."""
+    """Return the key condition for query values."""
     return next(condition for value, condition in _KEYS.items() if value in selected)

@@ -1,7 +1,7 @@
-"""HTTP for botocore's clients by Python's http.client, in half the CPU of botocore's own session.
+"""An HTTP transport for botocore's clients, by http.client: half the CPU time of botocore's own session.
 
-Only where requests go straight to the service and its certificate is one that botocore trusts by itself; where a proxy
-or other authorities are set, that session sends them.
+It is used only for direct connections to services that botocore's own authorities certify. If a proxy or other
+authorities are configured, botocore's session sends the requests.
 """
 
 import os
@@ -26,14 +26,14 @@ from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
 
-def use_in(session: Session) -> None:
-    """Make the clients of a session send by a Transport what no handler of before-send answers."""
-    own_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+def install(session: Session) -> None:
+    """Make the clients of a session send by a Transport. Handlers of before-send still work."""
+    other_authorities = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
 
     class Client:
         def __init__(self, *, endpoint: Any, client_config: Config, **others: Any) -> None:
-            needs_more = own_authorities and endpoint.host.startswith("https:")
-            if not (needs_more or get_environ_proxies(endpoint.host)):
+            is_special = other_authorities and endpoint.host.startswith("https:")
+            if not (is_special or get_environ_proxies(endpoint.host)):
                 endpoint.http_session = Transport(endpoint.host, endpoint.http_session, client_config)
             super().__init__(endpoint=endpoint, client_config=client_config, **others)  # type: ignore[call-arg]
 
@@ -45,7 +45,7 @@ def use_in(session: Session) -> None:
 
 @dataclass(frozen=True)
 class _Content:
-    """A body that has been read, in the form in which botocore reads one."""
+    """A complete body with the interface that botocore reads."""
 
     whole: bytes
 
@@ -54,44 +54,44 @@ class _Content:
 
 
 class Transport:
-    """Sends requests to one address over connections that are kept, and those to others by botocore's session."""
+    """Sends requests to one address over pooled connections, and all others by botocore's session."""
 
     def __init__(self, address: str, session: Any, config: Config) -> None:
-        self._place, self._session, self._config = urlsplit(address), session, config
-        self._tls = _trusting() if self._place.scheme == "https" else None
+        self._address, self._session, self._config = urlsplit(address), session, config
+        self._tls = _tls_settings() if self._address.scheme == "https" else None
         self._idle: deque[HTTPConnection] = deque()
 
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
-        """Return the answer to a request. Raises what botocore's session raises, which its retries know."""
-        if request.stream_output or urlsplit(request.url)[:2] != self._place[:2]:
+        """Return the answer to a request. Raises the same errors as botocore's session, which botocore retries."""
+        if request.stream_output or urlsplit(request.url)[:2] != self._address[:2]:
             return self._session.send(request)
-        connection = self._kept() or self._opened(request)
+        connection = self._take_idle() or self._open(request)
         try:
             answer = _answer(connection, request)
         except BotoCoreError:
-            self._close_idle()  # what ended this one unnoticed may have ended them, and attempts are few
+            self._close_idle()  # they may be broken for the same reason, and botocore has few attempts
             raise
-        self._keep(connection)
+        self._put_back(connection)
         return answer
 
     def close(self) -> None:
-        """Close what is open and not in use."""
+        """Close the idle connections."""
         self._close_idle()
         self._session.close()
 
-    def _keep(self, connection: HTTPConnection) -> None:
-        """Keep a connection for the next request, unless the service has said that it closes it or there are enough."""
+    def _put_back(self, connection: HTTPConnection) -> None:
+        """Pool a connection, or close it if the service closed it or the pool is full."""
         if connection.sock and len(self._idle) < self._config.max_pool_connections:
             self._idle.append(connection)
         else:
             connection.close()
 
-    def _kept(self) -> HTTPConnection | None:
-        """Return the connection that was used last and is open at the other end too, None where there is none."""
-        with suppress(IndexError):  # other threads take from it at the same time
+    def _take_idle(self) -> HTTPConnection | None:
+        """Return the most recently used connection that the service has not closed, or None."""
+        with suppress(IndexError):  # other threads may take the last one at the same time
             while True:
                 connection = self._idle.pop()
-                if not wait_for_read(connection.sock, 0):  # nothing comes without a request but the end
+                if not wait_for_read(connection.sock, 0):  # without a request, only the end can arrive
                     return connection
                 connection.close()
         return None
@@ -101,14 +101,14 @@ class Transport:
             while True:
                 self._idle.pop().close()
 
-    def _opened(self, request: AWSPreparedRequest) -> HTTPConnection:
-        place, patience = self._place, self._config.connect_timeout
+    def _open(self, request: AWSPreparedRequest) -> HTTPConnection:
+        address, timeout = self._address, self._config.connect_timeout
         if self._tls:
             connection: HTTPConnection
-            connection = HTTPSConnection(place.hostname or "", place.port, timeout=patience, context=self._tls)
+            connection = HTTPSConnection(address.hostname or "", address.port, timeout=timeout, context=self._tls)
         else:
-            connection = HTTPConnection(place.hostname or "", place.port, timeout=patience)
-        with _failing(connection, request, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
+            connection = HTTPConnection(address.hostname or "", address.port, timeout=timeout)
+        with _botocore_errors(connection, request, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
             connection.connect()
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.sock.settimeout(self._config.read_timeout)
@@ -116,7 +116,7 @@ class Transport:
 
 
 def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSResponse:
-    with _failing(connection, request, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
+    with _botocore_errors(connection, request, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
         connection.request(request.method, _target(request.url), request.body, request.headers)
         answer = connection.getresponse()
         content = _Content(answer.read())
@@ -124,10 +124,10 @@ def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSRespo
 
 
 @contextmanager
-def _failing(
+def _botocore_errors(
     connection: HTTPConnection, request: AWSPreparedRequest, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
-    """Close the connection where it fails, and raise what botocore calls that: `late` after its time, else `broken`."""
+    """Close a failing connection. Raise `late` for a timeout, else `broken` or SSLError."""
     try:
         yield
     except (OSError, HTTPException) as error:
@@ -138,8 +138,8 @@ def _failing(
 
 
 @cache
-def _trusting() -> ssl.SSLContext:
-    """Return TLS settings that trust botocore's authorities; these are read once, not for each connection."""
+def _tls_settings() -> ssl.SSLContext:
+    """Return TLS settings that trust botocore's authorities. They are read once per process."""
     return ssl.create_default_context(cafile=get_cert_path(True))
 
 

@@ -1,7 +1,7 @@
-"""Unique keys: values that one item holds for itself in the whole service, each a record beside the item's own.
+"""Unique keys: values that only one item in the service can hold. Each has its own record.
 
-A unique key has a scope of its own, so that they spread over all partitions. Every write of one is part of a
-transaction. A key does not outlive a holder that has expired: who comes next takes it over.
+Each key has its own scope, so that keys are distributed over all partitions, and is written in a transaction. When its
+holder has expired, the next item that wants the key takes it over.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from typing import Any, Literal
 from chalicelib.storage import dynamodb
 from chalicelib.storage.dynamodb import Condition, Write
 
-ID = "claim"  # of every record of a unique key
+ID = "claim"  # the id of every unique key's record
 
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """A value of the field `kind` that one item holds for itself, and attributes to read together with it.
+    """A value of the field `kind` that one item holds, with attributes.
 
-    `field` is the dotted path of the value in what the caller sent, where that is not the kind itself. An item whose
-    key names the same `successor` as the holder's takes it over at once.
+    `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
+    as the holder takes the key over at once, even if the holder is live.
 
-    `hold` is how the item holds one of a kind that is shared (`shared_keys`): alone, together with others of its
-    account, or over whoever holds it together.
+    `hold` is for kinds of `shared_keys`: the item is an exclusive holder ("alone"), a sharer with others of its account
+    ("together"), or an exclusive holder in spite of sharers ("over").
     """
 
     kind: str
@@ -39,7 +39,7 @@ class UniqueKey:
 
 
 class Taken(Exception):
-    """Another item holds the unique key; `by` is its scope, where that is known."""
+    """Another item holds the unique key; `by` is its scope, or "" if unknown."""
 
     def __init__(self, key: UniqueKey, *, by: str = "") -> None:
         super().__init__(key.kind)
@@ -48,7 +48,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and its `successor`. `scope` is "" where a record of the first edition lacks it."""
+    """The item that holds a key, and its `successor`. `scope` is "" in records of the first format."""
 
     scope: str
     id: str
@@ -56,29 +56,29 @@ class Holder:
 
 
 def holder(key: UniqueKey) -> Holder | None:
-    """Return the item that holds the key, live or expired, or None. Raises aws.Unavailable."""
+    """Return the live or expired item that holds the key, or None. Raises aws.Unavailable."""
     record = dynamodb.get(key.scope, ID)
     return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
-    """Return the write that takes the key for an item; Taken, if another item holds it, except `after`."""
+    """Return the write that takes a key. It fails with Taken if an item except `after` holds it."""
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
-    ours = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
+    free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:
-        ours = Condition(f"{ours.text} OR #holder = :before", {**ours.values, "before": after.id})
+        free = Condition(f"{free.text} OR #holder = :before", {**free.values, "before": after.id})
     successor = {"successor": key.successor} if key.successor else {}
-    return Write.put({**record, **successor}, ours, Taken(key))
+    return Write.put({**record, **successor}, free, Taken(key))
 
 
 def change(key: UniqueKey, holder: str) -> Write:
-    """Return the write that sets the key's attributes; it fails if another item holds the key."""
+    """Return the write that sets a key's attributes. It fails if another item holds the key."""
     sets = {f"body.{name}": value for name, value in key.attributes.items()}
     return Write.update(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
 
 
 def release(key: UniqueKey, holder: str) -> Write:
-    """Return the write that releases the key; it fails if another item holds it."""
+    """Return the write that releases a key. It fails if another item holds it."""
     return Write.delete(key.scope, ID, _held_by(holder))
 
 

@@ -1,7 +1,7 @@
-"""The vault (KMS): seals secrets for one resource of one account, and opens them only where they are used.
+"""Encryption of secrets with KMS, each bound to one resource of one account.
 
-What was opened stays in memory for at most five minutes, so that a signature does not cost a call to KMS: for four
-and a half it may be used, and every half a minute what is older is dropped.
+Decrypted secrets stay in memory for at most five minutes, so that a signature does not cost a KMS call: they are used
+for four and a half minutes, and a sweep every 30 seconds drops older ones.
 """
 
 import os
@@ -19,22 +19,23 @@ _SWEEP = 30  # seconds
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_sweeping = False  # whether a sweep is to come; nothing remembered does not tell, since it expires before it is swept
+_is_sweep_scheduled = False  # an empty cache does not imply it: entries expire before they are swept
 
 
 def key_id() -> str:
+    """Return the id or alias of the KMS key."""
     return os.environ.get("KEY_ID", "alias/tunnel-edge")
 
 
 def context(account: str, id: str) -> dict[str, str]:
-    """Return the KMS encryption context of a resource's secrets: they can be decrypted with the same one only."""
+    """Return the KMS encryption context of a resource's secrets. Decryption requires the same one."""
     return {"account": account, "resource": id}
 
 
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
-    """Encrypt at most 4,096 bytes; only the same context opens them again. Raises aws.Unavailable.
+    """Encrypt at most 4,096 bytes for a context. Raises aws.Unavailable.
 
-    With `read`, what it makes of them stays in memory, as if they had been opened: for what is shown next.
+    With `read`, its result is cached as by `unseal`, for a secret that is used next.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -44,10 +45,10 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
-    """Open sealed bytes and return what `read` makes of them, from memory if it can. Raises aws.Unavailable."""
+    """Decrypt sealed bytes and return the result of `read`, cached if possible. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # it may end between two looks
+        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # one access: the entry could expire between two
             return cast(T, known)
     answer = aws.call("kms", "decrypt", KeyId=key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
     secret = read(answer["Plaintext"])
@@ -56,24 +57,24 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
 
 
 def _remember(key: tuple[object, ...], secret: object) -> None:
-    global _sweeping
+    global _is_sweep_scheduled
     with _lock:
-        if not _sweeping:
-            _sweep_later()
-        _sweeping = True
+        if not _is_sweep_scheduled:
+            _schedule_sweep()
+        _is_sweep_scheduled = True
         _opened[key] = secret
 
 
-def _sweep_later() -> None:
+def _schedule_sweep() -> None:
     timer = threading.Timer(_SWEEP, _sweep)
     timer.daemon = True
     timer.start()
 
 
 def _sweep() -> None:
-    global _sweeping
+    global _is_sweep_scheduled
     with _lock:
         _opened.expire()
-        _sweeping = bool(_opened)
-        if _sweeping:
-            _sweep_later()
+        _is_sweep_scheduled = bool(_opened)
+        if _is_sweep_scheduled:
+            _schedule_sweep()

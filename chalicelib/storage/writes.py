@@ -1,4 +1,4 @@
-"""The writes of items with their unique keys and references, and the transaction that does them all or not at all."""
+"""Writes of items with their unique keys and references, and the transaction that commits them."""
 
 import random
 import time
@@ -14,18 +14,18 @@ from chalicelib.storage.references import InUse, MissingTarget, Reference, TooMa
 from chalicelib.storage.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
-# Of an item, and of one change: a transaction holds 100 actions, with item, event, idempotency key and the log's entry.
+# Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
 MAX_RELATIONS = 96
-_TRIES = 12  # at a change that others overtake
-_PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
+_TRIES = 12  # of a change that conflicts with others
+_PAUSE = 0.02  # seconds at most before the second try; each further try can wait as much longer
 
 
 class Overtaken(Exception):
-    """A record has changed since it was read: read it again. Nothing was written."""
+    """A record has changed since it was read, and nothing was written. Read it again."""
 
 
 class TransactionTooLarge(Exception):
-    """An item would have, or a change would touch, more relations than a transaction holds; `field` names them."""
+    """An item or a change has more relations than fit a transaction; `field` names them."""
 
     def __init__(self, named: Iterable[Reference]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class TransactionTooLarge(Exception):
 
 
 def put(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes of a new item; `holder` is the item that shows it, and whose revision thus grows too.
+    """Return the writes of a new item. They also increment the revision of `holder`, which shows it.
 
     Writing the same item again is harmless, so a retry after a lost answer succeeds. Raises TransactionTooLarge.
     """
@@ -44,23 +44,23 @@ def put(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that turn an item into another state of it; they fail if it has changed meanwhile.
+    """Return the writes that change an item. They fail if it has changed meanwhile.
 
-    A unique key that it keeps and gives attributes has these set. Raises TransactionTooLarge.
+    New attributes of an unchanged unique key are set too. Raises TransactionTooLarge.
     """
     return [items.rewrite(before, after), *_relations(before, after, holder)]
 
 
 def remove(item: Item, holder: Place | None = None) -> list[Write]:
-    """Return the writes that remove an item; they fail if it has changed. Raises InUse when something refers to it.
+    """Return the writes that delete an item. They fail if it has changed. Raises InUse if it has referrers.
 
-    Of a malformed item, the unique keys that it holds and the references whose targets exist are removed.
+    For a malformed item, the unique keys that it holds and the references to existing targets are removed too.
     """
     if item.referrers:
         raise InUse(item.referrers)
     if item.malformed:
         gone = replace(item, unique_keys=(), references=())
-        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_removable(item), gone, holder)]
     same = items.unchanged(item)
     unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
     gone = replace(item, unique_keys=(), references=())
@@ -68,21 +68,21 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item whose lease has ended; they fail if it was renewed."""
+    """Return the writes that delete an item with an ended lease. They fail if it was renewed."""
     gone = replace(item, unique_keys=(), references=())
     return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
 
 
-def cooled(writes: Sequence[Write], hot: Sequence[str]) -> tuple[Write, ...] | None:
-    """Spread the collections in which new items met a hot partition; return all writes, those of such items elsewhere.
+def reshard(writes: Sequence[Write], throttled: Sequence[str]) -> tuple[Write, ...] | None:
+    """Add shards to throttled collections. Return the writes with their new items in the shards.
 
-    None where no item did. Raises aws.Unavailable.
+    Return None if no new item is in such a collection. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
-    busy = [scope for scope in new & {*hot} if places.is_sharded(scope)]
+    busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
     for scope in busy:
-        table.spread(scope)
-    return tuple(map(_moved, writes)) if busy else None
+        table.add_shards(scope)
+    return tuple(map(_move_to_shard, writes)) if busy else None
 
 
 def commit(
@@ -92,16 +92,18 @@ def commit(
     created: Sequence[Item] = (),
     ended: Callable[[Item], Sequence[Write]] = lambda _: (),
 ) -> None:
-    """Do all or nothing. `proof` is the place of a record among the writes: where an answer was lost, it is there if
-    they were done. The items `created` take over a unique key whose holder has expired, or has the same `successor`.
-    `ended` returns the writes that tell of the end of such a holder.
+    """Do all writes or none.
 
-    Raises Overtaken where the write that failed has no `failing`, else that, or TooManyReferrers; aws.Unavailable.
+    `proof` is the key of a record among the writes: after a lost answer its existence shows that they were done. The
+    items `created` take over unique keys of holders that have expired or have the same `successor`; `ended` returns the
+    writes that record the end of such a holder.
+
+    Raises the `failing` of the write that failed, or Overtaken if it has none; TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    writes = _joined(_passed_on(writes))
+    writes = _join_checks(_join_transfers(writes))
     for _ in tries():
         try:
             return dynamodb.transact(writes)
@@ -110,13 +112,13 @@ def commit(
                 return None
             failing = writes[failed.places[0]].failing
         if not isinstance(failing, Taken):
-            raise _error_of(failing)
-        writes = _taken_over(writes, failing, created, ended)
+            raise _error_for(failing)
+        writes = _take_over(writes, failing, created, ended)
     raise aws.Unavailable("TransactionConflict")
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Call `attempt`, again where it raises Overtaken; return its result. Raises aws.Unavailable."""
+    """Call a function until it does not raise Overtaken. Return its result. Raises aws.Unavailable."""
     for _ in tries():
         try:
             return attempt()
@@ -126,22 +128,22 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def tries() -> Iterator[None]:
-    """Yield at most twelve times, each after a random and longer pause, so that competing writers spread out."""
+    """Yield at most twelve times, after random pauses that grow, so that writers stop conflicting."""
     for number in range(_TRIES):
         if number:
             time.sleep(random.uniform(0, number * _PAUSE))
         yield
 
 
-def _error_of(failing: Exception | None) -> Exception:
-    """Return the exception to raise for a write that failed with such a `failing`; Overtaken where it has none."""
+def _error_for(failing: Exception | None) -> Exception:
+    """Return the exception for a failed write, given its `failing`."""
     if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
         return TooManyReferrers(failing.reference)
     return failing or Overtaken()
 
 
-def _moved(write: Write) -> Write:
-    """Return the write of a new item where its record is to lie now."""
+def _move_to_shard(write: Write) -> Write:
+    """Return the write of a new item with its present key."""
     if write.action != "Put":
         return write
     item = write.request["Item"]
@@ -149,23 +151,23 @@ def _moved(write: Write) -> Write:
     return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
 
 
-def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join the release of a unique key with its taking by another item: it goes over from the one to the other."""
+def _join_transfers(writes: Sequence[Write]) -> Sequence[Write]:
+    """Join the release of a unique key with its taking by another item into one write."""
     released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
     taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
     if not released.keys() & taken.keys():
         return writes
-    found = []
+    joined = []
     for write in writes:
         if write.action == "Delete" and str(write.request["Key"]) in taken:
             continue
         before = released.get(_key(write)) if write.action == "Put" else None
-        found.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
-    return found
+        joined.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
+    return joined
 
 
-def _held(item: Item) -> Item:
-    """Return a malformed item with the unique keys and references that its deletion can remove."""
+def _removable(item: Item) -> Item:
+    """Return a malformed item with only those relations that its deletion can remove."""
     keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
     targets = [it for it in item.references if dynamodb.get(*it.target)]
     return replace(item, unique_keys=tuple(keys), references=tuple(targets))
@@ -184,8 +186,8 @@ def _conditions(write: Write) -> Mapping[str, Any]:
     return {name: value for name, value in write.request.items() if name not in ("TableName", "Key")}
 
 
-def _joined(writes: Sequence[Write]) -> Sequence[Write]:
-    """Join each check with the update of the same record: a transaction holds one action for each."""
+def _join_checks(writes: Sequence[Write]) -> Sequence[Write]:
+    """Join checks with updates of the same record, since a transaction has one action per record."""
     checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
     if not checks:
         return writes
@@ -200,10 +202,10 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
     return joined
 
 
-def _taken_over(
+def _take_over(
     writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
 ) -> Sequence[Write]:
-    """Return the writes with the key taken over for a created item. Raises Taken where its holder may keep it."""
+    """Return the writes with a take-over of the key by a created item. Raises Taken if its holder keeps it."""
     key = taken.key
     new = next((item for item in created if key in item.unique_keys), None)
     if new is None:
@@ -217,7 +219,7 @@ def _taken_over(
         return [*others, *taking]
     before = unique_keys.holder(key)
     if before is None:
-        return writes  # it was released meanwhile
+        return writes  # the key was released meanwhile
     if not before.scope:
         raise taken
     lapsed = items.lapsed()
@@ -231,7 +233,7 @@ def _taken_over(
 
 
 def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
-    """Return the writes that turn the relations of an item into those it is to have. Raises TransactionTooLarge."""
+    """Return the writes that change an item's relations. Raises TransactionTooLarge."""
     changes = [*_unique_keys(before, after), *_references(before, after, holder)]
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)

@@ -29,7 +29,7 @@ from edge.control.reading import Reader
 from edge.control.statuses import Statuses
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
-from edge.link.renewal import Renewed
+from edge.link.renewal import RenewedPair
 from edge.process import files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
@@ -62,7 +62,7 @@ class Control:
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._world.tunnel_at, self._open_ports)
         self._made = {
-            LINK_SECRET: Renewed(lambda: link_authority.issue(server.CLIENT)),
+            LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)),
             OPERATOR: _operator_pair(settings),
         }
         self._read_at = time.monotonic()  # when the records were last read
@@ -260,11 +260,11 @@ def _host(settings: Settings) -> str:
     return file.read_text()
 
 
-def _operator_pair(settings: Settings) -> Renewed:
+def _operator_pair(settings: Settings) -> RenewedPair:
     """Return the operator's certificate for every name of the domain: their own, or one made here."""
     if settings.certificate:
         chain, key = Path(settings.certificate), Path(settings.private_key)
-        return Renewed(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
-    local = authority.kept(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
+        return RenewedPair(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
+    local = authority.load_or_make(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
     files.replace(settings.directory / "authority.crt", local.pem.encode())
-    return Renewed(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))
+    return RenewedPair(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

@@ -1,1 +1,1 @@
-"""The mutual TLS between edge hosts and gateways, and the certificates that it needs."""
+"""The link between edge hosts and gateways: mutual TLS and its certificates."""

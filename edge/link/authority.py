@@ -1,6 +1,6 @@
-"""Certificate authorities made here: one that browsers may trust for local addresses, one for the link to gateways.
+"""Certificate authorities of the edge: one for local domains, and one for the link to gateways.
 
-The local one is constrained to its domain, so that whoever takes its key can pretend to be nothing else.
+Browsers can trust the local one. A name constraint limits it to its domain, so that a stolen key is useless elsewhere.
 """
 
 import ipaddress
@@ -25,7 +25,7 @@ _CLOCKS_DIFFER = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate chain and its private key, PEM. The key is never written to a file."""
+    """A certificate chain and its private key in PEM. The key is never written to a file."""
 
     chain: str
     key: str
@@ -55,7 +55,7 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def issue(self, *names: str) -> KeyPair:
-        """Return a certificate for these DNS names, for both ends of a connection, and its fresh key."""
+        """Return a new key and its certificate for DNS names, as client and server."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(names[0], self.certificate.subject, key, _LEAF)
         names_in_it = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
@@ -67,12 +67,12 @@ class Authority:
         return KeyPair(chain.public_bytes(Encoding.PEM).decode(), _pem(key))
 
     def to_pem(self) -> str:
-        """Return key and certificate, as `from_pem` reads them."""
+        """Return key and certificate in PEM, for `from_pem`."""
         return _pem(self.key) + self.pem
 
 
 def make(name: str, domain: str = "") -> Authority:
-    """Return a fresh authority, for names below one domain only where one is given."""
+    """Return a new authority, limited to a domain and its subdomains if one is given."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = _builder(name, subject, key, _YEARS)
@@ -85,15 +85,15 @@ def make(name: str, domain: str = "") -> Authority:
 
 
 def from_pem(text: str) -> Authority:
-    """Return the authority that `to_pem` wrote. Raises ValueError for anything else."""
+    """Parse the output of `to_pem`. Raises ValueError."""
     key = load_pem_private_key(text.encode(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("must hold an elliptic curve key")
+        raise ValueError("must contain an elliptic curve key")
     return Authority(x509.load_pem_x509_certificate(text.encode()[text.index("-----BEGIN CERT") :]), key)
 
 
-def kept(file: Path, name: str, domain: str) -> Authority:
-    """Return the authority in a file of mode 0600; make it and the file first where there is none. Raises OSError."""
+def load_or_make(file: Path, name: str, domain: str) -> Authority:
+    """Load an authority from a file. If there is none, make both, with mode 0600. Raises OSError."""
     if not file.exists():
         made = make(name, domain)
         files.replace(file, made.to_pem().encode())
@@ -102,7 +102,7 @@ def kept(file: Path, name: str, domain: str) -> Authority:
 
 
 def load_into(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a certificate and its key into a TLS context: from a file in memory, since Python takes files only."""
+    """Load a key pair into a TLS context. Python accepts only files, so one in memory is used."""
     descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, (pair.key + pair.chain).encode())

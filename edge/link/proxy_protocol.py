@@ -1,7 +1,7 @@
-"""The PROXY protocol, version 2: who a visitor is, said before the first byte of a connection. Pure.
+"""Headers of the PROXY protocol, version 2: the visitor's address for a server. Pure functions.
 
-Its text: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of what follows the addresses two values of our
-own are read, and the rest is passed over.
+Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values after the addresses only the
+two defined here are read.
 """
 
 import struct
@@ -10,24 +10,24 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
 Address: TypeAlias = tuple[str, int]
-TUNNEL = 0xE0  # the type of the value that is the id of a tunnel: one of those for applications
-PRIVATE = 0xE1  # the type of an empty value that says that the header is for the gateway alone
+TUNNEL = 0xE0  # the type of a value with a tunnel's id; the range from 0xE0 is for applications
+PRIVATE = 0xE1  # the type of an empty value: the gateway must not forward the header
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes after the fixed part
 _LOCAL, _PROXY = 0x20, 0x21
 _TCP4, _TCP6 = 0x11, 0x21
-_VALUE = struct.Struct("!BH")  # before a value: its type, its length
+_VALUE = struct.Struct("!BH")  # the type and length before a value
 _IPV4, _IPV6 = struct.Struct("!4s4sHH"), struct.Struct("!16s16sHH")
 
 
 @dataclass(frozen=True)
 class Header:
-    """The addresses of a visitor and of what it has called; None where the proxy speaks for itself.
+    """The addresses of a visitor and its server, or None for the proxy's own connection.
 
-    `tunnel` is the id of the tunnel that is wanted, "" where none is named. Neither it nor `is_private`, that no
-    upstream shall read the header, is passed on.
+    `tunnel` is the id of the requested tunnel, or "". If `is_private`, no upstream may get the header. Encoding omits
+    both.
     """
 
     source: Address | None = None
@@ -36,7 +36,7 @@ class Header:
     is_private: bool = False
 
     def encoded(self) -> bytes:
-        """Return the header as it is sent. Both addresses are of one family."""
+        """Return the bytes of the header. Both addresses must be of one family."""
         if self.source is None or self.destination is None:
             return _FIXED.pack(_SIGNATURE, _LOCAL, 0, 0)
         source, destination = ip_address(self.source[0]), ip_address(self.destination[0])
@@ -46,9 +46,9 @@ class Header:
 
 
 def read(data: bytes) -> tuple[Header | None, int] | None:
-    """Return the header that a connection begins with and its length, None and 0 where it begins with none.
+    """Return a connection's header and its length. Return (None, 0) without a header.
 
-    None where more must come first. Raises ValueError for a header that is not of TCP, or not of version 2.
+    Return None if more bytes are needed. Raises ValueError for a header that is not of TCP and version 2.
     """
     if not data.startswith(_SIGNATURE):
         return None if _SIGNATURE.startswith(data) else (None, 0)
@@ -79,7 +79,7 @@ def _header(command: int, family: int, body: bytes) -> Header:
 
 
 def _values(text: bytes) -> dict[int, bytes]:
-    """Return the values behind the addresses, by their type."""
+    """Return the values after the addresses, by type."""
     found: dict[int, bytes] = {}
     while len(text) >= _VALUE.size:
         kind, length = _VALUE.unpack_from(text)

@@ -1,4 +1,4 @@
-"""A certificate and its key that are made or read again from time to time, so that none that is served runs out."""
+"""Key pairs that are renewed periodically, so that no expired certificate is served."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from edge.process import log
 PERIOD = 24 * 3600.0  # seconds; a certificate made here lasts 90 days
 
 
-class Renewed:
-    """The key pair that `make` makes, again after each period and whenever one of the files has changed.
+class RenewedPair:
+    """A key pair that is renewed after each period, and when one of the files changes.
 
-    Where it cannot be made again, the one before stays, and the log says so.
+    If that fails, the previous pair stays, and the failure is logged.
     """
 
     def __init__(self, make: Callable[[], KeyPair], files: Sequence[Path] = (), *, period: float = PERIOD) -> None:
-        """Make the first one. Raises what `make` raises."""
+        """Make the first pair. Raises the errors of `make`."""
         self._make, self._files, self._period = make, files, period
         self._state = self._changed_at()
         self._until = time.monotonic() + period
         self._pair = make()
 
     def pair(self) -> KeyPair:
-        """Return the pair that is to be served now."""
+        """Return the current pair, renewed if it is due."""
         try:
             state = self._changed_at()
             if state != self._state or self._until <= time.monotonic():

@@ -1,8 +1,8 @@
-"""The link from Envoy to a gateway: mutual TLS, where the server name is the id of the tunnel that is wanted.
+"""The gateway's end of the link from Envoy, by mutual TLS.
 
-Before it Envoy may say who its visitor is, by the PROXY protocol. Whoever has no certificate of the link's authority
-gets no byte through; a name that is no tunnel here is refused in the handshake. An Envoy on the gateway's own host also
-has a socket, for connections of bytes.
+The server name is the id of a tunnel. Before TLS Envoy can send the visitor's address by the PROXY protocol. Clients
+without a certificate of the link's authority cannot send a byte through, and the handshake fails for a name that is no
+tunnel of this gateway. An Envoy on the same host can also use a Unix socket without TLS.
 """
 
 import asyncio
@@ -19,64 +19,65 @@ from edge.link import authority, proxy_protocol
 from edge.link.authority import Authority
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import PERIOD
-from edge.link.tls import Secured
+from edge.link.tls import TlsTransport
 from edge.process import files
 
 CLIENT = "edge"  # the name of Envoy's certificate
-MOST_HANDSHAKES, HANDSHAKE_TIMEOUT = 1024, 5.0  # at once, as many as Envoy may well begin for an account; in seconds
+MOST_HANDSHAKES = 1024  # at once; Envoy can begin as many for one account
+HANDSHAKE_TIMEOUT = 5.0  # seconds
 
 
-class Target(Protocol):
-    """A tunnel that takes connections."""
+class Acceptor(Protocol):
+    """A tunnel that accepts connections."""
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        """Return the protocol of a new connection; `visitor` is what Envoy said of it, None where it said nothing."""
+        """Return the protocol for a new connection; `visitor` is its PROXY header, if it had one."""
 
 
-Find = Callable[[str], Target | None]
-Wanted: TypeAlias = "WeakKeyDictionary[object, Target]"
+Find = Callable[[str], Acceptor | None]
+Requested: TypeAlias = "WeakKeyDictionary[object, Acceptor]"
 
 
 async def serve(
     link_authority: Authority, gateway: str, host: str, port: int, find: Find, *, period: float = PERIOD
 ) -> asyncio.Server:
-    """Accept connections for the tunnels that `find` knows, with a fresh certificate after each period of seconds."""
+    """Serve the tunnels that `find` returns, with a new certificate after each period of seconds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=link_authority.pem)
-    wanted: Wanted = WeakKeyDictionary()
+    requested: Requested = WeakKeyDictionary()
 
-    def named(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
+    def check_name(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
         target = find(name or "")
         if target is None:
             return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
-        wanted[connection] = target
+        requested[connection] = target
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # before what may fail, as for want of a file descriptor
+        loop.call_later(period, renew)  # first, because the next line can fail, e.g. without free file descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
     renew()
-    context.sni_callback = named
-    begun: set[_Arriving] = set()
-    return await loop.create_server(lambda: _Arrived(context, wanted, begun), host, port, backlog=1024)
+    context.sni_callback = check_name
+    pending: set[_Pending] = set()
+    return await loop.create_server(lambda: _RemotePending(context, requested, pending), host, port, backlog=1024)
 
 
 @contextlib.asynccontextmanager
-async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
-    """Accept connections of an Envoy on this host at a Unix socket, without TLS, for the tunnels that `find` knows.
+async def serve_locally(path: Path, find: Find) -> AsyncIterator[None]:
+    """Serve an Envoy on this host at a Unix socket, without TLS.
 
-    Whoever can open the socket, of mode 0660, is believed: its header of the PROXY protocol names visitor and tunnel.
+    The PROXY header names visitor and tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """
-    begun: set[_Arriving] = set()
-    before = os.umask(0o117)  # so that there is no moment at which others may open it
+    pending: set[_Pending] = set()
+    before = os.umask(0o117)  # the socket never exists with another mode
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
-                lambda: _Near(find, begun), str(short), backlog=1024
+                lambda: _LocalPending(find, pending), str(short), backlog=1024
             )
     finally:
         os.umask(before)
@@ -87,77 +88,80 @@ async def serving_near(path: Path, find: Find) -> AsyncIterator[None]:
         path.unlink(missing_ok=True)
 
 
-class _Arriving(asyncio.Protocol):
-    """A connection whose tunnel is not known yet. Of too many a random one is dropped: silent ones keep nobody out."""
+class _Pending(asyncio.Protocol):
+    """A connection without a known tunnel yet.
 
-    def __init__(self, begun: set["_Arriving"]) -> None:
-        self._begun = begun
-        self._early = b""
+    Above the limit a random one is dropped, so that silent connections cannot block others.
+    """
+
+    def __init__(self, pending: set["_Pending"]) -> None:
+        self._pending = pending
+        self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._late = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, self.drop)
-        self._begun.add(self)
-        if len(self._begun) > MOST_HANDSHAKES:
-            random.choice(list(self._begun)).drop()
+        self._timeout = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, self.drop)
+        self._pending.add(self)
+        if len(self._pending) > MOST_HANDSHAKES:
+            random.choice(list(self._pending)).drop()
 
     def data_received(self, data: bytes) -> None:
-        self._early += data
+        self._received += data
         try:
-            found = proxy_protocol.read(self._early)
+            parsed = proxy_protocol.read(self._received)
         except ValueError:
             self.drop()
             return
-        if found:
-            visitor, length = found
-            self._begins(visitor, self._early[length:])
+        if parsed:
+            visitor, length = parsed
+            self._start(visitor, self._received[length:])
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.failed()
 
     def drop(self) -> None:
-        """End at once."""
+        """Abort the connection."""
         self.failed()
         self._transport.abort()
 
     def failed(self) -> None:
-        self._late.cancel()
-        self._begun.discard(self)
+        self._timeout.cancel()
+        self._pending.discard(self)
 
-    def _begins(self, visitor: Header | None, early: bytes) -> None:
-        """Go on behind the header, with the bytes that came with it."""
+    def _start(self, visitor: Header | None, early: bytes) -> None:
+        """Handle the rest of the connection, after its PROXY header."""
         raise NotImplementedError
 
 
-class _Arrived(_Arriving):
-    """A connection before the end of its handshake."""
+class _RemotePending(_Pending):
+    """A connection from another host before the end of its TLS handshake."""
 
-    def __init__(self, context: ssl.SSLContext, wanted: Wanted, begun: set[_Arriving]) -> None:
-        super().__init__(begun)
-        self._context, self._wanted = context, wanted
+    def __init__(self, context: ssl.SSLContext, requested: Requested, pending: set[_Pending]) -> None:
+        super().__init__(pending)
+        self._context, self._requested = context, requested
         self._visitor: Header | None = None
 
-    def _begins(self, visitor: Header | None, early: bytes) -> None:
+    def _start(self, visitor: Header | None, early: bytes) -> None:
         self._visitor = visitor
-        secured = Secured(self._context, self)
+        secured = TlsTransport(self._context, self)
         self._transport.set_protocol(secured)
         secured.connection_made(self._transport)
         secured.received(early)
 
-    def handshake_over(self, secured: Secured) -> asyncio.Protocol | None:
+    def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
         self.failed()
-        target = self._wanted.get(secured.tls)  # none without a server name, which the callback is not asked about
+        target = self._requested.get(secured.tls)  # None without a server name: the callback is not called then
         return target.connected(secured, self._visitor) if target else None
 
 
-class _Near(_Arriving):
-    """A connection of an Envoy on this host, before it has named its tunnel."""
+class _LocalPending(_Pending):
+    """A connection of an Envoy on this host before its PROXY header."""
 
-    def __init__(self, find: Find, begun: set[_Arriving]) -> None:
-        super().__init__(begun)
+    def __init__(self, find: Find, pending: set[_Pending]) -> None:
+        super().__init__(pending)
         self._find = find
 
-    def _begins(self, visitor: Header | None, early: bytes) -> None:
+    def _start(self, visitor: Header | None, early: bytes) -> None:
         target = self._find(visitor.tunnel) if visitor else None
         if target is None:
             self.drop()

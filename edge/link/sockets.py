@@ -1,7 +1,7 @@
-"""The options of sockets: how much the system keeps for a connection, and when it asks whether the other side is there.
+"""Socket options for buffers and keepalive, and Unix sockets in a folder.
 
-All connections of a machine share one amount of memory. When it has run out, the system drops packets of every one, and
-each waits for the other side to send them again. By itself the system keeps up to 32 MiB of what is not read yet.
+All connections of a machine share one amount of memory. When it is exhausted, the kernel drops packets of every
+connection, which slows down all of them. By default the kernel buffers up to 32 MiB of unread data per connection.
 """
 
 import os
@@ -15,7 +15,7 @@ from edge.process import files
 
 _MAX_ADDRESS = 107  # bytes of a path
 
-_ALIVE = {  # after 60 s of silence it asks, and ends a connection that has not answered for as long
+_KEEPALIVE = {  # probes after 60 s of silence; ends the connection after another 60 s without an answer
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 60,
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 20,
@@ -24,38 +24,38 @@ _ALIVE = {  # after 60 s of silence it asks, and ends a connection that has not 
 
 
 class Listening(Protocol):
-    """A socket, or what asyncio shows of one."""
+    """A listening socket, or asyncio's wrapper of one."""
 
     def setsockopt(self, level: int, name: int, value: int, /) -> None:
-        """Set an option of it."""
+        """Set a socket option."""
 
 
 class Connected(Protocol):
-    """The socket of a connection, or what asyncio shows of it."""
+    """The socket of a connection, or asyncio's wrapper of it."""
 
     def fileno(self) -> int:
-        """Return its number."""
+        """Return its file descriptor, or a negative number once it is closed."""
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:
-    """Return the options, by level and name, with which a socket keeps `most` bytes each way.
+    """Return the options, by level and name, that limit a socket's buffers to `most` bytes each way.
 
-    They bound what was received and not read, and what was written and not sent. What is under way has no bound: a far
-    client is sent to as fast as ever. A connection has the options of the socket that accepted it.
+    They limit data that was received but not read, or written but not sent. Data in flight has no limit: distant
+    clients stay fast. A connection inherits the options of its listening socket.
     """
-    kept = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
-    return {**kept, **_ALIVE}
+    buffers = {(socket.SOL_SOCKET, socket.SO_RCVBUF): most, (socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT): most}
+    return {**buffers, **_KEEPALIVE}
 
 
-def bound(listening: Iterable[Listening], most: int) -> None:
-    """Give the connections that sockets accept these options."""
+def set_options(listening: Iterable[Listening], most: int) -> None:
+    """Set the options of listening sockets, which their connections inherit."""
     for each in listening:
         for (level, name), value in options(most).items():
             each.setsockopt(level, name, value)
 
 
-def has_gone(connection: Connected) -> bool:
-    """Tell whether the other side has closed a connection both ways; False for one that is closed on this side."""
+def is_closed_by_peer(connection: Connected) -> bool:
+    """Return whether the peer has closed both directions. Return False if this side is closed."""
     number = connection.fileno()
     if number < 0:
         return False
@@ -65,23 +65,23 @@ def has_gone(connection: Connected) -> bool:
 
 
 def address(path: Path, folder: Path) -> str:
-    """Return the path of a socket for a process that runs in a folder; "" where none is found, or that is too long."""
-    found = path.name if path.parent == folder else str(path)
+    """Return a socket's path for a process in a folder; "" if missing or too long."""
+    name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()
-    except OSError:  # as where this user may not look into the folder
+    except OSError:  # for example a folder that this user cannot read
         return ""
-    return found if is_there and len(os.fsencode(found)) <= _MAX_ADDRESS else ""
+    return name if is_there and len(os.fsencode(name)) <= _MAX_ADDRESS else ""
 
 
-def remove_left(left: Iterable[Path]) -> None:
-    """Remove the sockets at which nobody listens, as those of a process that was killed."""
-    for path in left:
+def remove_stale(paths: Iterable[Path]) -> None:
+    """Remove sockets without a listener, which killed processes leave."""
+    for path in paths:
         with files.shorten_socket_path(path) as short, socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
             try:
                 probe.connect(str(short))
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)
-            except OSError:  # as of one whose queue is full
+            except OSError:  # for example a listener with a full queue
                 continue

@@ -1,6 +1,6 @@
-"""TLS at the gateway's end of the link, in which each direction ends by itself, as in TCP.
+"""TLS for the gateway's end of the link, with half-close: each direction ends separately, as in TCP.
 
-asyncio's own TLS ends both directions when one does, so that a visitor who has sent all could not be answered.
+asyncio's TLS closes both directions at once. A visitor that has sent its end could then get no answer.
 """
 
 import asyncio
@@ -9,23 +9,23 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 _AT_ONCE = 64 << 10  # bytes
-_BUFFER = memoryview(bytearray(_AT_ONCE))  # of all connections: what is in it is taken out at once
-_MOST_UNSENT = 64 << 10  # bytes, from which on the protocol is told to pause
-_LINGER = 60.0  # seconds in which some of what is left must be taken when a connection is closed
+_BUFFER = memoryview(bytearray(_AT_ONCE))  # shared by all connections: each empties it immediately
+_MOST_UNSENT = 64 << 10  # bytes; above it the protocol must pause writing
+_LINGER = 60.0  # seconds in which the peer of a closing connection must accept some unsent bytes
 
 
 class Owner(Protocol):
     """The owner of an accepted connection."""
 
-    def handshake_over(self, secured: "Secured") -> asyncio.Protocol | None:
-        """Return the protocol that goes on when the handshake is over, None where the connection is to end."""
+    def handshake_over(self, secured: "TlsTransport") -> asyncio.Protocol | None:
+        """Return the protocol to use after the handshake, or None to end the connection."""
 
     def failed(self) -> None:
-        """Hear that the connection has ended before."""
+        """Handle the end of a connection before the end of its handshake."""
 
 
-class Secured(asyncio.BufferedProtocol, asyncio.Transport):
-    """A connection of TLS: the protocol of the socket's transport, and the transport of another protocol."""
+class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
+    """A TLS connection: the protocol of the socket's transport, and the transport of another protocol."""
 
     def __init__(self, context: ssl.SSLContext, owner: Owner) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         self._protocol: asyncio.Protocol | None = None
         self._unread = b""  # decrypted already
         self._is_paused = self._is_closing = False
-        self._has_peer_ended = self._has_told_end = self._has_ended = False
+        self._has_peer_ended = self._is_end_delivered = self._has_ended = False
 
-    # What the socket's transport tells
+    # Events of the socket's transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
@@ -50,7 +50,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         self.received(_BUFFER[:nbytes])
 
     def received(self, data: bytes | memoryview) -> None:
-        """Go on with bytes that came in."""
+        """Handle encrypted bytes from the socket."""
         self._incoming.write(data)
         if self._protocol:
             self._deliver()
@@ -72,7 +72,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self._owner.failed()
 
-    # What the protocol asks for
+    # Methods for the protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._has_ended or self._is_closing:
@@ -86,12 +86,12 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Say that nothing more is sent; what comes in is still delivered."""
+        """Send the end of this direction. Incoming data is still delivered."""
         if self._has_ended:
             return
-        self._unread += self._read()  # or the end of TLS would drop it
+        self._unread += self._read()  # unwrap would drop it
         self._has_ended = True
-        with suppress(ssl.SSLError):  # that the other direction has not ended
+        with suppress(ssl.SSLError):  # raised because the other direction is still open
             self.tls.unwrap()
         self._flush()
         self._end_if_over()
@@ -133,7 +133,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return
         except ssl.SSLError:
-            self._flush()  # the alert, which says why
+            self._flush()  # the alert with the reason
             self._raw.close()
             return
         self._flush()
@@ -146,25 +146,27 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
         self._deliver()
 
     def _deliver(self) -> None:
-        """Pass on what came in, and its end."""
+        """Pass incoming data and its end to the protocol."""
         while self._protocol and not (self._is_paused or self._is_closing):
             data, self._unread = self._unread or self._read(), b""
             if data:
                 self._protocol.data_received(data)
                 continue
-            if self._has_peer_ended and not self._has_told_end:
-                self._has_told_end = True
+            if self._has_peer_ended and not self._is_end_delivered:
+                self._is_end_delivered = True
                 self._protocol.eof_received()
                 self._end_if_over()
             return
 
     def _read(self) -> bytes:
-        """Return the bytes that have come in, or none; note the end."""
-        found: list[bytes] = []
+        """Return the decrypted bytes, if any, and record the end."""
+        chunks: list[bytes] = []
         try:
-            while not self._has_peer_ended and (self._incoming.pending or self.tls.pending()):  # an error costs a read
+            while not self._has_peer_ended and (
+                self._incoming.pending or self.tls.pending()
+            ):  # a failing read would be slow
                 if chunk := self.tls.read(_AT_ONCE):
-                    found.append(chunk)
+                    chunks.append(chunk)
                 else:
                     self._has_peer_ended = True
         except ssl.SSLWantReadError:
@@ -173,7 +175,7 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
             self._has_peer_ended = True
         except ssl.SSLError:
             self.abort()
-        return b"".join(found)
+        return b"".join(chunks)
 
     def _flush(self) -> None:
         if self._outgoing.pending and not self._raw.is_closing():
@@ -185,15 +187,15 @@ class Secured(asyncio.BufferedProtocol, asyncio.Transport):
 
 
 def linger(transport: asyncio.Transport) -> None:
-    """Abort a closing connection as soon as the other side has taken none of what is unsent for _LINGER seconds."""
+    """Abort a closing connection when its peer accepts no unsent bytes for _LINGER seconds."""
 
-    def look(unsent: int) -> None:
+    def check(unsent: int) -> None:
         left = transport.get_write_buffer_size()
         if left and left >= unsent:
             transport.abort()
         elif left:
-            wait(_LINGER, look, left)
+            wait(_LINGER, check, left)
 
     wait = asyncio.get_running_loop().call_later
     if unsent := transport.get_write_buffer_size():
-        wait(_LINGER, look, unsent)
+        wait(_LINGER, check, unsent)

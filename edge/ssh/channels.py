@@ -178,7 +178,7 @@ class _Connection:
 
     def check(self, seconds: float) -> None:
         is_silent = self.relay.has_visitor_ended or self.relay.is_paused
-        if is_silent and sockets.has_gone(self._transport.get_extra_info("socket")):
+        if is_silent and sockets.is_closed_by_peer(self._transport.get_extra_info("socket")):
             self._on_visitor_left()
         limits, body = self._channels.limits, self._metered.body
         if self.relay.is_paused:

@@ -67,8 +67,8 @@ class SshGateway:
         """Serve until cancelled, and then close all tunnels."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         socket = self.settings.link_socket(self.id)
-        sockets.remove_left(socket.parent.glob("gw-*.sock"))
-        near = link.serving_near(socket, self.tunnels.find)
+        sockets.remove_stale(socket.parent.glob("gw-*.sock"))
+        near = link.serve_locally(socket, self.tunnels.find)
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
             await asyncio.to_thread(self._announce, here)
@@ -107,7 +107,7 @@ class SshGateway:
     async def _listen_for_envoy(self) -> asyncio.Server:
         settings = self.settings
         server = await link.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
-        sockets.bound(server.sockets, settings.limits.max_socket_kib << 10)
+        sockets.set_options(server.sockets, settings.limits.max_socket_kib << 10)
         return server
 
     async def _listen_for_clients(self) -> asyncio.Server:

@@ -1,1 +1,1 @@
-"""The builds of the OpenAPI document, the page of GET /docs, and its picture."""
+"""Builds of the OpenAPI document, the page of GET /docs, and its screenshot."""

@@ -1,6 +1,6 @@
-"""Chromium without a window and without a way to the internet: it tries the reference, and takes its picture.
+"""Headless Chromium without access to the internet, for tests of the reference page and its screenshot.
 
-`make screenshot` has it show the page of GET /docs, for docs/reference.png.
+`make screenshot` writes docs/reference.png.
 """
 
 import json
@@ -18,10 +18,10 @@ from infra import ROOT, CommandError
 from infra.build.docs import PAGE
 from infra.local.cloud import HOST
 
-_BROWSERS = ("google-chrome", "chromium")  # where there are both, the driver is the first one's
+_BROWSERS = ("google-chrome", "chromium")  # if both are installed, chromedriver belongs to the first
 _FLAGS = (
     "--headless",
-    "--no-sandbox",  # as root there is none
+    "--no-sandbox",  # root cannot use the sandbox
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -32,11 +32,11 @@ _FLAGS = (
     "--window-size=1440,900",
 )
 _PICTURE = ROOT / "docs" / "reference.png"
-_SHOWN = "create_ssh_user_certificate"  # the operation that the picture begins with
+_SHOWN = "create_ssh_user_certificate"  # the operation at the top of the screenshot
 
 
 def main() -> None:
-    """Take the picture; one sentence and exit status 1 when it cannot be done."""
+    """Take the screenshot. Exit with one sentence and status 1 if that fails."""
     try:
         with opened() as chrome:
             chrome.get(f"{PAGE.as_uri()}#{_SHOWN}")
@@ -47,9 +47,9 @@ def main() -> None:
 
 @contextmanager
 def opened(*flags: str) -> Iterator[Chrome]:
-    """Open a browser with a fresh profile; `flags` replace those of the same name here.
+    """Open a browser with a new profile; `flags` override flags of the same name.
 
-    Raises CommandError where none is installed.
+    Raises CommandError if none is installed.
     """
     browser, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
     if not (browser and driver):
@@ -63,14 +63,14 @@ def opened(*flags: str) -> Iterator[Chrome]:
         chrome = Chrome(options, ChromeService(driver))
         try:
             chrome.get("about:blank")
-            requested(chrome)  # what it asked for by itself
+            requested(chrome)  # drop the requests of its start
             yield chrome
         finally:
             chrome.quit()
 
 
 def operations(chrome: Chrome) -> dict[str, str]:
-    """Return the text that the reference in the browser shows of each operation, by its id."""
+    """Return the text of each operation on the page, by operation id."""
     script = """return Object.fromEntries(Array.from(
         document.querySelectorAll(".operation"), (section) => [section.id, section.innerText.replace(/\\n+/g, "\\n")]
     ))"""
@@ -79,7 +79,7 @@ def operations(chrome: Chrome) -> dict[str, str]:
 
 
 def requested(chrome: Chrome) -> list[str]:
-    """Return the URLs that the browser requested since the last call, without those that stand in the page itself."""
+    """Return the URLs requested since the last call, without blob and data URLs."""
     log = chrome.execute(Command.GET_LOG, {"type": "performance"})["value"]
     events: list[dict[str, Any]] = [json.loads(entry["message"])["message"] for entry in log]
     urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]

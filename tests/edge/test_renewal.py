@@ -17,7 +17,7 @@ from edge.link import authority
 from edge.link import server as link
 from edge.link.authority import Authority, KeyPair
 from edge.link.proxy_protocol import Header
-from edge.link.renewal import Renewed
+from edge.link.renewal import RenewedPair
 from edge.process.settings import Settings
 from edge.traffic.world import OPERATOR
 from tests.edge.memory import Memory
@@ -25,7 +25,7 @@ from tests.edge.running import until
 
 
 def test_a_certificate_that_is_made_here_is_made_again_after_its_period() -> None:
-    made = Renewed(lambda: authority.make("hop").issue("edge"), period=0.5)
+    made = RenewedPair(lambda: authority.make("hop").issue("edge"), period=0.5)
     first = made.pair()
     assert made.pair() is first
     until(lambda: made.pair().chain != first.chain, within=5)

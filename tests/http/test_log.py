@@ -17,7 +17,7 @@ from tests.refusals import INTERNAL
 from tests.transports import Client
 
 Output = pytest.CaptureFixture[str]
-NO_CREDENTIALS = "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+NO_CREDENTIALS = "no credentials are set: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
 def lines(output: Output) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def test_an_environment_without_a_store_is_logged_and_callers_learn_of_it_outsid
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     first, no_region, second, no_credentials = done.stdout.splitlines()
     for line, answer, region, code, missing in (
-        (first, no_region, "none", "NoRegionError", "no region is set: AWS_DEFAULT_REGION"),
+        (first, no_region, "none", "NoRegionError", "no region is set: set AWS_DEFAULT_REGION"),
         (second, no_credentials, "us-east-1", "NoCredentialsError", NO_CREDENTIALS),
     ):
         store = {"table": "mine", "key_id": "alias/tunnel-edge", "region": region, "endpoint": "http://127.0.0.1:1"}
@@ -166,5 +166,5 @@ def test_a_table_that_is_not_there_is_told_in_the_line(
     answer = admin.get("/api_keys")
     assert answer.json["error_code"] == "internal_error"
     store = json.loads(caplog.messages[-1])["store"]
-    assert store["missing"] == "there is no such table: 'python -m chalicelib store create' makes it"
+    assert store["missing"] == "the table does not exist: 'python -m chalicelib store create' creates it"
     assert store["table"] == "nowhere"

@@ -103,7 +103,7 @@ def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others
     asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
     asked["public_key"] = public_key()
     made = [client.create(path, asked) for _ in range(4)]
-    table.spread(scope := items.scope(client.account, path))
+    table.add_shards(scope := items.scope(client.account, path))
     made += [client.create(path, asked) for _ in range(10)]
     expected = sorted(made, key=lambda it: it["id"], reverse=True)
     assert len(partitions(scope)) > 2
@@ -136,7 +136,7 @@ def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Clie
     with limited() as (spent, _):
         spent[scope := items.scope(admin.account, "/ssh_user_certificates")] = UNITS
         assert admin.patch(f"/ssh_user_certificates/{made['id']}", {"description": "new"}).status == 503
-    assert not table.is_spread(scope)
+    assert not table.has_shards(scope)
 
 
 def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:

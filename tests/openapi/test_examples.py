@@ -206,10 +206,10 @@ def test_a_time_comes_back_in_utc_and_whole_seconds(admin: Client) -> None:
 
 def test_a_sample_that_is_missing_is_named_in_a_sentence() -> None:
     operation = Operation.of(Endpoint("POST", "/backends/weighted/{id}/shift", 200, lambda call: None))
-    for made, part, does in ((examples.request, "create", "takes"), (examples.response, "response", "answers")):
+    for made, part, what in ((examples.request, "create", "request"), (examples.response, "response", "response")):
         with pytest.raises(examples.NoSample) as missing:
             made(operation)
         assert str(missing.value) == (
             f'infra/build/openapi/examples.json lacks "{part}" of "weighted_backend_shift": '
-            f"write there what POST /backends/weighted/{{id}}/shift {does}."
+            f"add the {what} of POST /backends/weighted/{{id}}/shift."
         )

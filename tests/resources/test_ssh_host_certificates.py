@@ -14,7 +14,7 @@ from tests.transports import Client
 
 PATH = "/ssh_host_certificates"
 AUTHORITIES = "/ssh_certificate_authorities"
-LATER = "must be after valid_after; unspecified it is 365 days after creation"
+LATER = "must be after valid_after; the default is 365 days after creation"
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_every_bad_field_is_named_as_for_users(admin: Client) -> None:
     faults = {
         "ssh_certificate_authority_id": "must be an id of the form sshca_…",
         "public_key": "must be one line in OpenSSH authorized_keys form: <type> <base64> [comment]",
-        "principals.0": "must not be empty nor hold control characters",
+        "principals.0": "must not be empty or contain control characters",
         "valid_after": "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z",
     }
     assert_invalid(admin.post(PATH, asked), faults)

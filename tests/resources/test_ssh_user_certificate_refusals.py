@@ -16,8 +16,8 @@ FORM = "must be one line in OpenSSH authorized_keys form: <type> <base64> [comme
 INTACT = "must hold an intact rsa, ecdsa or ed25519 public key"
 TIME = "must be an RFC 3339 time, for example 2026-01-31T12:00:00Z"
 NO_SUCH_TIME = "must be a date and time that exist"
-LATER = "must be after valid_after; unspecified it is 24 hours after creation"
-NAME = "must not be empty nor hold control characters"
+LATER = "must be after valid_after; the default is 24 hours after creation"
+NAME = "must not be empty or contain control characters"
 NETWORKS = "must be a comma-separated list of addresses or CIDR networks"
 DSA = (  # which newer versions of ssh-keygen do not make any more
     "ssh-dss AAAAB3NzaC1kc3MAAACBALDMKxPoh+d0ckWL4wypyIpSVXondhVwZl2xEYZCV/Z7wJN9yRyf2kIrMZuOXPljBsLW3lybsHTtY1Si/Dwl"
@@ -71,9 +71,9 @@ def test_a_public_key_is_one_key_without_options_and_no_certificate(admin: Clien
 
 AUTHORITY_ID = "must be an id of the form sshca_…"
 LONG, STRING = "must be at most 255 bytes of UTF-8", "must be a string"
-BEFORE_1970 = "must not be before 1970, which certificates cannot express"
+BEFORE_1970 = "must not be before 1970: certificates cannot express that"
 UNKNOWN_OPTION = "is not a field here; known: force-command, source-address"
-CRITICAL = "is a critical option: as an extension it would be signed and mean nothing"
+CRITICAL = "is a critical option and has no effect as an extension: use critical_options"
 NO_NETWORKS = [",", "10.0.0.0/8,", "10.0.0.0/8, ::1", "10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/255.0.0.0"]
 NO_NETWORKS += ["10.0.0.0/0.255.255.255", "fe80::1%eth0", "!10.0.0.0/8", "*.example.com", "010.0.0.1", "١٠.0.0.0/8"]
 NO_NETWORKS += [f"127.0.0.1/{'0' * 40}32"]  # which sshd cannot read
@@ -114,7 +114,7 @@ REFUSED: dict[str, list[tuple[Any, dict[str, str]]]] = {
     "valid_until": [
         ("2030-01-31T12:00:00Z ", {"": TIME}),
         ("9999-12-31T23:59:59-00:01", {"": NO_SUCH_TIME}),
-        *((value, {"": "must be an RFC 3339 time, as a string"}) for value in (0, 1893456000, 1.5, True)),
+        *((value, {"": "must be an RFC 3339 time as a string"}) for value in (0, 1893456000, 1.5, True)),
     ],
     "principals": [
         (["p"] * 257, {"": "must have at most 256 entries"}),

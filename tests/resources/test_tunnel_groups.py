@@ -108,11 +108,11 @@ def test_a_list_of_groups_reads_the_tunnels_once(admin: Client) -> None:
 
 def test_every_bad_label_is_named(admin: Client) -> None:
     labels = {"": "1", "a\n": "1", "b": "1\0", "c": 1, "d": None, "e" * 256: "1", "f": "é" * 128, "g": "", "h i": "="}
-    name = "must not be empty nor hold control characters"
+    name = "must not be empty or contain control characters"
     errors = {
         "labels.": name,
         "labels.a\n": name,
-        "labels.b": "must not hold control characters",
+        "labels.b": "must not contain control characters",
         "labels.c": "must be a string",
         "labels.d": "must be a string",
         f"labels.{'e' * 193}": "must be at most 255 bytes of UTF-8",

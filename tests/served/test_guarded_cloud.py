@@ -12,7 +12,7 @@ from tests.conftest import Served, client_of
 SCAN = {"X-Amz-Target": "DynamoDB_20120810.Scan", "Content-Type": "application/x-amz-json-1.0"}
 REFUSED = {
     "__type": "UnrecognizedClientException",
-    "message": "This cloud belongs to a folder: send the access key id that stands in that folder's cloud.env.",
+    "message": "This cloud belongs to a folder: send the access key id in that folder's cloud.env.",
 }
 
 

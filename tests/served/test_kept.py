@@ -84,7 +84,7 @@ def test_what_was_answered_outlives_kill_9_and_of_a_cut_journal_all_but_what_was
     with run(tmp_path / "local") as (api, _):
         assert lost(api, acknowledged) == []
         assert api.client().get(f"{BOTS}/{last['id']}").status == 404
-        assert f"The journal {journal} ended in a change that is not whole: " in api.log.read_text()
+        assert f"The journal {journal} ended in an incomplete change: " in api.log.read_text()
 
 
 def limit(cloud: int, size: int) -> None:

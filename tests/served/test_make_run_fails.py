@@ -42,7 +42,7 @@ def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path, name: st
     assert (status, out) == (1, "")
     assert err == (
         f"The saved state in {file} cannot be read (Expecting value: line 1 column 12 (char 11)): "
-        "mend it, or forget all of it with 'make reset'.\n"
+        "repair it, or delete all state with 'make reset'.\n"
     )
     assert file.read_text() == '{"tables": '
 

@@ -73,6 +73,6 @@ def test_extensions_with_values_that_the_server_cannot_read_are_not_signed(
     request = {"ssh_certificate_authority_id": authorities["ed25519"]["id"], "public_key": key_pairs["ed25519"].public}
     extensions = {"groups@example.com": "staff", "permit-pty": "yes", "permit-X11-forwarding": "1"}
     answer = http.post("/ssh_user_certificates", request | {"extensions": extensions})
-    rule = "must hold permit-X11-forwarding and permit-pty with an empty string, as OpenSSH knows no value there"
+    rule = "must have an empty string for permit-X11-forwarding and permit-pty: OpenSSH accepts no value there"
     assert answer.status == 400
     assert answer.json == refusal(answer, extensions=rule)

@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 OURS = "from chalicelib.storage import aws; client = aws.client(sys.argv[1])"
 STS = (
     "from botocore.session import get_session; from chalicelib.storage import models;"
-    "session = get_session(); models.use_in(session); client = session.create_client(sys.argv[1])"
+    "session = get_session(); models.install(session); client = session.create_client(sys.argv[1])"
 )
 RULES = (
     "from botocore.session import get_session; from botocore.config import Config;"

@@ -93,7 +93,7 @@ def services() -> Iterator[list[Service]]:
 def client(address: str, attempts: int = 2, kept: int = 10) -> Any:
     session = get_session()
     session.set_credentials("one", "secret")
-    transport.use_in(session)
+    transport.install(session)
     retries = {"mode": "standard", "total_max_attempts": attempts}
     patience = {"connect_timeout": 1, "read_timeout": 1}
     others = {"region_name": "us-east-1", "parameter_validation": False}

@@ -1,4 +1,4 @@
-"""`make docs`: the page behind GET /docs, made of the OpenAPI document and of docs/conventions.md."""
+"""`make docs`: the page of GET /docs, generated from the OpenAPI document and docs/conventions.md."""
 
 from infra import ROOT
 

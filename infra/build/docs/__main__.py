@@ -1,4 +1,4 @@
-"""`make docs`: write the page. Style and script stand in it: a browser that shows it asks nobody for anything."""
+"""`make docs`: write the page, with style and script inside, so that it loads nothing else."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from chalicelib import openapi
 from infra.build.docs import PAGE, conventions, fields, reference
 
 _HERE = Path(__file__).parent
-_WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')  # or a string, in which it is none
+_WORD = re.compile(r'("(?:[^"\\]|\\.)*")|true|false|null')  # a string, so that words inside it do not match, or a word
 _IN_PYTHON = {"true": "True", "false": "False", "null": "None"}
 
 templates = Environment(

@@ -1,4 +1,4 @@
-"""docs/conventions.md as sections of the page, since a deployment has no folder of documents beside it."""
+"""docs/conventions.md as sections of the page, because a deployment has no folder docs/."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from infra import ROOT
 
 _FILE = ROOT / "docs" / "conventions.md"
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # of which only the text is taken over
+_LINK_TO_A_FILE = re.compile(r"\[([^]]+)\]\((?!#|https:)[^)]+\)")  # replaced by its text
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with what stands beneath it, down to the next heading."""
+    """A heading and its content, up to the next heading."""
 
     level: int
     address: str
@@ -26,19 +26,19 @@ class Section:
 
 
 def sections() -> list[Section]:
-    """Return the sections of the file, its title first."""
+    """Return the sections of the file, with its title first."""
     tokens = _MARKDOWN.parse(_LINK_TO_A_FILE.sub(r"\1", _FILE.read_text(encoding="utf-8")))
-    starts = [place for place, token in enumerate(tokens) if token.type == "heading_open"]
+    starts = [index for index, token in enumerate(tokens) if token.type == "heading_open"]
     return [_section(tokens[start:end]) for start, end in pairwise([*starts, len(tokens)])]
 
 
 def inline(text: str) -> Markup:
-    """Return a text of the document, which may hold code, as HTML."""
-    return Markup(_MARKDOWN.renderInline(text.replace("\n\n", " ")))  # noqa: S704, raw HTML is not taken over
+    """Render a text of the document, which may contain code, as HTML."""
+    return Markup(_MARKDOWN.renderInline(text.replace("\n\n", " ")))  # noqa: S704, raw HTML is escaped
 
 
 def _section(tokens: list[Token]) -> Section:
     heading, title, _, *rest = tokens
     html = _MARKDOWN.renderer.render(rest, _MARKDOWN.options, {})
-    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")  # as GitHub makes it
+    address = re.sub(r"[^\w -]", "", title.content.lower()).replace(" ", "-")  # the same as GitHub's
     return Section(int(heading.tag[1:]), address, inline(title.content), Markup(html))  # noqa: S704

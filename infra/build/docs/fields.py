@@ -1,10 +1,10 @@
-"""The type and the bounds of a field, in words."""
+"""The type and limits of a field, in words."""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-Words = dict[str, Any]  # of OpenAPI and JSON Schema
+Words = dict[str, Any]  # OpenAPI or JSON Schema
 
 _PAIRS = (
     ("minLength", "maxLength"),
@@ -18,12 +18,12 @@ _PARTS = {"propertyNames": "names", "items": "each", "additionalProperties": "va
 
 
 def target(words: Words) -> str:
-    """Return the name that a reference ends with: of a schema, a parameter, a response."""
+    """Return the name at the end of a reference to a schema, parameter or response."""
     return str(words["$ref"].rpartition("/")[2])
 
 
 def kind(words: Words) -> tuple[str, str]:
-    """Return the words of a type, and the name of the schema that follows them, or ""."""
+    """Return a type in words, and the name of the schema after them, or ""."""
     if "$ref" in words:
         return "", target(words)
     if "allOf" in words:
@@ -51,10 +51,10 @@ def _bounds(words: Words) -> Iterator[str]:
         yield "one of " + ", ".join(f"`{one if isinstance(one, str) else json.dumps(one)}`" for one in words["enum"])
     if words.get("format", "int64") != "int64":
         yield str(words["format"])
-    for word, told in _OTHERS.items():
+    for word, sentence in _OTHERS.items():
         if word in words:
             value = words[word]
-            yield told.format(next(iter(value.values())) if word == "not" else value)  # a pattern or a type
+            yield sentence.format(next(iter(value.values())) if word == "not" else value)  # a pattern or a type
     for part, of in _PARTS.items():
         if isinstance(words.get(part), dict) and (inner := bounds(words[part])):
             yield f"{of}: {inner}"

@@ -1,4 +1,4 @@
-"""The operations of the document in the order of the page: parts, their groups, the operations of each."""
+"""The operations of the document in the order of the page: parts, groups, operations."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chalicelib import openapi
 from infra.build.docs.fields import Words, target
 
-# The parts in the order of the specification (SPEC 4), by the first segments of their paths. What none names is last.
+# The parts in the order of the specification (SPEC 4), by the first segments of their paths. The rest comes last.
 _PARTS = {
     "Access": ("api_keys", "me", "users", "bot_users", "audit_events"),
     "SSH": ("ssh_credentials", "ssh_user_certificates", "ssh_host_certificates", "ssh_certificate_authorities"),
@@ -23,7 +23,7 @@ _PART = {segment: part for part, segments in _PARTS.items() for segment in segme
 
 @dataclass
 class Group:
-    """A kind of resource, or a module of one: its operations, and the names of the schemas that they share."""
+    """A kind of resource, or a module: its operations, and the names of their shared schemas."""
 
     name: str
     is_module: bool
@@ -40,39 +40,40 @@ class Group:
 
 
 def parts(document: Words) -> dict[str, list[Group]]:
-    """Return the groups of operations by the names of their parts. Each schema is with one operation or group."""
-    found: dict[str, Group] = {}
+    """Return the groups of operations by part. Each schema is shown once, with an operation or group."""
+    by_name: dict[str, Group] = {}
     for words in _operations(document):
-        found.setdefault(words["group"], Group(words["group"], words["is_module"])).operations.append(words)
-    tags, segments = [tag["name"] for tag in document["tags"]], [*_PART, *(group.segment for group in found.values())]
+        by_name.setdefault(words["group"], Group(words["group"], words["is_module"])).operations.append(words)
+    tags = [tag["name"] for tag in document["tags"]]
+    segments = [*_PART, *(group.segment for group in by_name.values())]
     groups = sorted(
-        found.values(), key=lambda it: (segments.index(it.segment), tags.index(it.operations[0]["tags"][0]))
+        by_name.values(), key=lambda it: (segments.index(it.segment), tags.index(it.operations[0]["tags"][0]))
     )
-    _share_out(document["components"]["schemas"], groups)
+    _assign_schemas(document["components"]["schemas"], groups)
     return {part: [group for group in groups if _PART.get(group.segment, _REST) == part] for part in (*_PARTS, _REST)}
 
 
-def parameters(told: Iterable[Words]) -> Words:
+def parameters(described: Iterable[Words]) -> Words:
     """Return parameters as the fields of a schema."""
-    fields = [(each["name"], {**each["schema"], "description": each["description"]}) for each in told]
-    return {"fields": fields, "required": [each["name"] for each in told if each.get("required")]}
+    fields = [(each["name"], {**each["schema"], "description": each["description"]}) for each in described]
+    return {"fields": fields, "required": [each["name"] for each in described if each.get("required")]}
 
 
 def _operations(document: Words) -> Iterator[Words]:
     """Yield each operation of the document with its scope, its error codes and its group."""
     for short in openapi.operations():
         methods = document["paths"][short["path"]]
-        told = {**methods[short["method"].lower()], **short}
-        own = [each for each in told["parameters"] if "$ref" not in each]
-        shared = [document["components"]["parameters"][target(each)] for each in told["parameters"] if "$ref" in each]
+        words = {**methods[short["method"].lower()], **short}
+        own = [each for each in words["parameters"] if "$ref" not in each]
+        shared = [document["components"]["parameters"][target(each)] for each in words["parameters"] if "$ref" in each]
         ids = {each["name"]: each["example"] for each in own if each["in"] == "path"}
-        content = told.get("requestBody", {}).get("content", {}).get("application/json", {})
-        answers = {status: _names(said) for status, said in told["responses"].items() if status < "400"}
+        content = words.get("requestBody", {}).get("content", {}).get("application/json", {})
+        answers = {status: _names(answer) for status, answer in words["responses"].items() if status < "400"}
         yield {
-            **told,
-            "group": told["summary"].partition(" ")[2] if "put" in methods else told["tags"][0],
+            **words,
+            "group": words["summary"].partition(" ")[2] if "put" in methods else words["tags"][0],
             "is_module": "put" in methods,
-            "is_open": told.get("security") == [],
+            "is_open": words.get("security") == [],
             "own": parameters(own),
             "headers": [each["name"] for each in shared],
             "is_paged": any(each["name"] == "limit" for each in own),
@@ -85,14 +86,17 @@ def _operations(document: Words) -> Iterator[Words]:
         }
 
 
-def _names(said: Words) -> list[str]:
+def _names(answer: Words) -> list[str]:
     """Return the schemas of an answer, or its media types."""
-    content = said.get("content", {})
+    content = answer.get("content", {})
     return [target(of["schema"]) if "$ref" in of["schema"] else media for media, of in content.items()]
 
 
-def _share_out(schemas: Words, groups: list[Group]) -> None:
-    """Say with which operation or group each schema is shown: what operations name by themselves is in no other."""
+def _assign_schemas(schemas: Words, groups: list[Group]) -> None:
+    """Assign each schema to the operation or group that shows it.
+
+    A schema of a request or response is never shown as a nested schema of another.
+    """
     every = [words for group in groups for words in group.operations]
     direct = Counter(name for words in every for name in (words["body"], *words["answered"]))
     done: set[str] = set()

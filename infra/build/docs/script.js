@@ -1,9 +1,9 @@
-// Search, copying and folding. Without it the page is whole.
+// Search, copy buttons and the menu. Without it the page is complete.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)]
 const field = document.querySelector("[type=search]"), found = document.getElementById("found")
 const contents = document.getElementById("contents")
 
-// What can be found, each by its name and its text: sections, rows of tables, fields.
+// Searchable units, each with a name and a text: sections, rows of tables, fields.
 let units
 function collect() {
   units = all("section, tbody tr, dt").map((part) => {
@@ -15,7 +15,7 @@ function collect() {
   })
 }
 
-// A name that is what was typed comes first, then one that holds it, then where it stands most often.
+// An exact match of a word in the name ranks first, then a part of the name, then the number of occurrences.
 function worth({ part, name, text }, wanted, words) {
   if (!words.every((word) => text.includes(word))) return 0
   const named = name.toLowerCase(), section = part.tagName === "SECTION" ? 30 : 0
@@ -40,9 +40,6 @@ function entry({ part, heading, name }) {
   link.append(name, where)
   return link
 }
-
-// The page is served behind a slash too.
-document.querySelector("[href='openapi.json']").pathname = location.pathname.replace(/docs\/*$/, "openapi.json")
 
 field.form.hidden = false
 field.oninput = search

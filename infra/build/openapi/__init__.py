@@ -1,1 +1,1 @@
-"""`make openapi`: the OpenAPI document of the API, made of its endpoints and their shapes and of nothing else."""
+"""`make openapi`: the OpenAPI document, generated only from the endpoints and their shapes."""

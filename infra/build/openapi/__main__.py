@@ -1,4 +1,4 @@
-"""`make openapi`: write the document to where the API serves it from."""
+"""`make openapi`: write the document to the file that the API serves."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: an operation for every endpoint, and what all of them share."""
+"""The OpenAPI document: an operation for every endpoint, and shared components."""
 
 import json
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ Credentials, SSH certificate authorities and certificates, TLS certificates, bac
 their modules, as JSON over HTTPS. Everything belongs to the account of the authenticated caller.
 
 Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
-a path that does not exist is a 404 `no_such_route`, a method that a path does not have a 405 `method_not_allowed` with
-the header `Allow`. `x-max-bytes` is the most bytes that a string may have in UTF-8; formats that JSON Schema does not
-know are what the texts of their fields say. Integers are written without a fraction: `2.0` is refused.
+an unknown path is a 404 `no_such_route`, an unsupported method a 405 `method_not_allowed` with the header `Allow`.
+`x-max-bytes` is the maximum length of a string in bytes of UTF-8. The description of a field explains formats that JSON
+Schema does not define. Integers are written without a fraction: `2.0` is refused.
 """
 _INFO = {
     "title": "Tunnel and edge management API",
@@ -28,13 +28,13 @@ _INFO = {
     "description": _ABOUT,
     "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 }
-_CALLER = {"name": "Caller", "description": "Who calls, as the API sees them."}
-_REFERENCE = {"name": "Reference", "description": "What the API says of itself."}
+_CALLER = {"name": "Caller", "description": "The authenticated caller of the request."}
+_REFERENCE = {"name": "Reference", "description": "The documentation of the API."}
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "The token of an API key."}
 
 
 def text(routes: Iterable[Routes]) -> str:
-    """Return the document as the file holds it."""
+    """Return the text of the document's file."""
     return json.dumps(make([*routes]), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -45,7 +45,7 @@ def make(routes: list[Routes]) -> Words:
     return {
         "openapi": "3.1.0",
         "info": _INFO,
-        "servers": [{"url": "/"}],  # served, it names the address that it was asked for at
+        "servers": [{"url": "/"}],  # the API replaces it with the request's base URL
         "security": [{"token": []}],
         "tags": [*(_tag(kind) for kind in kinds), _CALLER, _REFERENCE],
         "paths": _paths(every),
@@ -91,12 +91,12 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
             uses.setdefault((operation.endpoint.response, "serialization"), operation.response_schema)
     made = schemas.of(uses)
     own = [_own(operation, uses, made) for operation in every if operation.id]
-    every_one = {**made, **{name: words for found in own for name, words in found.items()}}
-    return {name: schemas.with_told_defaults(words) for name, words in every_one.items()}
+    every_one = {**made, **{name: words for schema in own for name, words in schema.items()}}
+    return {name: schemas.describe_defaults(words) for name, words in every_one.items()}
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return the schemas of an operation that say more than its shapes: the form of the id, what a change is."""
+    """Return an operation's schemas with the form of its id, or without the defaults of a change."""
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}
     return (

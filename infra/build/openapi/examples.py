@@ -1,4 +1,4 @@
-"""One worked example for every request and response: what the API answered to the requests in examples.json."""
+"""Examples of every request and response. The API produced the responses in examples.json."""
 
 import json
 from functools import cache
@@ -16,21 +16,22 @@ Body = dict[str, Any]
 
 @cache
 def read() -> dict[str, dict[str, Body]]:
-    """Return by noun the requests `create`, `update`, `replace`, the `response`, what a creation adds `once`.
+    """Return the examples by noun.
 
-    And what operations refuse of their own, `refused`: by verb and error code, in words.
+    Each has the requests `create`, `update` and `replace`, the `response`, under `once` the fields that only a creation
+    shows, and under `refused` sentences about refusals of single operations, by verb and error code.
     """
-    found: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    return found
+    examples: dict[str, dict[str, Body]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return examples
 
 
 def id(prefix: str) -> str:
-    """Return the one id of a kind in all examples."""
+    """Return the id of a kind, the same in all examples."""
     return f"{prefix}_{_ID}"
 
 
 class NoSample(Exception):
-    """examples.json lacks what an operation needs; the message says where to write what."""
+    """examples.json lacks an example. The message says what to add."""
 
 
 def request(operation: Operation) -> Body:
@@ -53,9 +54,9 @@ def response(operation: Operation) -> Body:
 
 
 def refused(operation: Operation) -> dict[str, str]:
-    """Return the sentences for the refusals that only this operation has, by error code."""
-    found: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
-    return found
+    """Return sentences about refusals that only this operation has, by error code."""
+    sentences: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
+    return sentences
 
 
 def _sample(operation: Operation, part: str) -> Body:
@@ -64,8 +65,8 @@ def _sample(operation: Operation, part: str) -> Body:
     except KeyError:
         endpoint = operation.endpoint
         raise NoSample(
-            f'infra/build/openapi/examples.json lacks "{part}" of "{operation.noun}": write there what '
-            f"{endpoint.method} {endpoint.path} {'answers' if part == 'response' else 'takes'}."
+            f'infra/build/openapi/examples.json lacks "{part}" of "{operation.noun}": add the '
+            f"{'response' if part == 'response' else 'request'} of {endpoint.method} {endpoint.path}."
         ) from None
 
 

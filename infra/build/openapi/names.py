@@ -1,4 +1,4 @@
-"""Operations by their names, which all follow from a method and a path, so that they stay what they are."""
+"""Names of operations, derived only from method and path, so that they stay stable."""
 
 import re
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
-_SELF = "/self"  # ends the path of the one that the request itself comes from
+_SELF = "/self"  # the end of a path that refers to the caller
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An endpoint by the names in its path: `tls_edge_backend` of the kind of TLS edges.
+    """An endpoint with the names that follow from its path, for example the noun `tls_edge_backend`.
 
-    `ids` are the kinds of the ids in its path by the names of the variables, `kind` the nearest one, `own` what of that
-    kind it is about, "" for all of it, "self" for the one that the request comes from. In its `path` what it is about
-    is `{id}` where the gateway, which knows one name for each place in a path, has another name there.
+    `ids` are the kinds of the ids in its path, by variable, and `kind` is the last of them. `own` is the part of that
+    kind which the operation concerns: "" for the whole resource, "self" for the caller. In `path` the last variable is
+    `{id}`. The gateway's path can have another name there, because the gateway allows one name per position.
     """
 
     endpoint: Endpoint
@@ -54,21 +54,21 @@ class Operation:
                 endpoint, endpoint.path, kind.noun if kind else "", "self", {}, kind, _VERBS[endpoint.method]
             )
         lists = [endpoint.path[: variable.start()] for variable in _VARIABLE.finditer(endpoint.path)]
-        found = [kind for path in lists if (kind := kinds.at(path))]
+        parents = [kind for path in lists if (kind := kinds.at(path))]
         listed = kinds.at(endpoint.path)
         path = endpoint.path if listed else _with_id(endpoint.path)
-        variables = dict(zip(_VARIABLE.findall(path), found, strict=True))
-        nearest = listed or (found[-1] if found else None)
+        variables = dict(zip(_VARIABLE.findall(path), parents, strict=True))
+        nearest = listed or (parents[-1] if parents else None)
         own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
         noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
-        if nearest and own == "verify":  # a deed, no part of what it is about
+        if nearest and own == "verify":  # an action, not a part of the resource
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
     @property
     def id(self) -> dict[str, str]:
-        """Return the form of the id that its path ends with as JSON Schema, or {} where it ends with none."""
+        """Return the JSON Schema of the id at the end of the path, or {} without one."""
         return form([*self.ids.values()][-1].prefix) if self.endpoint.path.endswith("}") else {}
 
     @property
@@ -101,31 +101,31 @@ class Operation:
 
     @property
     def tag(self) -> str:
-        """Return the name of its group, for example API keys."""
+        """Return the name of the operation's group, for example API keys."""
         words = plural(self.kind.name) if self.kind else "caller" if self.endpoint.authorizer else "reference"
         return words[0].upper() + words[1:]
 
 
 def _with_id(path: str) -> str:
-    """Return a path whose last variable is `{id}`, if none is yet."""
+    """Rename the last variable of a path to `{id}`, unless one has that name."""
     names = _VARIABLE.findall(path)
     return path.replace(f"{{{names[-1]}}}", "{id}") if names and "id" not in names else path
 
 
 def form(prefix: str) -> dict[str, str]:
-    """Return the form of ids with the prefix as JSON Schema."""
+    """Return the JSON Schema of ids with a prefix."""
     return {"type": "string", "pattern": ids.pattern(prefix)}
 
 
 def spelt(noun: str) -> str:
-    """Return a noun as people write it: `ssh_credential` is SSH credential."""
+    """Return a noun in normal spelling: `ssh_credential` is SSH credential."""
     return " ".join(_SPELT.get(word, word) for word in noun.split("_"))
 
 
 def pascal(noun: str) -> str:
-    """Return a noun as classes are named: `ssh_credential` is SSHCredential.
+    """Return a noun as a class name: `ssh_credential` is SSHCredential.
 
-    `api_key` is ApiKey: every client that is generated in Go has a type APIKey of its own.
+    `api_key` is ApiKey, because generated Go clients already have a type APIKey.
     """
     return "".join(
         word.capitalize() if word == "api" else _SPELT.get(word, word.capitalize()) for word in noun.split("_")

@@ -1,4 +1,4 @@
-"""Operations of the document: what an endpoint takes and answers, in words of OpenAPI."""
+"""Operations of the document: an endpoint's request and responses in OpenAPI."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,27 +23,27 @@ VERSION = {
 IF_MATCH = {
     "name": "If-Match",
     "in": "header",
-    "description": "The ETag of the resource or module as it was read: it is only changed if it is still the same.",
+    "description": "The ETag of the resource or module when it was read. It is changed only if its ETag is the same.",
     "schema": {"type": "string"},
 }
 IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The ETag of the answer that the caller has: the same is not sent again.",
+    "description": "The ETag of the answer that the caller has. If it is unchanged, the answer is 304 without a body.",
     "schema": {"type": "string"},
 }
 IF_ABSENT = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "`*`: it is only put where there is none yet.",
+    "description": "`*`: it is created only if there is none yet.",
     "schema": {"type": "string"},
 }
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": (
-        "Stands for this one request for 24 hours: repeated with the same key, it is answered again and done once. "
-        "1 to 255 visible ASCII characters, of the caller's choice."
+        "Identifies this request for 24 hours: if it is repeated with the same key, it is done only once. "
+        "1 to 255 visible ASCII characters that the caller chooses."
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]{1,255}$"},
 }
@@ -55,11 +55,11 @@ _CONDITIONS = {
 }
 _TEXT = {"type": "string"}
 _RAW = {BINARY: {"type": "string", "format": "binary"}}
-_SAID = {
-    200: "What was asked for.",
-    201: "What was created.",
-    202: "It will be done; what it is about, as it is now.",
-    204: "Done; there is no body.",
+_DESCRIPTIONS = {
+    200: "The requested content.",
+    201: "The created resource.",
+    202: "Accepted; the present state of the resource.",
+    204: "Done; the response has no body.",
 }
 
 
@@ -96,12 +96,14 @@ def _parameters(operation: Operation) -> Iterable[Words]:
 
 def _request(operation: Operation, body: type[Shape]) -> Words:
     fields = models.model(body).model_fields.values()
-    required = {"required": True} if any(field.is_required() for field in fields) else {}  # no body is an empty object
+    required = (
+        {"required": True} if any(field.is_required() for field in fields) else {}
+    )  # a missing body is an empty object
     return {**required, **_json(operation.request_schema, examples.request(operation))}
 
 
 def _answer(operation: Operation) -> Words:
-    words = {"description": _SAID[operation.endpoint.status]}
+    words = {"description": _DESCRIPTIONS[operation.endpoint.status]}
     names = ["Operation-Id", *(["ETag"] if operation.verb in ("get", "create", "update", "replace", "verify") else [])]
     headers = {"headers": {name: _ref("headers", name) for name in names}}
     body = _json(operation.response_schema, examples.response(operation)) if operation.endpoint.response else {}
@@ -118,6 +120,6 @@ def _ref(kind: str, name: str) -> Words:
 
 
 _UNCHANGED = {
-    "description": "It has not changed since the `ETag` that If-None-Match names.",
+    "description": "The `ETag` is still the one in If-None-Match.",
     "headers": {name: _ref("headers", name) for name in ("Operation-Id", "ETag")},
 }

@@ -1,4 +1,4 @@
-"""The error responses of each endpoint: its rows of the contract's table of errors."""
+"""Error responses of each endpoint, with samples."""
 
 import inspect
 from itertools import groupby
@@ -17,16 +17,19 @@ _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
-    errors.UnknownReference("The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}),
+    errors.UnknownReference(
+        "'owner_id' names no user or bot of this account.",
+        {"owner_id": "must be the id of a user or bot of this account"},
+    ),
     errors.UnsupportedVersion(auth.unsupported_version([auth.VERSION_HEADER])),
     errors.Unauthenticated("The API key is unknown or was deleted."),
     errors.Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"}),
     errors.Forbidden("Only an admin may see and change bots."),
     errors.Forbidden("This API key lacks the scope api_keys:write."),
-    errors.NotFound("This account has nothing of that id under /api_keys."),
-    errors.NoSuchRoute("No such path. The paths of this API stand in its reference."),
+    errors.NotFound("This account has no resource with that id under /api_keys."),
+    errors.NoSuchRoute("No such path. GET /docs and GET /openapi.json describe the paths of this API."),
     errors.MethodNotAllowed("GET, POST"),
-    errors.Conflict("'public_key' is in use already.", {"public_key": "must be one that nothing else uses"}),
+    errors.Conflict("'public_key' is in use already.", {"public_key": "must be a value that nothing else uses"}),
     errors.Conflict(f"Still in use by {_HOLDER}.", {"used_by.0": _HOLDER}),
     errors.PreconditionFailed(etags.CHANGED),
     errors.PreconditionFailed(etags.PRESENT),
@@ -41,16 +44,18 @@ EVERY: dict[Kind, list[ApiError]] = {
 }
 
 SCHEMA: Words = {
-    "description": "The one body of every refusal. Examples are of one resource: others name fields of their own.",
+    "description": "The body of every refusal. Examples are of one resource: others have other fields in `details`.",
     "type": "object",
     "properties": {
-        "error_code": {"type": "string", "enum": [kind.code for kind in EVERY], "description": "What it is."},
+        "error_code": {"type": "string", "enum": [kind.code for kind in EVERY], "description": "The error."},
         "status_code": {"type": "integer", "description": "The HTTP status of the response."},
-        "msg": {"type": "string", "description": "One sentence a person can act on."},
+        "msg": {"type": "string", "description": "A sentence that says what to do."},
         "details": {
-            "description": "The operation's id, and by the dotted path of each refused field what would be right.",
+            "description": "The operation's id, and for each refused field, by its dotted path, what it accepts.",
             "type": "object",
-            "properties": {"operation_id": {"type": "string", "description": "The id to report the request by."}},
+            "properties": {
+                "operation_id": {"type": "string", "description": "The id to quote when you report a problem."}
+            },
             "required": ["operation_id"],
             "additionalProperties": {"type": "string"},
         },
@@ -59,10 +64,10 @@ SCHEMA: Words = {
     "additionalProperties": False,
 }
 HEADERS: dict[str, Words] = {
-    "Operation-Id": {"description": "The id to report the request by.", "schema": {"type": "string"}},
+    "Operation-Id": {"description": "The id to quote when you report a problem.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "enum": ["Bearer"]}},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer", "minimum": 0}},
-    "ETag": {"description": "What this answer shows: its revision, and a digest.", "schema": {"type": "string"}},
+    "ETag": {"description": "The version of this answer: its revision and a digest.", "schema": {"type": "string"}},
     "Allow": {"description": "The methods that the path has.", "schema": {"type": "string"}},
 }
 
@@ -73,14 +78,14 @@ def by(endpoint: Endpoint) -> dict[str, str]:
 
 
 def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
-    """Return all error responses by their names, also those of what is no endpoint."""
+    """Return all error responses by name, including errors for unknown paths and methods."""
     groups = [kinds for endpoint in endpoints for _, kinds in _by_status(endpoint)]
     groups += [[errors.NoSuchRoute], [errors.MethodNotAllowed]]
     return {name: _response(kinds) for name, kinds in sorted((_name(kinds), kinds) for kinds in groups)}
 
 
 def examples() -> dict[str, Words]:
-    """Return the samples of all errors by their names."""
+    """Return the samples of all errors by name."""
     return {name: {"value": _body(sample)} for kind in EVERY for name, sample in _named(kind).items()}
 
 
@@ -89,13 +94,13 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 
 
 def of(endpoint: Endpoint) -> list[Kind]:
-    """Return the errors of an endpoint in the contract's order. Raises ValueError for one that has no sample."""
+    """Return the errors of an endpoint in the contract's order. Raises ValueError for one without a sample."""
     order = [*EVERY].index
     return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
 
 
 def _of(endpoint: Endpoint) -> set[Kind]:
-    """Return the errors of an endpoint: those it declares, and those that follow from its body, query and path."""
+    """Return the errors that an endpoint declares, or that follow from its body, query and path."""
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
@@ -107,7 +112,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     if "{" in endpoint.path:
         found.add(errors.NotFound)
     if endpoint.method == "POST":
-        found.add(errors.Conflict)  # of an idempotency key
+        found.add(errors.Conflict)  # for an idempotency key
     if endpoint.method in ("PATCH", "PUT", "DELETE"):
         found.add(errors.PreconditionFailed)
     return found
@@ -134,7 +139,7 @@ def _response(kinds: list[Kind]) -> Words:
 
 
 def _named(kind: Kind) -> dict[str, ApiError]:
-    """Return the samples of an error by their names: conflict, conflict_2."""
+    """Return the samples of an error by name: conflict, conflict_2."""
     names = [kind.code, *(f"{kind.code}_{number}" for number in range(2, len(EVERY[kind]) + 1))]
     return dict(zip(names, EVERY[kind], strict=True))
 

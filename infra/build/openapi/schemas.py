@@ -1,7 +1,7 @@
-"""The schemas of the document: what pydantic says of the shapes' models, under the names of their endpoints.
+"""Schemas of the document: pydantic's schemas of the shapes, named after their endpoints.
 
-They say what is meant: in a request what may be left out is never null too, and has no default that a client would send
-by itself. Its description tells the default.
+Optional fields of a request are not nullable and have no `default`, because generated clients would send it. The
+description of a field mentions its default.
 """
 
 import ast
@@ -20,12 +20,12 @@ from chalicelib.schema import models
 from chalicelib.schema.shapes import Absent, Shape
 
 REF = "#/components/schemas/"
-Words = dict[str, Any]  # of JSON Schema
+Words = dict[str, Any]  # JSON Schema
 Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "serialization" for responses
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's own: no titles, no defaults in responses, null in responses alone, 64 bits in every integer."""
+    """Pydantic's generator without titles. Only requests have defaults, only responses null; integers have 64 bits."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -59,15 +59,15 @@ class _Generator(GenerateJsonSchema):
         del words["title"]
         described = _texts(schema["cls"])
         for name, field in words.get("properties", {}).items():
-            if told := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
-                field["description"] = " ".join(told)
+            if texts := [*filter(None, (described.get(name.replace("-", "_")), field.get("description")))]:
+                field["description"] = " ".join(texts)
         words.pop("description", None)
-        doc = schema["cls"].__bases__[1].__doc__  # the shape's: the model has none of its own
+        doc = schema["cls"].__bases__[1].__doc__  # the docstring of the shape: the model has none
         return {**({"description": inspect.cleandoc(doc)} if doc else {}), **words}
 
 
 def of(uses: Mapping[Use, str]) -> dict[str, Words]:
-    """Return the schemas of the shapes under these names, and of the shapes within them under their own."""
+    """Return the schemas of shapes by name, with the schemas of nested shapes."""
     pairs: Any = [(models.model(shape), mode) for shape, mode in uses]
     refs, made = models_json_schema(pairs, ref_template="{model}", schema_generator=_Generator)
     wanted = {refs[models.model(shape), mode]["$ref"]: name for (shape, mode), name in uses.items()}
@@ -76,34 +76,34 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
     for words in renamed.values():
         for field in words.get("properties", {}).values():
             field["description"] = field.get("description") or _about(field, renamed)
-            if "$ref" in field:  # beside which some generators read nothing
+            if "$ref" in field:  # some generators ignore keywords beside $ref
                 field["allOf"] = [{"$ref": field.pop("$ref")}]
     return renamed
 
 
 def of_a_change(words: Words) -> Words:
-    """Return a schema as that of a change: without defaults, since what is absent stays."""
-    told = {word: value for word, value in words.items() if word != "description"}  # the operation's says it
-    return {**told, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
+    """Return the schema of a change: without defaults, since absent fields stay unchanged."""
+    others = {word: value for word, value in words.items() if word != "description"}  # the operation has one
+    return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 
-def with_told_defaults(words: Words) -> Words:
-    """Return a schema whose fields tell their defaults in words: generated clients would require or send them."""
-    properties = {name: _told_default(field) for name, field in words.get("properties", {}).items()}
+def describe_defaults(words: Words) -> Words:
+    """Move the defaults of a schema into descriptions: generated clients would require or send them."""
+    properties = {name: _describe_default(field) for name, field in words.get("properties", {}).items()}
     return {**words, **({"properties": properties} if properties else {})}
 
 
 def with_id(words: Words, id: Words) -> Words:
-    """Return a schema with the form of its id."""
+    """Return a schema with the pattern of its id."""
     properties = words["properties"]
     return {**words, "properties": {**properties, "id": {**properties["id"], **id}}}
 
 
-def _told_default(field: Words) -> Words:
+def _describe_default(field: Words) -> Words:
     default = field.get("default")
-    tells = "efault" in field["description"] or default in (None, "", [], {})
-    said = "" if tells else f" Default: `{default if isinstance(default, str) else json.dumps(default)}`."
-    return {**_without_default(field), "description": field["description"] + said}
+    is_described = "efault" in field["description"] or default in (None, "", [], {})
+    text = "" if is_described else f" Default: `{default if isinstance(default, str) else json.dumps(default)}`."
+    return {**_without_default(field), "description": field["description"] + text}
 
 
 def _without_default(field: Words) -> Words:
@@ -111,7 +111,7 @@ def _without_default(field: Words) -> Words:
 
 
 def _or_null(words: Words) -> Words:
-    """Return a schema that null fits too."""
+    """Return a schema that also accepts null."""
     if "$ref" in words:
         return {"anyOf": [words, {"type": "null"}]}
     values = {"enum": [*words["enum"], None]} if "enum" in words else {}
@@ -119,15 +119,15 @@ def _or_null(words: Words) -> Words:
 
 
 def _long(words: Words) -> Words:
-    """Return a schema with 64-bit integers: some generators of clients take 32 bits otherwise."""
+    """Add the format int64 to an integer schema: some client generators use 32 bits otherwise."""
     return {**words, "format": "int64"} if words.get("type") == "integer" else words
 
 
 def _about(field: Words, made: Mapping[str, Words]) -> str:
-    """Return the text of a field that code added to a shape: that of the shape that it holds."""
+    """Return the description of a field without a docstring: the description of its shape."""
     choices = [*field.get("anyOf", []), field.get("items", {}), field]
-    held = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
-    return f"{held['description']} Null where it is unset." if "anyOf" in field else str(held["description"])
+    shape = next(made[choice["$ref"].removeprefix(REF)] for choice in choices if "$ref" in choice)
+    return f"{shape['description']} Null if unset." if "anyOf" in field else str(shape["description"])
 
 
 def _own(name: str) -> str:
@@ -143,28 +143,28 @@ def _renamed(words: Any, names: Mapping[str, str]) -> Any:
 
 
 def _texts(shape: type) -> dict[str, str]:
-    """Return the text beneath each field of a shape, of the most derived class that has one."""
-    found: dict[str, str] = {}
+    """Return the docstring of each field of a shape, inherited like the fields."""
+    texts: dict[str, str] = {}
     for base in reversed(shape.__mro__):
-        found |= _in_source(base.__module__).get(base.__qualname__, {})
-    return found
+        texts |= _field_docstrings(base.__module__).get(base.__qualname__, {})
+    return texts
 
 
 @cache
-def _in_source(module: str) -> dict[str, dict[str, str]]:
-    """Return the text beneath each field of each class in a module's source: Python itself does not keep it."""
+def _field_docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of fields by class, from a module's source. Python itself drops them."""
     tree = ast.parse(inspect.getsource(sys.modules[module])) if module.startswith("chalicelib") else ast.parse("")
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return {node.name: dict(_beneath(node.body, module)) for node in classes}
+    return {node.name: dict(_docstrings(node.body, module)) for node in classes}
 
 
-def _beneath(body: list[ast.stmt], module: str) -> Iterable[tuple[str, str]]:
-    """Yield the fields with the texts beneath them; an f-string names the bounds of the rule, as the module does."""
+def _docstrings(body: list[ast.stmt], module: str) -> Iterable[tuple[str, str]]:
+    """Yield fields with their docstrings. An f-string is evaluated with the module's constants."""
     for field, text in pairwise(body):
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.JoinedStr() | ast.Constant(value=str()) as said),
+                ast.Expr(value=ast.JoinedStr() | ast.Constant(value=str()) as docstring),
             ):
-                found = eval(compile(ast.Expression(said), module, "eval"), vars(sys.modules[module]))  # noqa: S307
-                yield name, inspect.cleandoc(found)
+                code = compile(ast.Expression(docstring), module, "eval")
+                yield name, inspect.cleandoc(eval(code, vars(sys.modules[module])))  # noqa: S307

@@ -1,4 +1,4 @@
-"""The description of each operation in the document: its effect, and the refusals that not all operations have."""
+"""Descriptions of operations: their effect, and refusals that not all operations share."""
 
 import inspect
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from chalicelib.http.errors import ApiError
 from infra.build.openapi import examples, refusals
 from infra.build.openapi.names import Operation, plural, spelt
 
-_IS_REFUSED = {  # by every operation that may answer it, where nothing of its own is said in examples.json
+_CAUSES = {  # of an error, unless examples.json has a sentence for the operation
     errors.InvalidRequest: "a parameter that is unknown, repeated or out of its bounds",
-    errors.UnknownReference: "an id in the body that names nothing of this account",
-    errors.NotFound: "an id that names nothing of this account",
-    errors.Conflict: "an `Idempotency-Key` that stands for another request",
-    errors.PreconditionFailed: "an `If-Match` that names another state than the present one",
+    errors.UnknownReference: "an id in the body that does not exist in this account",
+    errors.NotFound: "an id that does not exist in this account",
+    errors.Conflict: "an `Idempotency-Key` that another request has used",
+    errors.PreconditionFailed: "an `If-Match` that is not the present ETag",
 }
-_OF_A_BODY = "a field that is unknown or breaks its rule, each named in `details`"
+_OF_A_BODY = "an unknown field or one that breaks its rule, each named in `details`"
 
 
 def about(operation: Operation) -> str:
@@ -28,23 +28,23 @@ def _does(operation: Operation) -> str:
     response, of_one = operation.endpoint.response, _subject(operation)
     match operation.verb:
         case "list":
-            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` leads to the next one."
+            return f"Lists {_all(operation)}, newest first, in pages: `next_page_uri` is the address of the next one."
         case "create":
             return f"Creates {of_one}. {_doc(response)}"
         case "update":
             return (
-                f"Changes {of_one}: the body carries the changed fields alone, what is absent stays as it is. An empty "
+                f"Changes {of_one}: the body contains only the changed fields, absent fields stay unchanged. An empty "
                 "string clears a text, an empty array a list."
             )
         case "replace":
-            return f"Sets {of_one}, as a whole: what is absent from the body gets its default. {_doc(response)}"
+            return f"Replaces {of_one} completely: absent fields get their defaults. {_doc(response)}"
         case "verify":
-            return f"Has the proof of {of_one} looked for at once; it says itself what was found."
+            return f"Checks the proof of {of_one} immediately; its status shows the result."
         case "delete" if operation.own:
-            return f"Removes {of_one}, and answers without a body."
+            return f"Removes {of_one}. The response has no body."
         case "delete":
-            beneath = " with all that lies beneath its path" if operation.path.startswith("/edges/") else ""
-            return f"Deletes {of_one}{beneath}, and answers without a body."
+            beneath = " and all resources below its path" if operation.path.startswith("/edges/") else ""
+            return f"Deletes {of_one}{beneath}. The response has no body."
         case _:
             return f"Returns {of_one}. {_doc(response or operation.endpoint.view)}"
 
@@ -52,23 +52,23 @@ def _does(operation: Operation) -> str:
 def _refused(operation: Operation) -> Iterator[str]:
     own = examples.refused(operation)
     for kind in refusals.of(operation.endpoint):
-        if told := own.get(kind.code) or _told(kind, operation):
-            yield f"{told} ({kind.status} `{kind.code}`)"
+        if cause := own.get(kind.code) or _cause(kind, operation):
+            yield f"{cause} ({kind.status} `{kind.code}`)"
 
 
-def _told(kind: type[ApiError], operation: Operation) -> str:
-    """Return the cause of an error in words, "" where it is the same for every operation."""
+def _cause(kind: type[ApiError], operation: Operation) -> str:
+    """Return the cause of an error, or "" if every operation has the same."""
     if kind is errors.InvalidRequest and operation.body:
         return _OF_A_BODY
     if kind is errors.InvalidRequest and not operation.endpoint.query:
         return ""
-    return _IS_REFUSED.get(kind, "")
+    return _CAUSES.get(kind, "")
 
 
 def _subject(operation: Operation) -> str:
-    """Return the object of an operation's sentence: an SSH credential, the policy of an SSH authority, who calls."""
+    """Return the object of an operation's sentence: an SSH credential, the policy of an SSH authority."""
     if operation.kind is None:
-        return "who calls" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
+        return "the caller" if operation.endpoint.authorizer else f"the {spelt(operation.noun)}"
     if operation.own == "self":
         return f"the {operation.kind.name} of the request itself"
     one = _one(operation.kind.name)

@@ -1,4 +1,4 @@
-"""The embedded cloud's process: MiniStack behind a guard. It runs in `.venv-cloud`, where nothing of the API is."""
+"""The process of the embedded cloud: MiniStack behind a guard, in `.venv-cloud`, without the API's packages."""
 
-PROCESS = "process"  # the file in which a cloud that keeps nothing leaves its process id
-UNUSABLE = 3  # the exit status when what the folder keeps cannot be taken up; the last line it prints says why
+PROCESS = "process"  # the file with the process id of a cloud without persistence
+UNUSABLE = 3  # the exit status if the folder's state cannot be loaded; the last line printed is the reason

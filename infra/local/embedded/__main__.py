@@ -1,9 +1,9 @@
-"""`python -m infra.local.embedded`: serve the embedded cloud until SIGTERM, or until its parent is gone.
+"""`python -m infra.local.embedded`: serve the embedded cloud until SIGTERM or the end of its parent.
 
-Its settings are environment variables: MiniStack's own, which it reads when it is imported, and AWS_ACCESS_KEY_ID, the
-only access key id that is let in. With ENDS_WITH_STDIN it ends when nobody holds the other end of its standard input.
-It locks STATE_DIR. With PERSIST_STATE=1 it goes on with what that keeps, and keeps there what changes; else it writes
-its process id there, for whoever is to end it.
+Its settings are environment variables: those of MiniStack, which reads them on import, and AWS_ACCESS_KEY_ID, the only
+access key id that is accepted. With ENDS_WITH_STDIN it ends when its standard input is closed. It locks STATE_DIR. With
+PERSIST_STATE=1 it loads the state in that folder and saves changes there. Otherwise it writes its process id there, so
+that another command can end it.
 """
 
 import asyncio
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
     from infra.local.embedded.store import Store
 
 BIND = f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"
-IDLE = 75  # seconds that a connection without requests is kept
-LAST = 0.5  # seconds that one is kept when all ends
+IDLE = 75  # seconds until a connection without requests is closed
+LAST = 0.5  # seconds until open connections are closed at the end
 
 
 def main() -> None:
-    """Serve, with as many open connections as the system allows."""
+    """Serve with as many open connections as the system allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = Config()
     config.bind = [BIND]
     config.keep_alive_timeout, config.graceful_timeout = IDLE, LAST
     config.loglevel = os.environ["LOG_LEVEL"]
-    store = _taken_up(Path(os.environ["STATE_DIR"]))
+    store = _load_store(Path(os.environ["STATE_DIR"]))
     asyncio.run(_serve(_guarded(), config, store))
     if store:
         store.save_if_possible()
 
 
-def _taken_up(folder: Path) -> "Store | None":
-    """Lock the folder until this process ends, and return the store of what it keeps, None where it keeps nothing.
+def _load_store(folder: Path) -> "Store | None":
+    """Lock the folder until this process ends. Return its store, or None without persistence.
 
-    Where that cannot be done, print one sentence and end the process.
+    If that fails, print one sentence and end the process.
     """
-    keeps = os.environ["PERSIST_STATE"] == "1"
+    is_persistent = os.environ["PERSIST_STATE"] == "1"
     try:
         if lock.take(folder) is None:
-            raise CommandError(f"Another process has {folder} open: end that first.")
-        if not keeps:
+            raise CommandError(f"Another process uses {folder}: end it first.")
+        if not is_persistent:
             (folder / PROCESS).write_text(str(os.getpid()))
             return None
         from infra.local.embedded.store import Store
@@ -63,21 +63,23 @@ def _taken_up(folder: Path) -> "Store | None":
     except CommandError as error:
         print(error, file=sys.stderr)
     except OSError as error:
-        setting = "LOCAL_DIR" if keeps else "DEPLOYED_DIR"
-        told = f"{error.filename or folder} cannot be used ({error.strerror}): choose another place with {setting}=…."
-        print(told, file=sys.stderr)
+        setting = "LOCAL_DIR" if is_persistent else "DEPLOYED_DIR"
+        sentence = (
+            f"{error.filename or folder} cannot be used ({error.strerror}): choose another place with {setting}=…."
+        )
+        print(sentence, file=sys.stderr)
     sys.exit(UNUSABLE)
 
 
 def _guarded() -> App:
-    """Return the emulator behind its guard; with policies, the functions that run in it can reach it too."""
+    """Return the emulator behind its guard. With policies, functions inside the emulator can call it too."""
     key_id = os.environ["AWS_ACCESS_KEY_ID"]
     if os.environ.get("AUTH") != "true":
         from ministack.app import app
 
         return Guard(app, key_id)
     functions_path = f"/{secrets.token_urlsafe(24)}"
-    os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"  # which the functions inherit
+    os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"  # inherited by the functions
     from ministack.app import app
     from ministack.services import sts
 
@@ -86,23 +88,23 @@ def _guarded() -> App:
 
 async def _serve(app: App, config: Config, store: "Store | None") -> None:
     ended = asyncio.Event()
-    syncing = asyncio.create_task(store.sync_each_second()) if store else None  # noqa: F841, which keeps it alive
+    syncing = asyncio.create_task(store.sync_each_second()) if store else None  # noqa: F841, the reference keeps it alive
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     if os.environ.get("ENDS_WITH_STDIN"):
-        _when_closed(loop, ended)
+        _set_when_closed(loop, ended)
     await serve(app, config, shutdown_trigger=ended.wait)
 
 
-def _when_closed(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    """Set the event when the other end of the standard input is closed; nothing is ever written to it."""
+def _set_when_closed(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    """Set an event when the standard input is closed. It never contains data."""
 
-    def closed() -> None:
+    def on_closed() -> None:
         loop.remove_reader(0)
         ended.set()
 
-    loop.add_reader(0, closed)
+    loop.add_reader(0, on_closed)
 
 
 if __name__ == "__main__":

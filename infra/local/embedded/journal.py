@@ -1,7 +1,7 @@
-"""The changes of the store since its last snapshot, in their order.
+"""A journal of the store's changes since its last snapshot.
 
-A change is a line for each item that it stored or removed, as that item is then, and a line that says that it is whole.
-Such lines can be read again in any state that the change went through, and mean the same.
+A change has a line with the new state of each item that it stored or removed, and a final line that marks it complete.
+Replaying is idempotent: a snapshot can contain some of the changes already.
 """
 
 import errno
@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_WHOLE = b";\n"
-_ROOM = b" " * len(_WHOLE)  # kept free behind each line: a change that has its lines can always become whole
+_COMPLETE = b";\n"
+_ROOM = b" " * len(_COMPLETE)  # reserved after each line, so that a full disk cannot prevent completion
 
 Item = dict[str, dict[str, object]]
 
 
 class Line(NamedTuple):
-    """One item as it is after a change: DynamoDB's form of it, or None where it was removed."""
+    """The state of an item after a change, in DynamoDB's form, or None if it was removed."""
 
     table: str  # its ARN
     hash_key: str
@@ -27,10 +27,10 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """A journal to write to. Its file ends with the last change that is whole."""
+    """A writable journal. `end` is the position after the last complete change."""
 
     def __init__(self, file: Path, end: int = 0) -> None:
-        """Go on after the first `end` bytes; what is behind them is dropped."""
+        """Open a file and truncate it to its first `end` bytes."""
         self.file = file
         self.end = end
         self._next = end
@@ -38,24 +38,24 @@ class Journal:
         os.ftruncate(self._descriptor, end)
 
     def write(self, line: Line) -> None:
-        """Write a line of the change. Raises OSError: then drop the change."""
+        """Write a line of a change. Raises OSError: then drop the change."""
         text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         self._write(text + _ROOM)
         self._next += len(text)
 
     def commit(self) -> None:
-        """Make the change whole: from now on it outlives this process. Raises OSError: then drop it."""
-        self._write(_WHOLE)
-        self._next += len(_WHOLE)
+        """Complete the change, so that it survives this process. Raises OSError: then drop the change."""
+        self._write(_COMPLETE)
+        self._next += len(_COMPLETE)
         self.end = self._next
 
     def drop(self) -> None:
-        """Forget the change that is not whole."""
+        """Remove the incomplete change."""
         self._next = self.end
         os.ftruncate(self._descriptor, self.end)
 
-    def syncing(self) -> Callable[[], None]:
-        """Return a function that syncs all that was written to the disk: in any thread, also after `close`."""
+    def prepare_sync(self) -> Callable[[], None]:
+        """Return a function that syncs the file to disk. It works in any thread, even after `close`."""
         descriptor = os.dup(self._descriptor)
 
         def sync() -> None:
@@ -79,13 +79,13 @@ class Journal:
 
 
 def read(file: Path) -> Iterator[tuple[list[Line], int]]:
-    """Yield each complete change and the byte where it ends; after the last one comes an incomplete one, if any."""
+    """Yield each complete change and the position of its end. An incomplete change at the end is skipped."""
     position = 0
     change: list[Line] = []
     with open(file, "rb") as lines:
         for line in lines:
             position += len(line)
-            if line == _WHOLE:
+            if line == _COMPLETE:
                 yield change, position
                 change = []
             else:

@@ -1,6 +1,6 @@
-"""Every item that the emulator's DynamoDB stores or removes goes into the journal first, and then into memory.
+"""Recording of the emulator's DynamoDB: each change of an item is written to the journal before memory.
 
-So a change that cannot be written down, as on a full disk, does not happen: what it has done by then is undone.
+If a change cannot be written, for example on a full disk, it is undone completely.
 """
 
 import threading
@@ -16,12 +16,12 @@ Table = dict[str, Any]
 
 
 class Recorder:
-    """Replaces the functions by which the emulator stores items, and writes each change to the journal first."""
+    """Replaces the emulator's functions that store items, to write each change to the journal first."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._lock = threading.RLock()  # the emulator has a thread of its own that removes what has expired
-        self._undo: list[Callable[[], object]] | None = None  # of the change that is being made
+        self._lock = threading.RLock()  # a thread of the emulator removes expired items
+        self._undo: list[Callable[[], object]] | None = None  # of the present change
         self._set, self._remove, self._replaced = (
             dynamodb._set_item,
             dynamodb._remove_item,
@@ -31,7 +31,7 @@ class Recorder:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Make one change of all that is stored in this block. Undoes it and raises OSError if it cannot be written."""
+        """Make one change of all writes in this block. Undo it and raise OSError if it cannot be written."""
         with self._lock:
             if self._undo is not None:
                 yield
@@ -43,14 +43,14 @@ class Recorder:
                 if self._undo:
                     self.journal.commit()
             except BaseException:
-                self._take_back(self._undo, streams)
+                self._revert(self._undo, streams)
                 raise
             finally:
                 self._undo = None
 
     @contextmanager
     def paused(self) -> Iterator[Journal]:
-        """Let nothing be stored in this block; yield the journal until now, which the caller may replace."""
+        """Block all writes in this block. Yield the present journal, which the caller can replace."""
         with self._lock:
             yield self.journal
 
@@ -71,9 +71,10 @@ class Recorder:
             return before
 
     def _replace(self, table: Table) -> None:
-        """Note that a table has other items now: those of before a PartiQL transaction that failed, or of a backup.
+        """Handle a replacement of all items of a table.
 
-        The first leaves nothing to write down; after the second there is a snapshot.
+        The emulator replaces them after a failed PartiQL transaction, which has no changes to write, or from a backup,
+        which is followed by a snapshot.
         """
         self._replaced(table)
         if self._undo:
@@ -87,7 +88,7 @@ class Recorder:
         else:
             self._undo.append(lambda: self._set(table, hash_key, range_key, before))
 
-    def _take_back(self, undo: list[Callable[[], object]], streams: dict[tuple[str, str, str], int]) -> None:
+    def _revert(self, undo: list[Callable[[], object]], streams: dict[tuple[str, str, str], int]) -> None:
         for step in reversed(undo):
             step()
         for key, records in dynamodb._stream_records.all_items():

@@ -1,7 +1,7 @@
-"""The embedded cloud's state in a folder: a snapshot of all services, and the journal of the changes since.
+"""The embedded cloud's state: a snapshot of all services and a journal of later changes.
 
-Items are written to the journal. What else changes a table, a key or a stack is rare, and makes a new snapshot before
-it is answered. Other services are in a snapshot as they are when it is made.
+Changes of items are written to the journal. Other changes of a table, key or stack are rare: each writes a new snapshot
+before it is answered. The other services are saved only when a snapshot is written.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from infra.local.embedded.recorder import Recorder
 Answer = tuple[int, dict[str, str], bytes]
 Handler = Callable[[str, str, dict[str, str], bytes, dict[str, list[str]]], Awaitable[Answer]]
 
-_LONG = 8 * 1024 * 1024  # bytes of a journal, from which on a start makes a snapshot
-_LARGE = 64 * 1024 * 1024  # and from which on a change does
+_LONG = 8 * 1024 * 1024  # bytes of a journal; above it the start writes a snapshot
+_LARGE = 64 * 1024 * 1024  # above it a change writes a snapshot
 _READS = ("BatchGet", "Describe", "Estimate", "Get", "List", "Query", "Scan", "Search", "TransactGet", "Validate")
-_USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")  # of a key, which stays as it is
+_USES = ("Decrypt", "Encrypt", "Generate", "ReEncrypt", "Sign", "Verify")  # of a key, without changing it
 _ITEMS = ("BatchExecute", "BatchWrite", "DeleteItem", "Execute", "PutItem", "TransactWrite", "UpdateItem")
 
 
 class Store:
-    """The emulator of this process, and the folder that keeps what it holds."""
+    """The emulator of this process, and the folder with its state."""
 
     def __init__(self, folder: Path) -> None:
-        """Take up what the folder keeps, and keep there what changes from now on.
+        """Load the folder's state, and save all later changes there.
 
-        Raises CommandError when that cannot be read: which file, why, and what to do. Raises OSError.
+        Raises CommandError if a file cannot be read, with the reason and what to do. Raises OSError.
         """
         self._snapshot = folder / "state.json"
         self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
@@ -49,21 +49,21 @@ class Store:
         end = self._replay()
         self._recorder = Recorder(Journal(self._journal(), end))
         self._synced = end
-        emulator.PERSIST_STATE = False  # it would save by itself, over what is there, and say nothing of a full disk
+        emulator.PERSIST_STATE = False  # its own saving would overwrite the files and ignore a full disk
         for service in ("cloudformation", "dynamodb", "kms"):
-            emulator.SERVICE_HANDLERS[service] = self._keeping(emulator.SERVICE_HANDLERS[service])
+            emulator.SERVICE_HANDLERS[service] = self._persist(emulator.SERVICE_HANDLERS[service])
         if end > _LONG or self._first_form:
             self.save()
         self._tidy()
 
     def save(self) -> None:
-        """Write a new snapshot, unless a stack is being changed. Raises OSError: then the old one stays in force."""
-        if _is_under_way():
+        """Write a new snapshot, unless a stack is being changed. Raises OSError: then the old one stays valid."""
+        if _is_stack_changing():
             return
         with self._recorder.paused() as old:
             new = Journal(self._journal(self._number + 1))
             try:
-                files.write(self._snapshot, _all(self._number + 1))
+                files.write(self._snapshot, _snapshot(self._number + 1))
             except OSError:
                 new.remove()
                 raise
@@ -73,19 +73,19 @@ class Store:
         self._tidy()
 
     def save_if_possible(self) -> None:
-        """Save, unless the disk is full: the journal has all of it."""
+        """Save, but only print an OSError: the journal contains all changes."""
         try:
             self.save()
         except OSError as error:
-            print(f"No snapshot was made ({error.strerror}): the next start reads the journal.", file=sys.stderr)
+            print(f"No snapshot was written ({error.strerror}): the next start reads the journal.", file=sys.stderr)
 
     async def sync_each_second(self) -> None:
-        """Sync the journal to the disk each second: a power cut loses at most the last second."""
+        """Sync the journal to disk each second: a power failure loses at most one second."""
         while True:
             await asyncio.sleep(1)
             if (end := self._recorder.journal.end) != self._synced:
                 with suppress(OSError):
-                    await asyncio.to_thread(self._recorder.journal.syncing())
+                    await asyncio.to_thread(self._recorder.journal.prepare_sync())
                     self._synced = end
 
     def _journal(self, number: int | None = None) -> Path:
@@ -94,18 +94,18 @@ class Store:
     def _load(self) -> int:
         """Read the snapshot; return the number of its journal."""
         if self._snapshot.exists():
-            kept = _parsed(self._snapshot)
+            saved = _read_json(self._snapshot)
             for name, module in emulator._state_map.items():
-                if state := kept["services"].get(name):
+                if state := saved["services"].get(name):
                     emulator._get_module(module).load_persisted_state(state)
-            return int(kept["journal"])
-        for file in self._first_form:  # the emulator itself would pass over what it cannot read
-            _parsed(file)
+            return int(saved["journal"])
+        for file in self._first_form:  # the emulator would skip a file that it cannot read
+            _read_json(file)
         emulator._load_persisted_state()
         return 0
 
     def _replay(self) -> int:
-        """Repeat the changes in the journal; return the byte where the last complete one ends."""
+        """Replay the journal. Return the position after its last complete change."""
         tables = {table["TableArn"]: table for _, table in dynamodb._tables.all_items()}
         file, end = self._journal(), 0
         if not file.exists():
@@ -114,22 +114,21 @@ class Store:
             for line in lines:
                 _apply(line, tables)
         if dropped := file.stat().st_size - end:
-            told = f"The journal {file} ended in a change that is not whole: {dropped} bytes were dropped."
-            print(told, file=sys.stderr)
+            print(f"The journal {file} ended in an incomplete change: {dropped} bytes were dropped.", file=sys.stderr)
         return end
 
     def _tidy(self) -> None:
-        """Remove what an earlier process did not come to remove."""
+        """Remove files that earlier processes left."""
         if self._snapshot.exists():
             for file in [*self._snapshot.parent.glob("journal-*"), *self._first_form]:
                 if file != self._journal():
                     file.unlink()
             self._first_form = []
 
-    def _keeping(self, handle: Handler) -> Handler:
-        """Return the handler of a service, made to keep its changes before it answers."""
+    def _persist(self, handle: Handler) -> Handler:
+        """Return a service's handler that saves its changes before it answers."""
 
-        async def keeping(
+        async def handle_and_save(
             method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, list[str]]
         ) -> Answer:
             action = _action(headers, body)
@@ -139,15 +138,15 @@ class Store:
                 try:
                     with self._recorder.change():
                         answer = await handle(method, path, headers, body, query)
-                    self._keep(action, answer[0])
+                    self._save_if_due(action, answer[0])
                 except OSError as error:
                     return _unavailable(error, headers)
                 return answer
 
-        return keeping
+        return handle_and_save
 
-    def _keep(self, action: str, status: int) -> None:
-        """Make the snapshot that is due. Raises OSError."""
+    def _save_if_due(self, action: str, status: int) -> None:
+        """Write a snapshot if the action requires it. Raises OSError."""
         if action.startswith(_ITEMS):
             if self._recorder.journal.end > max(_LARGE, 2 * self._snapshot.stat().st_size):
                 self.save_if_possible()
@@ -157,20 +156,20 @@ class Store:
             self.save()
 
 
-def _is_under_way() -> bool:
-    """Tell whether a stack is being changed: a snapshot of it could not be continued."""
+def _is_stack_changing() -> bool:
+    """Return whether a stack is being changed. A change cannot continue from a snapshot."""
     return any(stack["StackStatus"].endswith("_IN_PROGRESS") for _, stack in cloudformation._stacks.all_items())
 
 
-def _all(number: int) -> str:
-    """Return, as JSON, what all services of the emulator hold, and the number of the journal that follows."""
+def _snapshot(number: int) -> str:
+    """Return the state of all services as JSON, with the number of the next journal."""
     states = {name: state() for name, state in emulator._build_persistence_save_dict().items()}
-    kept = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
-    return json.dumps(kept, default=persistence._json_default, separators=(",", ":"))
+    snapshot = {"journal": number, "services": {name: state for name, state in states.items() if state is not None}}
+    return json.dumps(snapshot, default=persistence._json_default, separators=(",", ":"))
 
 
 def _apply(line: Line, tables: Mapping[str, Any]) -> None:
-    """Set or remove the item of a line of the journal; do nothing where its table is gone by now."""
+    """Store or remove the item of a line, unless its table no longer exists."""
     if line.table in tables:
         if line.item is None:
             dynamodb._remove_item(tables[line.table], line.hash_key, line.range_key)
@@ -178,12 +177,14 @@ def _apply(line: Line, tables: Mapping[str, Any]) -> None:
             dynamodb._set_item(tables[line.table], line.hash_key, line.range_key, line.item)
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(file.read_text(), object_hook=persistence._json_object_hook)
     except (ValueError, OSError) as error:
-        told = f"The saved state in {file} cannot be read ({error}): mend it, or forget all of it with 'make reset'."
-        raise CommandError(told) from None
+        sentence = (
+            f"The saved state in {file} cannot be read ({error}): repair it, or delete all state with 'make reset'."
+        )
+        raise CommandError(sentence) from None
     return read
 
 
@@ -195,7 +196,7 @@ def _action(headers: dict[str, str], body: bytes) -> str:
 
 
 def _unavailable(error: OSError, headers: dict[str, str]) -> Answer:
-    """Return the answer of AWS when it cannot work now: clients try again, and then give up."""
-    told = f"The change cannot be written down ({error.strerror})."
-    content_type, body = errors.body("ServiceUnavailable", told, headers.get("x-amz-target", ""))
+    """Return AWS's answer for a temporary failure, which clients retry."""
+    sentence = f"The change cannot be saved ({error.strerror})."
+    content_type, body = errors.body("ServiceUnavailable", sentence, headers.get("x-amz-target", ""))
     return 503, {"Content-Type": content_type}, body

@@ -13,11 +13,11 @@ from edge.process import files
 def test_a_connection_has_gone_when_its_other_side_neither_sends_nor_reads() -> None:
     here, there = socket.socketpair()
     with here, there:
-        assert not sockets.has_gone(here)
+        assert not sockets.is_closed_by_peer(here)
         there.shutdown(socket.SHUT_WR)
-        assert not sockets.has_gone(here)
+        assert not sockets.is_closed_by_peer(here)
         there.close()
-        assert sockets.has_gone(here)
+        assert sockets.is_closed_by_peer(here)
 
 
 def test_a_connection_that_was_reset_has_gone() -> None:
@@ -27,14 +27,14 @@ def test_a_connection_that_was_reset_has_gone() -> None:
         with here:
             there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             there.close()
-            assert sockets.has_gone(here)
+            assert sockets.is_closed_by_peer(here)
 
 
 def test_of_a_connection_that_is_closed_here_nothing_is_told() -> None:
     here, there = socket.socketpair()
     here.close()
     there.close()
-    assert not sockets.has_gone(here)
+    assert not sockets.is_closed_by_peer(here)
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_of_the_sockets_in_a_folder_those_at_which_nobody_listens_are_removed(tm
         with files.shorten_socket_path(left) as other, socket.socket(socket.AF_UNIX) as closed:
             closed.bind(str(other))
         for _ in range(3):  # also when its queue is full
-            sockets.remove_left([live, left])
+            sockets.remove_stale([live, left])
     assert list(tmp_path.iterdir()) == [live]

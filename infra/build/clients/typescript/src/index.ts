@@ -1,11 +1,11 @@
-/** A client of the API: openapi-fetch, with the types of the API's document, the token of an API key and the version. */
+/** A client of the API: openapi-fetch with the document's types, the token of an API key and the version header. */
 
 import createFetchClient, { type Client } from "openapi-fetch";
 import type { paths as Documented } from "./schema.js";
 
 export type { components, operations } from "./schema.js";
 
-/** An operation whose headers may be left out: the client sends the version by itself. */
+/** An operation with optional headers: the client sends the version automatically. */
 type Versioned<Operation> = Operation extends { parameters: { header: infer Header } }
   ? Omit<Operation, "parameters"> & { parameters: Omit<Operation["parameters"], "header"> & { header?: Partial<Header> } }
   : Operation;

@@ -12,7 +12,7 @@ import asyncssh
 
 from edge.control.control import Control
 from edge.process.settings import Limits, Settings
-from edge.ssh.gateway import Server
+from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from tests.edge.memory import Memory
 
@@ -24,7 +24,7 @@ _LIMITS = replace(_LIMITS, max_requests_per_visitor=1_000_000)
 class _Plain(asyncio.Protocol):
     """A connection that is forwarded to the first HTTPS tunnel, without TLS."""
 
-    def __init__(self, gateway: Server, store: Memory) -> None:
+    def __init__(self, gateway: SshGateway, store: Memory) -> None:
         self._gateway, self._store = gateway, store
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,7 +44,7 @@ async def main(folder: Path, ssh_port: int, edge_port: int, http_port: int, plai
     store = Memory()
     key = asyncssh.read_public_key(folder / "key.pub")
     store.keys[key.get_fingerprint()] = Grant("acct_1", "sshcr_1", ())
-    gateway = Server(settings, store, store.authority)
+    gateway = SshGateway(settings, store, store.authority)
 
     listening = asyncio.get_running_loop().create_server(
         lambda: _Plain(gateway, store), "127.0.0.1", plain_port, backlog=1024

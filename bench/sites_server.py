@@ -65,7 +65,7 @@ def open_tunnel(store: Store, account: str, name: str) -> None:
 async def main(folder: Path, edge_port: int, http_port: int, count: int) -> None:
     """Serve until stdin ends. The first output line is the CPU seconds until everything was encoded."""
     store = Store()
-    store.announce(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
+    store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=_LONG)
     for number in range(count):
         upload(store, number, _PAIR, 10)
         open_tunnel(store, f"acct_{number}", f"s{number}")

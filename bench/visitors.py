@@ -31,7 +31,7 @@ from bench import engines, servers
 from bench.edge import ENVOY, ENVOY_OPTIONS
 from edge.control.control import Control
 from edge.process.settings import Limits, Settings
-from edge.ssh.gateway import Server
+from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from infra.local.cloud import HOST
 from tests.edge.memory import Memory
@@ -67,7 +67,7 @@ def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
         keep(store, settings.tunnel_domain, f"worst{place}", rules)
 
     async def serve() -> None:
-        gateway, control = (kind(settings, store, store.authority) for kind in (Server, Control))
+        gateway, control = (kind(settings, store, store.authority) for kind in (SshGateway, Control))
         await asyncio.gather(gateway.serve(), control.serve())
 
     with (folder / "edge.log").open("w") as log, contextlib.redirect_stderr(log):

@@ -1,1 +1,1 @@
-"""The live edge: the records of the API, obeyed by real traffic. A process of its own, never in the Lambda package."""
+"""The live edge: applies the API's records to real traffic. It is never in the Lambda package."""

@@ -1,6 +1,6 @@
-"""`make edge`: the whole edge, until Ctrl-C. `python -m edge gateway` and `python -m edge control` are two parts of it.
+"""Runs the whole edge (`make edge`), or only `python -m edge gateway` or `python -m edge control`.
 
-A gateway may also run alone, on another host.
+A gateway can also run on a separate host.
 """
 
 import asyncio
@@ -13,25 +13,26 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
 
+from edge.control.looks import ProofChecks
 from edge.process import files, supervisor
 from edge.process import settings as environment
 from edge.process.settings import SettingError, Settings
 
-_PATIENCE = 5.0  # seconds for which a part waits for one to end whose parent was killed
+_LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
 
-Work: TypeAlias = "Callable[[Settings], Coroutine[Any, Any, None]]"
+Run: TypeAlias = "Callable[[Settings], Coroutine[Any, Any, None]]"
 
 
 def main() -> None:
-    """Run what the command line names. Where it fails, print one sentence and exit with status 1."""
+    """Run the part that the command line names. On failure, print one sentence and exit with status 1."""
     os.umask(0o077)
     _allow_many_files()
     try:
         settings = environment.from_environment()
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        work = _chosen(sys.argv[1:])
+        run = _choose(sys.argv[1:])
         _lock(settings, *sys.argv[1:])
-        asyncio.run(_until_ended(work(settings)))
+        asyncio.run(_run_until_signal(run(settings)))
     except SettingError as error:
         sys.exit(str(error))
     except OSError as error:
@@ -39,23 +40,24 @@ def main() -> None:
 
 
 def _lock(settings: Settings, part: str = "") -> None:
-    """Raise SettingError where the same runs in the same folder: it would lose its sockets to this one."""
-    until = time.monotonic() + (_PATIENCE if part else 0)
+    """Raise SettingError if the same part runs in the same folder: it would lose its sockets."""
+    deadline = time.monotonic() + (_LOCK_TIMEOUT if part else 0)
     while not files.lock(settings.directory / f"{part or 'edge'}.lock"):
-        if time.monotonic() > until:
-            what = part or "edge"
-            raise SettingError(f"Another {what} uses {settings.directory}: end it, or choose another with EDGE_DIR=….")
+        if time.monotonic() > deadline:
+            raise SettingError(
+                f"Another {part or 'edge'} uses {settings.directory}: end it, or choose another with EDGE_DIR=…."
+            )
         time.sleep(0.1)
 
 
 def _allow_many_files() -> None:
-    """Let this process and its children have as many connections as the system permits; shells often give 1,024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raise the limit of open files for this process and its children: shells often set 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
-    """Work until the process is to end, and clean up then."""
+async def _run_until_signal(work: Coroutine[Any, Any, None]) -> None:
+    """Run until a signal ends the process, and clean up."""
     task = asyncio.create_task(work)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
@@ -63,7 +65,7 @@ async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
         await task
 
 
-def _chosen(arguments: list[str]) -> Work:
+def _choose(arguments: list[str]) -> Run:
     match arguments:
         case []:
             return supervisor.run
@@ -71,7 +73,7 @@ def _chosen(arguments: list[str]) -> Work:
             return _gateway
         case ["control"]:
             return _control
-    raise SettingError("Say python -m edge, python -m edge gateway or python -m edge control.")
+    raise SettingError("Unknown arguments: use python -m edge, python -m edge gateway or python -m edge control.")
 
 
 async def _gateway(settings: Settings) -> None:
@@ -79,13 +81,12 @@ async def _gateway(settings: Settings) -> None:
     from edge.store import table
 
     store = table.connect(settings)
-    with _store_told():
-        await gateway.Server(settings, store, await asyncio.to_thread(store.link_authority)).serve()
+    with _require_store():
+        await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve()
 
 
 async def _control(settings: Settings) -> None:
     from edge.control.control import Control
-    from edge.control.looks import ProofChecks
     from edge.process import memory, tasks
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
@@ -94,21 +95,21 @@ async def _control(settings: Settings) -> None:
     memory.collect_seldom()
     store = table.connect(settings)
     looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
-    with _store_told():
+    with _require_store():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))
         await tasks.run_all(control.serve(), looks.serve())
 
 
 @contextlib.contextmanager
-def _store_told() -> Iterator[None]:
-    """Raise SettingError where the store fails while a process starts; later it waits for the store."""
+def _require_store() -> Iterator[None]:
+    """Raise SettingError if the store fails while the process starts. Later the process waits for the store."""
     from edge.store.records import Unavailable
 
     try:
         yield
     except Unavailable as error:
         raise SettingError(
-            f"The store cannot be used ({error}): see which table and key the environment names."
+            f"The store cannot be used ({error}): check the table and the key that the environment names."
         ) from None
 
 

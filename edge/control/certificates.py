@@ -69,8 +69,8 @@ class Certificates:
     def _read(self, account: str, names: frozenset[str], known: frozenset[str]) -> AccountCertificates:
         """Read an account's certificates. An account with unreadable records has none."""
         try:
-            reservations = tuple(self._store.reservations_for(account, names))
-            every = {it.certificate.id: it for it in self._store.certificates(account)}
+            reservations = tuple(self._store.list_reservations(account, names))
+            every = {it.certificate.id: it for it in self._store.list_certificates(account)}
             served = [it.certificate for it in every.values()]
             wanted = [it for it in served if any(certificate_choice.covers_any(it, name) for name in names)]
             opened = {it.id: self._open(every[it.id]) for it in wanted if it.id not in known}
@@ -86,7 +86,7 @@ class Certificates:
     def _open(self, sealed: SealedCertificate) -> KeyPair | None:
         """Return a certificate with its key, or None if the key cannot be decrypted."""
         try:
-            return self._store.key_pair(sealed)
+            return self._store.unseal_key_pair(sealed)
         except Unavailable:
             raise
         except Exception as error:

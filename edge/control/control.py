@@ -82,25 +82,27 @@ class Control:
         self._open_ports.clear()
         self.discovery.apply(self._serving.start())
         await self._sync(timeout=None)
-        with files.short(self._settings.discovery_socket) as socket:
+        with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
                 serving = (self._statuses.serve(), self._ports.serve(), self._serve_metrics())
                 await tasks.run_all(self._follow(), *serving, pressure.write_changes(self._settings))
 
     async def _serve_metrics(self) -> None:
         """Serve the metrics of all processes to Prometheus."""
-        settings, own = self._settings, metrics.Process("control", self._gauges, dict, log.OF_CONTROL)
+        settings, own = self._settings, metrics.ProcessMetrics("control", self._gauges, dict, log.CONTROL_EVENTS)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
-                "gateway": metrics.at(settings.gateway_socket),
+                "gateway": metrics.read_from(settings.gateway_socket),
                 "envoy": self._read_envoy_metrics,
             }
-            async with metrics.at_port(settings.metrics_host, settings.metrics_port, processes):
+            async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
 
     async def _read_envoy_metrics(self) -> bytes:
-        return counts.format_for_prometheus(await metrics.at(self._settings.directory / counts.SOCKET, counts.PATH)())
+        return counts.format_for_prometheus(
+            await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)()
+        )
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
@@ -149,7 +151,9 @@ class Control:
         if time.monotonic() < self._blocked_at + _BLOCKS_PERIOD:
             return {}
         before = self._blocked
-        self._blocked = await asyncio.to_thread(lambda: (self._store.blocked(), self._store.banned()))
+        self._blocked = await asyncio.to_thread(
+            lambda: (self._store.list_blocked_networks(), self._store.list_banned_names())
+        )
         self._blocked_at = time.monotonic()
         return {} if self._blocked == before else self._serving.block(*self._blocked)
 

@@ -82,7 +82,9 @@ class EdgeRecords:
     def start_resync(self) -> None:
         """Start to list all edges, unless a listing is running."""
         if not self._resyncing:
-            self._resyncing = asyncio.get_running_loop().run_in_executor(self._threads, self._store.listening)
+            self._resyncing = asyncio.get_running_loop().run_in_executor(
+                self._threads, self._store.list_listening_edges
+            )
 
     async def collect(self, *, timeout: float | None) -> list[EdgeRecord | Removed]:
         """Return the changes read within `timeout` seconds. Later ones are returned by the next call.
@@ -188,15 +190,15 @@ class EdgeRecords:
 
     def _edge(self, account: str, id: str) -> ServedEdge | None:
         unreadable: ServedEdge | None = ServedEdge(account, id, 0, (), error=served.UNREADABLE)
-        return _read_or(account, partial(self._store.edge, account, id), unreadable)
+        return _read_or(account, partial(self._store.read_edge, account, id), unreadable)
 
     def _is_on(self, account: str) -> bool | None:
         unknown: bool | None = None
-        return _read_or(account, partial(self._store.is_on, account), unknown)
+        return _read_or(account, partial(self._store.is_account_active, account), unknown)
 
     def _parts(self, account: str, ids: Iterable[str]) -> list[EdgePart]:
         unreadable = [served.empty_part(account, id) for id in ids]
-        return _read_or(account, partial(self._store.parts, account, ids), unreadable)
+        return _read_or(account, partial(self._store.read_parts, account, ids), unreadable)
 
 
 def names_of(values: Iterable[EdgeRecord | None]) -> set[str]:

@@ -73,7 +73,7 @@ class Ports:
         if tunnel is None or before == (tunnel.id, reason) or (tunnel.id != before[0] and not reason):
             return True
         try:
-            await asyncio.to_thread(self._store.note_refusal, tunnel, reason)
+            await asyncio.to_thread(self._store.record_refusal, tunnel, reason)
         except Unavailable:
             return False
         self._recorded[name] = tunnel.id, reason

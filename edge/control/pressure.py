@@ -18,7 +18,7 @@ def reset(settings: Settings) -> None:
 
 async def write_changes(settings: Settings) -> None:
     """Write the share whenever it changes, until cancelled."""
-    read, written = metrics.at(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
+    read, written = metrics.read_from(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
     while True:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy is not running yet

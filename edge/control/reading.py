@@ -125,7 +125,7 @@ class Reader:
         changed = {place for change in changes for place in change.places}
         self._of_edges |= {place for place in changed if _EDGE_SCOPES.fullmatch(place.scope)}
         self._unread |= changed - self._of_edges
-        found = {place: self._store.present(place) for place in self._unread}
+        found = {place: self._store.read_current(place) for place in self._unread}
         self._unread = set()
         # Removed certificates count too: a running read of the account may still return them.
         accounts = {place.scope.partition("#")[0] for place in found if _CERTIFICATE_SCOPE.fullmatch(place.scope)}
@@ -133,29 +133,29 @@ class Reader:
         back = [
             update.id for update in updates if isinstance(update, Gateway)
         ]  # gateways that came back, with their tunnels
-        updates += _live_tunnels(self._store.tunnels_of_gateway(id) for id in back)
+        updates += _live_tunnels(self._store.list_tunnels(id) for id in back)
         of_edges, self._of_edges = frozenset(self._of_edges), set()
         return RecordChanges(tuple(updates), frozenset(accounts), of_edges)
 
     def _read_all(self) -> OnlineRecords:
         """Return all online gateways and tunnels, and end expired leases with an event each."""
-        every = self._store.gateways()
-        carried = {gateway.id: self._store.tunnels_of_gateway(gateway.id) for gateway, _ in every}
+        every = self._store.list_gateways()
+        carried = {gateway.id: self._store.list_tunnels(gateway.id) for gateway, _ in every}
         lapsed = [it for tunnels in carried.values() for it in tunnels if not it.is_live]
         for account in {tunnel.account for tunnel in lapsed}:
-            self._store.end_lapsed(account)
+            self._store.end_lapsed_tunnels(account)
         down = [gateway.id for gateway, is_up in every if not is_up]
         for id in down:
             if not any(it.is_live for it in carried[id]):
-                self._store.withdraw(id)
+                self._store.withdraw_gateway(id)
         up = tuple(gateway for gateway, is_up in every if is_up)
         return OnlineRecords(up, _live_tunnels(carried.values()), frozenset([*down, *(it.id for it in lapsed)]))
 
     def _read_online(self, gateways: Iterable[str]) -> OnlineRecords:
         """Return which of these gateways are online, and their tunnels."""
         wanted = set(gateways)
-        up = tuple(gateway for gateway, is_up in self._store.gateways() if is_up and gateway.id in wanted)
-        return OnlineRecords(up, _live_tunnels(self._store.tunnels_of_gateway(gateway.id) for gateway in up))
+        up = tuple(gateway for gateway, is_up in self._store.list_gateways() if is_up and gateway.id in wanted)
+        return OnlineRecords(up, _live_tunnels(self._store.list_tunnels(gateway.id) for gateway in up))
 
 
 def _live_tunnels(lists: Iterable[Sequence[ServedTunnel]]) -> tuple[ServedTunnel, ...]:

@@ -93,7 +93,7 @@ class Statuses:
                 if self._discovery.has_envoy:
                     self._is_announced = True
                     await self._announce(_LEASE)
-                    await self._call(self._store.end_hosts, grace=_GRACE)
+                    await self._call(self._store.remove_lapsed_hosts, grace=_GRACE)
             await asyncio.sleep(_RENEWAL_PERIOD if self._discovery.has_envoy else _POLL)
 
     async def _withdraw(self) -> None:
@@ -103,14 +103,14 @@ class Statuses:
                 await asyncio.wait_for(self._announce(0), _WITHDRAW_TIMEOUT)
 
     async def _announce(self, lease: int) -> None:
-        announce = partial(self._store.live, self._host, lease=lease)
+        announce = partial(self._store.announce_host, self._host, lease=lease)
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
         """Read the statuses that this host wrote earlier, and check whether they still apply."""
         while True:
             with suppress(Unavailable):
-                found = await self._call(self._store.statuses_of, self._host)
+                found = await self._call(self._store.list_statuses, self._host)
                 self._written = {edge: (account, it) for (account, edge), it in found.items()}
                 return self.schedule(self._written)
             await asyncio.sleep(_WRITE_PAUSE)
@@ -169,7 +169,7 @@ class Statuses:
     async def _write(self, account: str, edge: str, wanted: EdgeStatus | None) -> None:
         self._not_before[edge] = time.monotonic() + _WRITE_PAUSE
         if wanted:
-            await self._call(self._store.put_status, account, edge, self._host, wanted)
+            await self._call(self._store.write_status, account, edge, self._host, wanted)
             self._written[edge] = account, wanted
         else:
             await self._call(self._store.remove_status, account, edge, self._host)

@@ -75,7 +75,7 @@ async def serve_locally(path: Path, find: Find) -> AsyncIterator[None]:
     pending: set[_Pending] = set()
     before = os.umask(0o117)  # the socket never exists with another mode
     try:
-        with files.short(path) as short:
+        with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
                 lambda: _LocalPending(find, pending), str(short), backlog=1024
             )

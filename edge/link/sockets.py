@@ -77,7 +77,7 @@ def address(path: Path, folder: Path) -> str:
 def remove_stale(paths: Iterable[Path]) -> None:
     """Remove sockets without a listener, which killed processes leave."""
     for path in paths:
-        with files.short(path) as short, socket.socket(socket.AF_UNIX) as probe:
+        with files.shorten_socket_path(path) as short, socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
             try:
                 probe.connect(str(short))

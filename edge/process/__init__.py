@@ -1,1 +1,1 @@
-"""Processes: the supervisor, settings, files, the log."""
+"""The supervisor, settings, files, metrics and the log of the edge's processes."""

@@ -1,4 +1,4 @@
-"""Child processes that are watched: one that dies is started again, after a pause that grows while it keeps dying."""
+"""Child processes, which are restarted when they die, after a pause that grows with each failure."""
 
 import asyncio
 import ctypes
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL
 
-_FIRST, _LAST, _STEADY = 0.2, 5.0, 30.0  # seconds
+_MIN_PAUSE, _MAX_PAUSE = 0.2, 5.0  # seconds before a restart
+_STABLE = 30.0  # seconds of running after which the pause is short again
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to start, its folder and environment (else ours); its output goes to ours, or into a file."""
+    """A program to start. Folder, environment and output (`log`) are this process's by default."""
 
     name: str
     command: Sequence[str]
@@ -27,7 +28,7 @@ class Program:
 
 
 class Child:
-    """One program that runs until `end`."""
+    """A program that runs until `end` is called."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -39,12 +40,12 @@ class Child:
         return self._process.pid if self._process and self._process.returncode is None else None
 
     async def start(self) -> None:
-        """Start it for the first time, and watch it from then on. Raises OSError."""
+        """Start the program, and restart it whenever it dies. Raises OSError."""
         self._process = await self._spawn()
         self._task = asyncio.create_task(self._watch())
 
     async def end(self, *, within: float = 10) -> None:
-        """End it with SIGTERM, and with SIGKILL if that takes more than `within` seconds."""
+        """Send SIGTERM, and SIGKILL if the program has not ended `within` seconds."""
         if self._task:
             self._task.cancel()
         if self.pid is None or self._process is None:
@@ -57,14 +58,14 @@ class Child:
             await self._process.wait()
 
     async def _watch(self) -> None:
-        pause = _FIRST
+        pause = _MIN_PAUSE
         while self._process:
-            started = time.monotonic()
+            start = time.monotonic()
             status = await self._process.wait()
-            pause = _FIRST if time.monotonic() - started > _STEADY else pause
-            print(f"{self.program.name} ended ({_said(status)}): it starts again in {pause:g} s.", file=sys.stderr)
+            pause = _MIN_PAUSE if time.monotonic() - start > _STABLE else pause
+            print(f"{self.program.name} ended ({_describe(status)}) and restarts in {pause:g} s.", file=sys.stderr)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST)
+            pause = min(pause * 2, _MAX_PAUSE)
             try:
                 self._process = await self._spawn()
             except OSError as error:
@@ -79,15 +80,15 @@ class Child:
                 stderr=output,
                 cwd=self.program.folder,
                 env=self.program.environment,
-                preexec_fn=_end_with_the_parent,
+                preexec_fn=_end_with_parent,
             )
 
 
-def _end_with_the_parent() -> None:
-    """Ask the system to end this process when its parent dies, in whatever way; leave Ctrl-C to the parent."""
+def _end_with_parent() -> None:
+    """Make the kernel send SIGTERM when the parent dies for any reason. Ignore Ctrl-C, which the parent handles."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _said(status: int) -> str:
+def _describe(status: int) -> str:
     return signal.Signals(-status).name if status < 0 else f"status {status}"

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, locks, and paths that are short enough for a socket."""
+"""Atomic writes, locks, and short paths for sockets."""
 
 import contextlib
 import fcntl
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file beside its place and move it there, whatever was there. Raises OSError."""
+    """Replace a file atomically, by writing a temporary file and renaming it. Raises OSError."""
     temporary = file.with_name(f".{file.name}")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
@@ -18,8 +18,8 @@ def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def lock(file: Path) -> bool:
-    """Lock a file until this process ends; False where another process has it locked. Raises OSError."""
-    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # closed with the process, and not inherited
+    """Lock a file until this process ends. Return False if another process has the lock. Raises OSError."""
+    opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)  # stays open; children do not inherit it
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -29,8 +29,8 @@ def lock(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def short(path: Path) -> Iterator[Path]:
-    """Yield another path of a socket that has few bytes: the system takes no more than 107."""
+def shorten_socket_path(path: Path) -> Iterator[Path]:
+    """Yield a short path for a socket: the kernel accepts at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH)
     try:
         yield Path(f"/proc/self/fd/{folder}") / path.name

@@ -1,4 +1,4 @@
-"""The public half of the gateway's SSH host key, in the forms in which clients check it."""
+"""The gateway's public SSH host key, in the formats that clients check."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from edge.process.settings import Settings
 
 
 def private_file(settings: Settings) -> Path:
-    """Return the file of the private key."""
+    """Return the path of the private key."""
     return settings.directory / "ssh_host_ed25519_key"
 
 
@@ -19,20 +19,20 @@ def _public_file(settings: Settings) -> Path:
 
 
 def write(settings: Settings, public_key: str) -> None:
-    """Write the public key to a file beside the private key, as ssh-keygen does."""
+    """Write the public key next to the private key, like ssh-keygen."""
     files.replace(_public_file(settings), f"{public_key}\n".encode(), mode=0o644)
 
 
 @dataclass(frozen=True)
 class HostKey:
-    """A host key as ssh shows it: `fingerprint` begins with "SHA256:"."""
+    """A host key as ssh shows it. The fingerprint begins with "SHA256:"."""
 
     fingerprint: str
     known_hosts_line: str
 
 
 def read(settings: Settings) -> HostKey:
-    """Return the key that the gateway of this folder uses. Raises OSError."""
+    """Return the host key of the gateway in this folder. Raises OSError."""
     kind, key = _public_file(settings).read_text().split()[:2]
     digest = base64.b64encode(hashlib.sha256(base64.b64decode(key)).digest()).decode().rstrip("=")
     host = settings.host if settings.ssh_port == 22 else f"[{settings.host}]:{settings.ssh_port}"

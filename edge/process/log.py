@@ -1,11 +1,11 @@
-"""The log of gateway and control: one JSON object a line, on stderr."""
+"""The log of gateway and control: one JSON object per line on stderr."""
 
 import json
 import sys
 from collections import Counter
 from datetime import UTC, datetime
 
-OF_GATEWAY = (
+GATEWAY_EVENTS = (
     "sign_in_blocked",
     "sign_in_dropped",
     "sign_in_failed",
@@ -17,7 +17,7 @@ OF_GATEWAY = (
     "tunnel_opened",
     "usage_not_kept",
 )
-OF_CONTROL = (
+CONTROL_EVENTS = (
     "certificate_not_renewed",
     "certificate_unreadable",
     "certificates_unreadable",
@@ -30,11 +30,11 @@ OF_CONTROL = (
     "status_failed",
     "status_unwritten",
 )
-counts: Counter[str] = Counter()  # of the events of this process, by name
+event_counts: Counter[str] = Counter()  # of this process, by event name
 
 
-def event(name: str, **facts: object) -> None:
-    """Write one line: what happened, when, to whom."""
-    counts[name] += 1
-    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **facts}
+def event(name: str, **fields: object) -> None:
+    """Log an event with its time and fields, and count it."""
+    event_counts[name] += 1
+    line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)

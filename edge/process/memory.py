@@ -1,18 +1,18 @@
-"""The memory of this process: how seldom Python looks for unused cycles in it, and what goes back to the system."""
+"""The memory of this process: returned to the system, and garbage-collected rarely."""
 
 import ctypes
 import gc
 
-_COLLECTED = 10_000  # new objects between two collections; Python's own 700 cost a fifth of a start
+_THRESHOLD = 10_000  # new objects between two collections; with Python's default of 700 a start takes a fifth longer
 
 
 def trim() -> None:
-    """Return to the system what was freed, where the C library can."""
-    if give_back := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        give_back(0)
+    """Return freed memory to the system, if the C library can."""
+    if malloc_trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        malloc_trim(0)
 
 
 def collect_seldom() -> None:
-    """Leave what is loaded out of all later collections of garbage, and have fewer of them."""
+    """Collect garbage less often, and never the objects that exist now."""
     gc.freeze()
-    gc.set_threshold(_COLLECTED)
+    gc.set_threshold(_THRESHOLD)

@@ -1,6 +1,7 @@
-"""The metrics of the edge for Prometheus: the text of each process at a socket of its own, and all of it at one port.
+"""The metrics of the edge for Prometheus.
 
-Nobody's name is in it: neither an account's nor a tunnel's nor a visitor's.
+Each process serves its own metrics at a socket, and one process serves all at a TCP port. They contain no names of
+accounts, tunnels or visitors.
 """
 
 import asyncio
@@ -14,15 +15,15 @@ from prometheus_client.registry import Collector
 
 from edge.process import files, log
 
-_PATIENCE = 2.0  # seconds for each process
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
-Read = Callable[[], Awaitable[bytes]]  # raises OSError where a process does not answer
+_TIMEOUT = 2.0  # seconds for each process
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer
 
 
-class Process(Collector):
-    """The metrics of a process: what it counts, read when it is asked, and how often each event was logged.
+class ProcessMetrics(Collector):
+    """The metrics of a process: gauges and counts, read with each scrape, and counts of log events.
 
-    `events` are counted from 0 before they happen: Prometheus does not see a counter's first step otherwise.
+    Each of `events` begins with 0: otherwise Prometheus does not see the first increment.
     """
 
     def __init__(
@@ -39,9 +40,9 @@ class Process(Collector):
         ProcessCollector(namespace=self._prefix, registry=self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Yield them."""
+        """Yield the metrics."""
         events = CounterMetricFamily(f"{self._prefix}_events", "Events, by their name in the log.", labels=["event"])
-        for event, count in sorted({**self._events, **log.counts}.items()):
+        for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
         yield events
         for name, value in self._gauges().items():
@@ -54,21 +55,21 @@ class Process(Collector):
         return generate_latest(self._registry)
 
 
-def at(socket: Path, path: str = "/metrics") -> Read:
-    """Return a function that reads the text of another process."""
+def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
+    """Return a function that reads the metrics of another process. Raises OSError."""
 
     async def read() -> bytes:
         try:
-            async with asyncio.timeout(_PATIENCE):
-                return await _asked(socket, path)
+            async with asyncio.timeout(_TIMEOUT):
+                return await _get(socket, path)
         except TimeoutError:
             raise OSError("no answer") from None
 
     return read
 
 
-async def _asked(socket: Path, path: str) -> bytes:
-    with files.short(socket) as short:
+async def _get(socket: Path, path: str) -> bytes:
+    with files.shorten_socket_path(socket) as short:
         reader, writer = await asyncio.open_unix_connection(str(short))
     with contextlib.closing(writer):
         writer.write(f"GET {path} HTTP/1.0\r\nhost: edge\r\n\r\n".encode())
@@ -79,37 +80,37 @@ async def _asked(socket: Path, path: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def at_socket(socket: Path, process: Process) -> AsyncIterator[None]:
-    """Answer with the text of a process at a socket."""
+async def serve_at_socket(socket: Path, process: ProcessMetrics) -> AsyncIterator[None]:
+    """Serve the metrics of a process at a Unix socket."""
     socket.unlink(missing_ok=True)
-    with files.short(socket) as short:
-        server = await asyncio.start_unix_server(_Answers({"": process.read}).answer, str(short))
-    socket.chmod(0o666)  # of the folder's users
+    with files.shorten_socket_path(socket) as short:
+        server = await asyncio.start_unix_server(_MetricsServer({"": process.read}).handle, str(short))
+    socket.chmod(0o666)  # the folder's mode limits who can open it
     async with server:
         yield
 
 
 @contextlib.asynccontextmanager
-async def at_port(host: str, port: int, processes: Mapping[str, Read]) -> AsyncIterator[None]:
-    """Answer at a port with the text of processes, each by its name, and whether they are ready."""
-    async with await asyncio.start_server(_Answers(processes).answer, host, port, limit=4096):
+async def serve_at_port(host: str, port: int, processes: Mapping[str, ReadMetrics]) -> AsyncIterator[None]:
+    """Serve the metrics and the readiness of processes, by name, at a TCP port."""
+    async with await asyncio.start_server(_MetricsServer(processes).handle, host, port, limit=4096):
         yield
 
 
-class _Answers:
-    """The answers: /metrics, /healthz and /readyz."""
+class _MetricsServer:
+    """An HTTP server for /metrics, /healthz and /readyz."""
 
-    def __init__(self, processes: Mapping[str, Read]) -> None:
+    def __init__(self, processes: Mapping[str, ReadMetrics]) -> None:
         self._processes = processes
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request, and close."""
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request and close the connection."""
         with contextlib.closing(writer), contextlib.suppress(OSError, TimeoutError, ValueError, EOFError):
-            async with asyncio.timeout(_PATIENCE):
-                asked = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
-            status, body = await self._answer(asked.partition(b"?")[0])
-            head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {_TEXT}\r\ncontent-length: {len(body)}"
-            writer.write(f"{head}\r\n\r\n".encode() + body)
+            async with asyncio.timeout(_TIMEOUT):
+                path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
+            status, body = await self._answer(path.partition(b"?")[0])
+            head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {_CONTENT_TYPE}\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
 
     async def _answer(self, path: bytes) -> tuple[str, bytes]:

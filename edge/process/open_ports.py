@@ -1,20 +1,20 @@
-"""The open ports of TCP on this host: control writes a file for each, and the gateway beside it reads them."""
+"""The open TCP ports of this host. Control writes a file for each port, and the gateway reads them."""
 
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_FOLDER = "ports"  # each file is named after a port and holds the id of its tunnel
+_FOLDER = "ports"  # each file has a port as its name and a tunnel's id as its content
 
 
 class OpenPorts:
-    """The ports that Envoy has opened for tunnels. `directory` is the one that control and the gateway share."""
+    """The ports that Envoy has opened for tunnels. Control and the gateway share `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._folder = directory / _FOLDER
 
     def clear(self) -> None:
-        """Begin without open ports. Raises OSError."""
+        """Remove all open ports. Raises OSError."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
 
@@ -27,7 +27,7 @@ class OpenPorts:
         (self._folder / port).unlink(missing_ok=True)
 
     def is_open(self, port: str, tunnel: str) -> bool:
-        """Return whether a port is open for a tunnel, or no control of this host can tell."""
+        """Return whether a port is open for a tunnel. True if no control process runs on this host."""
         with suppress(FileNotFoundError):
             return (self._folder / port).read_text() == tunnel
         return not self._folder.exists()

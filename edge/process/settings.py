@@ -1,4 +1,4 @@
-"""The settings of the edge, read once from the environment; every limit is a setting of the same name in capitals."""
+"""The settings of the edge, from the environment. The variable of a limit is its name in capitals."""
 
 import ipaddress
 import os
@@ -12,12 +12,12 @@ from chalicelib.model import names
 
 
 class SettingError(Exception):
-    """The edge cannot run as it is set up; the message is one sentence for the person at the terminal."""
+    """The edge cannot run with its settings. The message is one sentence for the operator's terminal."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most of everything that the edge allows; times in seconds."""
+    """The limits of the edge. Times are in seconds."""
 
     max_tunnels_per_connection: int = 10
     max_tunnels_per_account: int = 100
@@ -36,7 +36,7 @@ class Limits:
     tunnel_timeout: int = 10
     upstream_timeout: int = 10
     idle_timeout: int = 300
-    tcp_idle_timeout: int = 7440  # of a NAT by RFC 5382
+    tcp_idle_timeout: int = 7440  # what RFC 5382 requires of NATs
     header_timeout: int = 15
     min_rate: int = 100
     min_rate_grace: int = 30
@@ -56,10 +56,10 @@ class Limits:
 class Settings:
     """The addresses on which the edge listens, its domain, and the folders of its files.
 
-    `tcp_ports` are what tunnels and edges of TCP may listen on. `dns_servers` are asked for the records of domains
-    instead of the domains' own; each is an address and a port. `hop_host` is where other hosts' Envoy reaches this
-    gateway; of `hop_port` 0 the system chooses one. All visitors come from `proxy_protocol_from`, if it is set.
-    `metrics_by` names the process, gateway or control, that answers at `metrics_port`; 0: nobody does.
+    `tcp_ports` are the ports of TCP tunnels and TCP edges. `dns_servers` (address, port) are queried instead of the
+    domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
+    chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks.
+    `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that off.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -88,29 +88,29 @@ class Settings:
 
     @property
     def discovery_socket(self) -> Path:
-        """Return where Envoy asks control what to serve; it runs in that folder, since a socket's path is short."""
+        """Return the socket of control for Envoy. Envoy runs in its folder, because socket paths must be short."""
         return self.directory / "discovery.sock"
 
     @cached_property
     def access_log_file(self) -> str:
-        """Return the path of Envoy's access log, absolute by default, since Envoy runs in another folder."""
+        """Return the path of Envoy's access log. The default is absolute, because Envoy runs in another folder."""
         return self.access_log or str(self.directory.resolve() / "access.log")
 
     @property
     def gateway_socket(self) -> Path:
-        """Return where the gateway's metrics are read."""
+        """Return the socket of the gateway's metrics."""
         return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
 
     def link_socket(self, gateway: str) -> Path:
-        """Return where an Envoy on the host of a gateway reaches it; Envoy runs in another folder."""
+        """Return the socket of a gateway for an Envoy on its host."""
         return (Path(self.link_dir).resolve() if self.link_dir else self.directory) / f"{gateway}.sock"
 
     def url(self, name: str, scheme: str = "https") -> str:
-        """Return the public address of a tunnel's host name."""
+        """Return the public URL of a tunnel's host name."""
         return f"{scheme}://{name}" if self.edge_port == 443 else f"{scheme}://{name}:{self.edge_port}"
 
     def address(self, port: int) -> str:
-        """Return the address of one of `tcp_ports`, which is the name of its tunnel."""
+        """Return the address of a TCP port, which is also the name of its tunnel."""
         return f"{self.tunnel_domain}:{port}"
 
 
@@ -123,7 +123,7 @@ _VARIABLES = {
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings; raise SettingError for one that cannot be."""
+    """Return the settings. Raises SettingError for an invalid one."""
     limits = {limit.name: _count(environment, limit.name) for limit in fields(Limits)}
     given: dict[str, object] = {}
     for setting in fields(Settings):
@@ -143,7 +143,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
-    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # what make run keeps there
+    local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # in the folder of make run
     given["directory"] = Path(str(given.get("directory", local)))
     present = {name: value for name, value in limits.items() if value is not None}
     return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
@@ -151,9 +151,9 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
 
 def _check_texts(contact: str, metrics_by: str) -> None:
     if not contact.isprintable() or len(contact.encode()) > 255:
-        raise SettingError("ABUSE_CONTACT is one line of at most 255 bytes, as an address of e-mail.")
+        raise SettingError("ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.")
     if metrics_by not in ("control", "gateway"):
-        raise SettingError("METRICS_BY is control, or gateway on a host with a gateway alone.")
+        raise SettingError("METRICS_BY must be control, or gateway on a host that runs only a gateway.")
 
 
 def _count(environment: Mapping[str, str], field_name: str) -> int | None:
@@ -162,7 +162,7 @@ def _count(environment: Mapping[str, str], field_name: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise SettingError(f"{name}={text} is not a limit: choose a whole number from 1.")
+        raise SettingError(f"{name}={text} is not a limit: choose a whole number of at least 1.")
     return int(text)
 
 
@@ -177,25 +177,25 @@ def _ports(text: str) -> range:
     try:
         return names.parse_ports(text)
     except ValueError:
-        raise SettingError(f"TCP_PORTS={text} is no range of ports: write 20000-20099, or one port.") from None
+        raise SettingError(f"TCP_PORTS={text} is not a range of ports: write 20000-20099, or one port.") from None
 
 
 def _domain(text: str) -> str:
     try:
         return domains.normal(text.strip())
     except ValueError as error:
-        raise SettingError(f"TUNNEL_DOMAIN={text} is no domain: it {error}.") from None
+        raise SettingError(f"TUNNEL_DOMAIN={text} is invalid: it {error}.") from None
 
 
 def _network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError:
-        raise SettingError(f"PROXY_PROTOCOL_FROM names {text}, which is no network: write 10.0.0.0/8.") from None
+        raise SettingError(f"PROXY_PROTOCOL_FROM names {text}, which is not a network: write 10.0.0.0/8.") from None
 
 
 def _server(text: str) -> tuple[str, int]:
-    """Return a name server that is written as an address or as address:port, where one of IPv6 stands in brackets."""
+    """Parse a name server: an address or address:port, with brackets around IPv6."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, "53"
@@ -203,5 +203,5 @@ def _server(text: str) -> tuple[str, int]:
         return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), _port("DNS_SERVERS", port)
     except ValueError:
         raise SettingError(
-            f"DNS_SERVERS names {text}, which is no address: write 127.0.0.1:5353 or [::1]:53."
+            f"DNS_SERVERS names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53."
         ) from None

@@ -6,7 +6,7 @@ from typing import Any
 
 
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:
-    """Run coroutines until one fails, or until cancelled. Wait until each has cleaned up, as gather does not."""
+    """Run coroutines until one fails or all are cancelled. Unlike gather, wait until each has cleaned up."""
     tasks = [asyncio.create_task(it) for it in work]
     try:
         await asyncio.gather(*tasks)

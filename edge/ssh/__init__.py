@@ -1,1 +1,1 @@
-"""The SSH gateway: who signs in, what may be bound, channels, terminals. No word of Envoy."""
+"""The SSH gateway: sign-ins, tunnels, channels and terminals. It does not import Envoy's API."""

@@ -1,6 +1,6 @@
-"""The SSH connection of the gateway, and everything else that uses undocumented parts of asyncssh.
+"""The SSH connection of the gateway, with all uses of undocumented parts of asyncssh.
 
-docs/asyncssh.md says why each is used and what could replace it; tests/edge/ssh/test_asyncssh_internals.py lists them.
+docs/asyncssh.md gives the reason of each and a replacement; tests/edge/ssh/test_asyncssh_internals.py lists them.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import asyncssh
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from edge.ssh.packets import MSG_CHANNEL_DATA, Unread, data_in, guess_is_wrong
+from edge.ssh.packets import MSG_CHANNEL_DATA, Unread, guess_is_wrong, parse_channel_data
 
 try:
     from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT
@@ -24,17 +24,17 @@ try:
 except ImportError as error:
     raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
 
-_MAX_QUEUED_REQUESTS = 100  # global requests that wait for the one before them
+_MAX_QUEUED_REQUESTS = 100  # global requests that wait for their predecessor
 _LENGTH_SIZE = 4  # bytes of a packet's length
 
-_Factory: TypeAlias = Callable[[], "Connection"]
+_CreateConnection: TypeAlias = Callable[[], "Connection"]
 
 
 class Client(asyncssh.SSHServer):
-    """The receiver of a connection's events.
+    """Handles the events of a connection.
 
-    `most_unread` are the bytes that a client may leave unread before nothing more is read from it. After a quarter of
-    them `pause_writing` is called.
+    While a client leaves `most_unread` bytes unread, nothing is read from it. At a quarter of that `pause_writing` is
+    called.
     """
 
     most_unread: int
@@ -42,17 +42,17 @@ class Client(asyncssh.SSHServer):
     def on_key_exchange(self) -> None:
         """Handle the first message of a key exchange."""
 
-    def presents(self, certificate: str) -> None:
-        """Handle the key id of the certificate that comes next, "" for a plain key."""
+    def on_certificate(self, key_id: str) -> None:
+        """Handle the key id of the next certificate, "" for a plain key."""
 
-    def proved(self) -> None:
-        """Handle a valid signature with the last key that was validated."""
+    def on_signature(self) -> None:
+        """Handle a valid signature with the last validated key."""
 
-    def failed(self) -> None:
+    def on_rejected_key(self) -> None:
         """Handle a rejected key."""
 
-    def asks(self, host: str) -> None:
-        """Handle the host of the forwarding that comes next."""
+    def on_forward_host(self, host: str) -> None:
+        """Handle the host of the next forwarding request."""
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than the gateway writes."""
@@ -60,18 +60,21 @@ class Client(asyncssh.SSHServer):
     def resume_writing(self) -> None:
         """Handle a client that has caught up."""
 
-    def not_permitted(self) -> None:
-        """Handle a forwarding that the client's certificate does not permit."""
+    def on_forbidden_forward(self) -> None:
+        """Handle a forwarding request that the client's certificate does not permit."""
 
 
-async def connection_factory(**options: Any) -> _Factory:
-    """Return the function that makes a connection with the options of `asyncssh.listen`."""
+async def connection_factory(**options: Any) -> _CreateConnection:
+    """Return a function that creates connections with options of `asyncssh.listen`."""
     constructed = await asyncssh.SSHServerConnectionOptions.construct(None, **options)
     return functools.partial(Connection, asyncio.get_running_loop(), constructed)
 
 
 class _Log(SSHLogger):
-    """A log of warnings only: asyncssh formats each line first, which costs a tenth of opening a channel."""
+    """A log of warnings only.
+
+    asyncssh formats each line even if it is not logged, which takes a tenth of the time for opening a channel.
+    """
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
         if level >= logging.WARNING:
@@ -118,7 +121,7 @@ class Connection(asyncssh.SSHServerConnection):
     # Key exchange
 
     def _send_kexinit(self) -> None:
-        """Offer OpenSSH only ciphers without a separate MAC: it would choose one, which takes a third more time."""
+        """Offer OpenSSH only ciphers with an integrated MAC: it would choose others, which are a third slower."""
         if b"OpenSSH" in self._client_version:
             self._enc_algs = [it for it in self._enc_algs if not encryption_needs_mac(it)]
         super()._send_kexinit()
@@ -131,35 +134,36 @@ class Connection(asyncssh.SSHServerConnection):
         return self._ignore_wrong_guess(cast(Awaitable[None], result))
 
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
-        """Apply the rule of RFC 4253, section 7, where asyncssh compares with the algorithm that was agreed on."""
+        """Apply RFC 4253, section 7: asyncssh compares the guess with the negotiated algorithm instead."""
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
 
     # Packets
 
     def _recv_packet(self) -> bool:
-        """Read a packet: a channel's data directly, any other by asyncssh."""
+        """Handle channel data here, and leave other packets to asyncssh."""
         if isinstance(self._recv_encryption, GCMEncryption):
             self._recv_encryption = cast(Encryption, Gcm(self._recv_encryption))
         end = 4 + self._pktlen + self._recv_macsize - self._recv_blocksize
         if not isinstance(self._recv_encryption, Gcm) or len(self._inpbuf) < end:
             return super()._recv_packet()
-        found = data_in(self._recv_encryption.open(cast(Unread, self._inpbuf).behind(self._packet, end)))
-        channel = self._channels.get(found[0]) if found and self._auth_complete else None
-        if not (found and channel) or channel._recv_state != "open" or len(found[1]) > channel._recv_window:
+        sent = cast(Unread, self._inpbuf).join_head(self._packet, end)
+        parsed = parse_channel_data(self._recv_encryption.open(sent))
+        channel = self._channels.get(parsed[0]) if parsed and self._auth_complete else None
+        if not (parsed and channel) or channel._recv_state != "open" or len(parsed[1]) > channel._recv_window:
             return super()._recv_packet()
         self._inpbuf, self._packet = self._inpbuf[end:], b""
-        channel._accept_data(found[1])
+        channel._accept_data(parsed[1])
         self._finish_recv_packet(MSG_CHANNEL_DATA, self._recv_seq)
         return True
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
-        """Send a packet, without the empty one before it that protects CBC ciphers: none is offered."""
+        """Send a packet, but no MSG_IGNORE: those protect CBC ciphers, which are not offered."""
         if pkttype != MSG_IGNORE:
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect what is sent within one turn of the loop: a system call costs more than a packet."""
+        """Collect the packets of one turn of the loop for one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)
@@ -176,29 +180,29 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
-        self._owner.presents(_key_id(key_data))
+        self._owner.on_certificate(_key_id(key_data))
         valid = await super().validate_public_key(username, key_data, msg, signature)
         if not valid:
-            self._owner.failed()
+            self._owner.on_rejected_key()
         elif msg:
-            self._owner.proved()
+            self._owner.on_signature()
         return valid
 
     def _process_tcpip_forward_global_request(self, packet: SSHPacket) -> None:
         remaining = packet.get_remaining_payload()
-        self._owner.asks(remaining[4 : 4 + int.from_bytes(remaining[:4])].decode(errors="replace"))
+        self._owner.on_forward_host(remaining[4 : 4 + int.from_bytes(remaining[:4])].decode(errors="replace"))
         if not self.check_certificate_permission("port-forwarding"):
-            self._owner.not_permitted()
+            self._owner.on_forbidden_forward()
         super()._process_tcpip_forward_global_request(packet)
 
 
-def widen(channel: "asyncssh.SSHTCPChannel[bytes]", window: int) -> None:
-    """Let a client send this many bytes before they are read. The client learns it with the next read."""
+def set_window(channel: "asyncssh.SSHTCPChannel[bytes]", window: int) -> None:
+    """Set how many unread bytes a client can send. The client receives the value after the next read."""
     channel._init_recv_window = window
 
 
 class Gcm:
-    """A cipher of asyncssh that decrypts a packet before asyncssh asks for it."""
+    """A cipher for asyncssh that decrypts a packet before asyncssh does."""
 
     def __init__(self, encryption: GCMEncryption) -> None:
         self._cipher = encryption._cipher
@@ -222,7 +226,7 @@ class Gcm:
 
 
 class _NoEnvironment(dict[Any, Any]):
-    """The environment of a session that stores nothing, whatever a client sends."""
+    """The environment of a session. It ignores all variables that a client sends."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass

@@ -1,7 +1,8 @@
-"""The writing of what accounts have used: to a file twenty times a second, to the store each minute.
+"""Writes the usage of accounts to a file and to the store.
 
-A gateway that is killed loses a twentieth of a second: the next one in its folder writes the file of the last one.
-Where thousands of accounts are busy, it is written less often: it never takes more than a twentieth of a processor.
+The file is written twenty times a second, the store each minute. A gateway that is killed loses 50 ms of usage: the
+next gateway in its folder writes the rest to the store. With thousands of busy accounts the file is written less often,
+so that this takes at most a twentieth of a processor.
 """
 
 import asyncio
@@ -12,65 +13,65 @@ from pathlib import Path
 
 from edge.process import files, log
 from edge.ssh import ledger
-from edge.ssh.ledger import Ledger, Sum
+from edge.ssh.ledger import HourlyUsage, Ledger
 from edge.store.records import Store, Unavailable
 
-_LOOK, _WRITE = 0.05, 60.0  # seconds
-_REST = 20  # times as long as a look took, until the next one
+_SAVE_PERIOD, _WRITE_PERIOD = 0.05, 60.0  # seconds
+_PAUSE_FACTOR = 20  # the pause after a save is this many times its duration
 
 
 class Billing:
-    """The usage of one gateway; `collect` adds to a ledger what was carried since it was last called, in this hour."""
+    """The usage of one gateway. `collect` adds the usage since its last call to an hour of a ledger."""
 
     def __init__(self, store: Store, gateway: str, file: Path, collect: Callable[[Ledger, str], None]) -> None:
         self._store, self._gateway, self._file, self._collect = store, gateway, file, collect
         self._ledger = Ledger()
-        self._kept = ""
+        self._saved_text = ""
         self._has_failed = False
 
     async def write_for_ever(self) -> None:
-        """Write what a gateway before has left, and then all that is used; also at the end."""
+        """Write the usage of the last gateway, and then this gateway's until cancelled."""
         await self._recover()
-        due, took = time.monotonic() + _WRITE, 0.0
+        due, duration = time.monotonic() + _WRITE_PERIOD, 0.0
         try:
             while True:
-                await asyncio.sleep(max(_LOOK, _REST * took))
-                began = time.monotonic()
-                self._keep()
-                took = time.monotonic() - began
+                await asyncio.sleep(max(_SAVE_PERIOD, _PAUSE_FACTOR * duration))
+                start = time.monotonic()
+                self._save()
+                duration = time.monotonic() - start
                 if time.monotonic() > due:
-                    due = time.monotonic() + _WRITE
+                    due = time.monotonic() + _WRITE_PERIOD
                     await self._write()
         finally:
-            self._keep()
+            self._save()
             await self._write()
 
-    def _keep(self) -> None:
-        """Add what was carried, and write to the file what the store has not got."""
+    def _save(self) -> None:
+        """Collect the usage, and write to the file what the store does not have."""
         self._collect(self._ledger, _hour())
-        text = self._ledger.text(self._gateway)
-        if text == self._kept:
+        text = self._ledger.to_text(self._gateway)
+        if text == self._saved_text:
             return
         try:
             files.replace(self._file, text.encode())
-        except OSError as error:  # as of a full disk; the store is written all the same
+        except OSError as error:  # for example a full disk; the store is still written
             if not self._has_failed:
                 log.event("usage_not_kept", error=type(error).__name__)
             self._has_failed = True
         else:
-            self._kept, self._has_failed = text, False
+            self._saved_text, self._has_failed = text, False
 
     async def _write(self) -> None:
-        sums = self._ledger.unwritten()
-        with suppress(Unavailable):  # the next time
+        sums = self._ledger.list_unwritten()
+        with suppress(Unavailable):  # the next write includes them
             await asyncio.to_thread(self._put, self._gateway, sums)
-            self._ledger.wrote(sums, _hour())
-            self._keep()
+            self._ledger.mark_written(sums, _hour())
+            self._save()
 
     async def _recover(self) -> None:
-        """Write the sums of the gateway that was here before, until the store takes them."""
+        """Write the sums of the last gateway in this folder, until the store accepts them."""
         try:
-            gateway, sums = ledger.left(self._file.read_text())
+            gateway, sums = ledger.parse(self._file.read_text())
         except (OSError, ValueError, KeyError, TypeError):
             return
         while sums:
@@ -81,9 +82,9 @@ class Billing:
                 log.event("store_away")
                 await asyncio.sleep(1)
 
-    def _put(self, gateway: str, sums: Sequence[Sum]) -> None:
+    def _put(self, gateway: str, sums: Sequence[HourlyUsage]) -> None:
         for it in sums:
-            self._store.use(it.account, it.hour, gateway, it.usage)
+            self._store.write_usage(it.account, it.hour, gateway, it.usage)
 
 
 def _hour() -> str:

@@ -1,44 +1,45 @@
-"""The buffers of a gateway's channels: what SSH clients may send before a visitor reads it, as one budget. Pure.
+"""The budget of a gateway's buffers. Pure.
 
-A tunnel may have as much as it leaves for the others: one alone half of all, two a third each. So a new one always
-finds something, and what is given back is everybody's.
+A buffer holds what an SSH client has sent on a channel before the visitor reads it. All channels share one budget. A
+tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a third each. So
+a new tunnel always finds free buffers.
 """
 
 from collections import Counter
 
-LEAST, _MOST = 128 << 10, 2 << 20  # bytes of one channel
+MIN_WINDOW, _MAX_WINDOW = 128 << 10, 2 << 20  # bytes for one channel
 
 
 class Buffers:
-    """The budget, in bytes; `given_back` grows with what returns to it."""
+    """The budget in bytes. `released` is the sum of all released bytes since the start."""
 
-    def __init__(self, most: int) -> None:
-        self.most = self._left = most
+    def __init__(self, total: int) -> None:
+        self.total = self._left = total
         self._taken: Counter[str] = Counter()  # by tunnel
-        self.given_back = 0
+        self.released = 0
 
     @property
     def taken(self) -> int:
         return self._taken.total()
 
-    def window(self, tunnel: str) -> "Window":
-        """Return that of a new channel; it has LEAST whatever is left."""
-        self._take(tunnel, LEAST)
+    def open_window(self, tunnel: str) -> "Window":
+        """Return the window of a new channel. It has MIN_WINDOW bytes even if nothing is left."""
+        self._take(tunnel, MIN_WINDOW)
         return Window(self, tunnel)
 
-    def may_take(self, tunnel: str, count: int) -> bool:
-        """Take more for a tunnel, or return False where it would have more than is left."""
+    def try_take(self, tunnel: str, count: int) -> bool:
+        """Take bytes for a tunnel. Return False if it would then have more than is left."""
         if self._taken[tunnel] + count > self._left - count:
             return False
         self._take(tunnel, count)
         return True
 
-    def give_back(self, tunnel: str, count: int) -> None:
+    def release(self, tunnel: str, count: int) -> None:
         """Return the bytes of a channel to the budget."""
         self._take(tunnel, -count)
         if not self._taken[tunnel]:
             del self._taken[tunnel]
-        self.given_back += count
+        self.released += count
 
     def _take(self, tunnel: str, count: int) -> None:
         self._left -= count
@@ -46,25 +47,28 @@ class Buffers:
 
 
 class Window:
-    """The bytes that one channel may be sent before they are read: doubled while the visitor keeps up."""
+    """The bytes that a client can send on one channel before the visitor reads them.
+
+    The window is doubled while the visitor keeps up.
+    """
 
     def __init__(self, buffers: Buffers, tunnel: str) -> None:
         self._buffers, self._tunnel = buffers, tunnel
-        self.size = LEAST
+        self.size = MIN_WINDOW
         self._read = 0
 
-    def read(self, count: int) -> bool:
-        """Note what was passed on; tell whether the window has become larger."""
+    def on_read(self, count: int) -> bool:
+        """Count bytes that the visitor has read. Return whether the window has grown."""
         self._read += count
-        if self._read < self.size or self.size >= _MOST:
+        if self._read < self.size or self.size >= _MAX_WINDOW:
             return False
         self._read = 0
-        if not self._buffers.may_take(self._tunnel, self.size):
+        if not self._buffers.try_take(self._tunnel, self.size):
             return False
         self.size *= 2
         return True
 
     def close(self) -> None:
-        """Give back all, once."""
-        self._buffers.give_back(self._tunnel, self.size)
+        """Release the window. A second call does nothing."""
+        self._buffers.release(self._tunnel, self.size)
         self.size = 0

@@ -11,24 +11,28 @@ from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
 from edge.process.settings import Limits
-from edge.ssh.asyncssh_internals import Connection, widen
+from edge.ssh.asyncssh_internals import Connection, set_window
 from edge.ssh.buffers import Window
 from edge.ssh.interfaces import Observer, Timer
-from edge.ssh.metering import Counted
+from edge.ssh.metering import MeteredConnection
+from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.relay import Relay
-from edge.ssh.tunnels import OnlineTunnel, Tunnels
-from edge.ssh.visitors import visitor_of
+from edge.ssh.tunnels import Tunnels
+from edge.ssh.visitors import get_visitor
 
-Shown: TypeAlias = Callable[[Proto, str], Observer]  # of a connection of a tunnel that comes from an address
-_MOMENT = 0.01  # seconds
-_LATE = b"408: the request's body came too slowly.\n"
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(_LATE), _LATE)
+CreateView: TypeAlias = Callable[[Proto, str], Observer]  # from a tunnel's protocol and the visitor's address
+_POLL = 0.01  # seconds
+_TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
+_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (
+    len(_TIMEOUT_BODY),
+    _TIMEOUT_BODY,
+)
 
 
 class Listener(asyncssh.SSHListener):
-    """The listener that asyncssh keeps for a granted `-R`, to end it when the client takes it back or goes.
+    """The listener of a granted `-R`. asyncssh closes it when the client cancels the tunnel or leaves.
 
-    A client that has asked for port 0 is told its port.
+    `port` is returned to a client that requested port 0.
     """
 
     def __init__(self, port: int, end: Callable[[], None]) -> None:
@@ -45,40 +49,74 @@ class Listener(asyncssh.SSHListener):
         pass
 
 
-class _Session(asyncssh.SSHTCPSession[bytes]):
-    """The channel to the SSH client, which tells a relay of its events."""
+class Channels:
+    """All channels of a connection. `create_view` returns the observer that shows a channel in the terminals."""
+
+    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, create_view: CreateView) -> None:
+        self.connection, self.tunnels = connection, tunnels
+        self.relays: set[Relay] = set()
+        self.limits, self._create_view = limits, create_view
+        self._is_paused = False
+
+    def accept(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        """Return the relay of a new connection, with a new channel if the tunnel can have one more."""
+        source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
+        address = visitor.source[0] if visitor and visitor.source else ""
+        metered = MeteredConnection(tunnel.meter, self._create_view(tunnel.opening.proto, source[0]), address)
+        connection = _Connection(self, tunnel, transport, source, metered)
+        connection.relay = relay = _EnvoyRelay(connection, metered, self.limits, _first(tunnel.record, visitor))
+        self.relays.add(relay)
+        if self._is_paused:
+            relay.pause(self)
+        return relay
+
+    def pause(self) -> None:
+        """Stop reading from Envoy while the SSH client reads too slowly."""
+        self._is_paused = True
+        for relay in self.relays:
+            relay.pause(self)
+
+    def resume(self) -> None:
+        """Read from Envoy again."""
+        self._is_paused = False
+        for relay in self.relays:
+            relay.resume(self)
+
+
+class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
+    """The channel to the SSH client. Passes its events to a relay."""
 
     def __init__(self, relay: Relay, window: Window) -> None:
         self._relay, self._window = relay, window
 
     def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = chan
-        self._relay.opened(chan)
+        self._relay.on_opened(chan)
 
     def data_received(self, data: bytes, datatype: Any) -> None:
-        self._relay.answered(data)
-        if self._window.read(len(data)):
-            widen(self._channel, self._window.size)
+        self._relay.on_response(data)
+        if self._window.on_read(len(data)):
+            set_window(self._channel, self._window.size)
 
     def eof_received(self) -> bool:
-        self._relay.upstream_ended()
-        return True  # what its visitor sends is still written
+        self._relay.on_upstream_end()
+        return True  # the visitor's data is still written
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._relay.channel_lost()
+        self._relay.on_channel_closed()
 
     def pause_writing(self) -> None:
-        self._relay.stalled(self)
+        self._relay.on_stalled(self)
 
     def resume_writing(self) -> None:
-        self._relay.moving(self)
+        self._relay.on_drained(self)
 
 
-class _FromEnvoy(Relay, asyncio.Protocol):
-    """The connection from Envoy, which is its relay: what asyncio calls are the relay's events."""
+class _EnvoyRelay(Relay, asyncio.Protocol):
+    """The relay as the asyncio protocol of the connection from Envoy."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.connected(cast(asyncio.Transport, transport))
+        self.on_connected(cast(asyncio.Transport, transport))
 
     def close(self) -> None:
         super().close()
@@ -86,151 +124,124 @@ class _FromEnvoy(Relay, asyncio.Protocol):
             linger(cast(asyncio.Transport, self._transport))
 
 
-class _Joining:
-    """One connection from Envoy on its way to a channel. Where there is no room it waits until its visitor is known."""
+class _Connection:
+    """A connection from Envoy and its channel.
+
+    If the limit of channels is reached, it waits until its visitor is known.
+    """
 
     relay: Relay
 
     def __init__(
         self,
-        channels: "Channels",
+        channels: Channels,
         tunnel: OnlineTunnel,
         transport: asyncio.Transport,
         source: Address,
-        counted: Counted,
+        metered: MeteredConnection,
     ) -> None:
-        self._channels, self._tunnel, self._transport, self._counted = channels, tunnel, transport, counted
-        self._source, self._tunnels = source, channels.tunnels
+        self._channels, self._tunnel, self._transport, self._metered = channels, tunnel, transport, metered
+        self._source, self._tunnels, self._quota = source, channels.tunnels, channels.tunnels.channels
         self._task: asyncio.Task[None] | None = None
-        self._window = self._tunnels.buffers.window(tunnel.id)
-        self._has_given_way = False
-        self.is_live = self._tunnels.has_room(tunnel)
+        self._window = self._tunnels.buffers.open_window(tunnel.id)
+        self._is_evicted = False
+        self.has_channel = self._quota.has_room(tunnel)
         tunnel.connections.add(self)
-        if self.is_live:
-            self._tunnels.take_channel(tunnel)
+        if self.has_channel:
+            self._quota.take(tunnel)
 
     @property
     def address(self) -> str:
-        return self._counted.address
+        return self._metered.address
 
     @property
     def visitor(self) -> str:
-        return visitor_of(self.address)
+        return get_visitor(self.address)
 
     def open(self, relay: Relay) -> None:
-        """Open the channel. Never cancelled: one that opens after all must be closed, which the relay does."""
+        """Open the channel. The task is never cancelled: the relay must close a channel that opens late."""
         self._task = asyncio.create_task(self._open(relay))
 
-    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, call)
 
     def close(self) -> None:
         self.relay.close()
 
-    def end(self) -> None:
-        self.relay.end()
+    def abort(self) -> None:
+        self.relay.abort()
 
-    def give_way(self) -> None:
-        self._has_given_way = True
-        self._free()
-        self.end()
+    def evict(self) -> None:
+        self._is_evicted = True
+        self._release()
+        self.abort()
 
-    def look(self, seconds: float) -> None:
-        is_silent = self.relay.has_visitor_ended or self.relay.is_held
+    def check(self, seconds: float) -> None:
+        is_silent = self.relay.has_visitor_ended or self.relay.is_paused
         if is_silent and sockets.is_closed_by_peer(self._transport.get_extra_info("socket")):
-            self._visitor_has_gone()
-        limits, body = self._channels.limits, self._counted.body
-        if self.relay.is_held:
-            body.unread()
-        elif body.slow_for(seconds, limits.min_rate) > limits.min_rate_grace:
+            self._on_visitor_left()
+        limits, body = self._channels.limits, self._metered.body
+        if self.relay.is_paused:
+            body.reset_rate()
+        elif body.count_slow_seconds(seconds, limits.min_rate) > limits.min_rate_grace:
             self._tunnels.bodies_too_slow += 1
-            self.relay.end(_TOO_SLOW)
+            self.relay.abort(_TIMEOUT)
 
-    def _visitor_has_gone(self) -> None:
-        if self.relay.has_visitor_ended:
-            self._transport.abort()
-        else:
-            self.relay.visitor_left()
-
-    def closed(self, relay: Relay) -> None:
+    def on_relay_end(self, relay: Relay) -> None:
         if relay in self._channels.relays:
             self._channels.relays.remove(relay)
             self._tunnel.connections.discard(self)
-            self._free()
-            if self._has_given_way:
-                self._tunnels.ended(self._tunnel.carried.account)
+            self._release()
+            if self._is_evicted:
+                self._quota.on_evicted_closed(self._tunnel.record.account)
             self._window.close()
 
-    def _free(self) -> None:
-        if self.is_live:
-            self.is_live = False
-            self._tunnels.give_channel_back(self._tunnel)
+    def _on_visitor_left(self) -> None:
+        if self.relay.has_visitor_ended:
+            self._transport.abort()
+        else:
+            self.relay.on_visitor_left()
 
-    async def _has_room(self) -> bool:
-        """Take a channel where there was none; whose it shall be is known when the request has come."""
-        if self.is_live:
-            return True
-        while not (self.address or self._counted.has_asked):
-            if self._transport.is_closing():
-                return False
-            await asyncio.sleep(_MOMENT)
-        self.is_live = self._tunnels.make_room(self._tunnel, self.visitor)
-        if self.is_live:
-            self._tunnels.take_channel(self._tunnel)
-        return self.is_live
+    def _release(self) -> None:
+        if self.has_channel:
+            self.has_channel = False
+            self._quota.release(self._tunnel)
 
     async def _open(self, relay: Relay) -> None:
         try:
-            if not await self._has_room():
+            if not await self._take_channel():
                 raise OSError("too many channels")
             connect = self._channels.connection.create_connection
             size = self._window.size
-            asked = self._tunnel.asked
-            await connect(lambda: _Session(relay, self._window), *asked, *self._source, window=size)
+            address = self._tunnel.requested_address
+            await connect(lambda: _ChannelSession(relay, self._window), *address, *self._source, window=size)
         except (asyncssh.Error, OSError):
-            relay.refused()
+            relay.on_refused()
         finally:
-            relay.opening_is_over()
+            relay.on_opening_end()
 
+    async def _take_channel(self) -> bool:
+        """Return whether there is room for the channel.
 
-class Channels:
-    """All of a connection; each is shown by an object that `shown` returns."""
-
-    def __init__(self, connection: Connection, tunnels: Tunnels, limits: Limits, shown: Shown) -> None:
-        self.connection, self.tunnels = connection, tunnels
-        self.relays: set[Relay] = set()
-        self.limits, self._shown = limits, shown
-        self._is_held = False
-
-    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
-        """Return the relay of a new connection, over a channel of its own if the tunnel may have one more."""
-        source = (visitor and visitor.source) or transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
-        known = visitor.source[0] if visitor and visitor.source else ""
-        counted = Counted(tunnel.meter, self._shown(tunnel.opening.proto, source[0]), known)
-        joining = _Joining(self, tunnel, transport, source, counted)
-        joining.relay = relay = _FromEnvoy(joining, counted, self.limits, _first(tunnel.carried, visitor))
-        self.relays.add(relay)
-        if self._is_held:
-            relay.hold(self)
-        return relay
-
-    def hold(self) -> None:
-        """Read nothing more for the client, which reads more slowly."""
-        self._is_held = True
-        for relay in self.relays:
-            relay.hold(self)
-
-    def go_on(self) -> None:
-        """Read for the client again."""
-        self._is_held = False
-        for relay in self.relays:
-            relay.go_on(self)
+        If there was none at first, wait for the request, whose visitor decides which channel is evicted.
+        """
+        if self.has_channel:
+            return True
+        while not (self.address or self._metered.has_request):
+            if self._transport.is_closing():
+                return False
+            await asyncio.sleep(_POLL)
+        self.has_channel = self._quota.make_room(self._tunnel, self.visitor)
+        if self.has_channel:
+            self._quota.take(self._tunnel)
+        return self.has_channel
 
 
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
-    """Return the header that what a tunnel leads to reads first: as its reservation says.
+    """Return the PROXY header that the upstream of a tunnel reads first, or b"".
 
-    A backend tunnel has none of its own. There Envoy speaks of visitors where the edge's reservation says so.
+    The tunnel's reservation decides. A backend tunnel has no reservation: Envoy sends the header if the reservation of
+    the edge requires it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

@@ -1,12 +1,13 @@
-"""The tunnel that an `ssh -R` asks for, read from the host and port that it wants to be listened on. Pure.
+"""Parses the tunnel that an `ssh -R` requests, and builds the sentences for its terminal. Pure.
 
-ssh sends "localhost" for `-R 80:…`, and an empty host or `*` where somebody wrote one of them.
+The host and port of the request choose the tunnel. ssh sends "localhost" for `-R 80:…`, and an empty host or `*` as
+they are written.
 """
 
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from chalicelib import domains
@@ -24,64 +25,64 @@ from edge.store.records import (
     TooManyTunnels,
 )
 
-NO_PORT = "All ports that you may have are in use or reserved: none is left."
+NO_PORT = "All ports that your credential permits are in use or reserved."
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}  # by the port that is asked for
-_LABELLED = 80
-_ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (ssh's ways to name no host)
+_PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}  # by the requested port
+_LABELS_PORT = 80
+_ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # of names that are drawn
-_MOST_LABELS, _MOST_BYTES = 50, 255  # as many, and of each name and value as many, as of a tunnel group
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # of random names
+_MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the limits of tunnel groups
 
 
-class Refused(Exception):
-    """A tunnel that is asked for and refused; the message is a sentence for the person at the other terminal."""
+class TunnelRefused(Exception):
+    """The requested tunnel is refused. The message is a sentence for the client's terminal."""
 
 
 @dataclass(frozen=True)
-class Named:
-    """A tunnel of https, or of TLS passed through; `name` is the whole host name, "" for one of chance."""
+class NamedTunnel:
+    """A tunnel for https or TLS passthrough. `name` is the full host name, or "" for a random name."""
 
     name: str
     proto: Literal["https", "tls"] = "https"
 
 
 @dataclass(frozen=True)
-class Port:
-    """A tunnel of TCP on a port of the whole domain, 0 for one of chance. `is_drawn`: it was that."""
+class PortTunnel:
+    """A TCP tunnel on a port of the domain. Port 0 requests a random one, and `is_random` marks the result."""
 
     number: int
-    is_drawn: bool = False
+    is_random: bool = False
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A backend tunnel that tunnel groups find by its labels."""
+class LabelledTunnel:
+    """A backend tunnel, which tunnel groups find by its labels."""
 
     labels: tuple[tuple[str, str], ...]
 
 
-Asked: TypeAlias = Named | Labelled | Port
+RequestedTunnel: TypeAlias = NamedTunnel | LabelledTunnel | PortTunnel
 
 
-def read(host: str, port: int, settings: Settings) -> Asked:
-    """Return the tunnel that an `ssh -R` asks for. Raises Refused, with the reason, for what is not offered."""
+def parse_request(host: str, port: int, settings: Settings) -> RequestedTunnel:
+    """Return the tunnel that an `ssh -R` requests. Raises TunnelRefused."""
     domain = settings.tunnel_domain
     if port not in _PROTOCOLS:
-        return _port(host, port, settings)
+        return _parse_port(host, port, settings)
     if "=" in host:
-        if port != _LABELLED:
-            raise Refused(f"A tunnel with labels asks for port {_LABELLED}, whatever its visitors speak.")
-        return Labelled(_labels(host))
-    name = "" if host in _ANY else _own_domain(host, domain) or f"{_name(host, domain)}.{domain}"
-    return Named(name, _PROTOCOLS[port])
+        if port != _LABELS_PORT:
+            raise TunnelRefused(f"A tunnel with labels must request port {_LABELS_PORT}, for any protocol.")
+        return LabelledTunnel(_parse_labels(host))
+    name = "" if host in _ANY else _parse_own_domain(host, domain) or f"{_parse_name(host, domain)}.{domain}"
+    return NamedTunnel(name, _PROTOCOLS[port])
 
 
 @dataclass(frozen=True)
-class Asking:
-    """The asker: a grant, on a session of a gateway, from an address, by an SSH client of a version."""
+class Requester:
+    """The client that requests a tunnel. `client` is the version of its SSH program."""
 
     grant: Grant
     gateway: str
@@ -90,112 +91,114 @@ class Asking:
     client: str
 
 
-def opening_of(asked: Asked, asking: Asking, settings: Settings) -> Opening:
-    """Return the tunnel that is asked for, with a name of chance where one is; raise Refused where the grant has no
-    right to it.
+def build_opening(requested: RequestedTunnel, requester: Requester, settings: Settings) -> Opening:
+    """Return the opening of a requested tunnel, with a random name if it has none.
+
+    Raises TunnelRefused if the grant does not permit it.
     """
-    grant, address = asking.grant, asking.address
-    opening = Opening(grant, asking.gateway, asking.session, address, address=address, client=asking.client)
-    match asked:
-        case Labelled():
-            opening = opening.labelled(asked.labels)
-        case Port():
-            name = settings.address(asked.number)
-            named = opening.drawn if asked.is_drawn else opening.named
-            opening = named(name, f"tcp://{name}", "tcp")
-        case Named():
-            name = asked.name or _given_name(grant, settings.tunnel_domain)
-            url = settings.url(name, asked.proto)
-            opening = (opening.named if asked.name else opening.drawn)(name, url, asked.proto)
+    grant, address = requester.grant, requester.address
+    opening = Opening(grant, requester.gateway, requester.session, address, address=address, client=requester.client)
+    match requested:
+        case LabelledTunnel():
+            opening = opening.with_labels(requested.labels)
+        case PortTunnel():
+            name = settings.address(requested.number)
+            opening = opening.with_name(name, f"tcp://{name}", "tcp")
+            opening = replace(opening, is_random=requested.is_random)
+        case NamedTunnel():
+            name = requested.name or _choose_name(grant, settings.tunnel_domain)
+            opening = opening.with_name(name, settings.url(name, requested.proto), requested.proto)
+            opening = replace(opening, is_random=not requested.name)
     for target in opening.targets:
         if not grant.permits(target):
-            raise Refused(f"The rules of {grant.credential} do not let it bind {target}.")
+            raise TunnelRefused(f"The ACL of {grant.credential} does not permit {target}.")
     return opening
 
 
-def addresses(grant: Grant, settings: Settings) -> list[str]:
-    """Return the addresses of ports that a grant may bind; raise Refused where there is none."""
-    found = [address for address in map(settings.address, settings.tcp_ports) if grant.permits(address)]
-    if not found:
-        raise Refused(f"The rules of {grant.credential} permit no port of chance: ask for one, -R 20022:….")
-    return found
+def list_addresses(grant: Grant, settings: Settings) -> list[str]:
+    """Return the addresses of all TCP ports that a grant permits. Raises TunnelRefused for an empty list."""
+    permitted = [address for address in map(settings.address, settings.tcp_ports) if grant.permits(address)]
+    if not permitted:
+        raise TunnelRefused(f"The ACL of {grant.credential} permits no random port: request a port, -R 20022:….")
+    return permitted
 
 
-def port_of(opening: Opening, port: int) -> int:
-    """Return the port of an opening that was asked for at a port, which may be 0."""
+def get_port(opening: Opening, port: int) -> int:
+    """Return the port of an opening. `port` is the requested one, which can be 0."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 
-def reason(error: Exception, name: str, limits: Limits) -> str:
-    """Return why the store did not open a tunnel of a name or address."""
+def explain_error(error: Exception, name: str, limits: Limits) -> str:
+    """Return the sentence about a tunnel that the store did not open."""
     kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():
             return f"{name} is in use already: choose another {kind}."
         case NameOfEdge():
-            return f"An edge of your account listens on {name}: choose another {kind}, or take it from the edge."
+            return f"An edge of your account listens on {name}: choose another {kind}, or remove it from the edge."
         case NameNotReserved():
-            it = "one" if kind == "port" else "it"  # a reservation draws its port
-            return f"Your account binds reserved {kind}s alone, and {name} is none of them: reserve {it} first."
+            it = "one" if kind == "port" else "it"  # a reservation has a random port
+            return f"Your account can use only reserved {kind}s, and {name} is not reserved: reserve {it} first."
         case NameNotProved():
-            return f"{name} is not proved to be your account's: reserve it and set its TXT record first."
+            return f"Your account has not proved that it owns {name}: reserve it and set its TXT record first."
         case NameUnreadable():
-            return f"The record of the reservation of {name} cannot be understood: tell the operator."
+            return f"The reservation of {name} is malformed: contact the operator."
         case NameBanned():
-            return f"{name} may not be used here: choose another {kind}."
+            return f"The operator has banned {name}: choose another {kind}."
         case TooManyTunnels():
-            return f"There are as many tunnels as there may be ({limits.max_tunnels_per_account} an account)."
+            limit = limits.max_tunnels_per_account
+            return f"The limit of tunnels is reached ({limit} for an account): close one or try again later."
     return AWAY
 
 
-def shown(id: str, opening: Opening) -> str:
-    """Return the lines that show an open tunnel in the terminal."""
+def describe_tunnel(id: str, opening: Opening) -> str:
+    """Return the sentence about an open tunnel."""
     if opening.labels:
         labels = ", ".join(f"{key}={value}" for key, value in opening.labels)
-        return f"The backend tunnel {id} is online with {labels}: tunnel groups of such labels lead to it."
+        return f"The backend tunnel {id} is online with {labels}: tunnel groups with these labels use it."
     return f"{opening.url} is online."
 
 
-def unserved(url: str, refusal: str) -> str:
-    """Return the sentence about a port that an edge host does not get, or gets after all."""
+def describe_port(url: str, refusal: str) -> str:
+    """Return the sentence about the port of a URL, which is open if `refusal` is ""."""
     if not refusal:
         return f"{url} is open now."
-    return f"{url} is not open: {refusal}. It is tried again every few seconds."
+    return f"{url} is not open: {refusal}. The edge tries again every few seconds."
 
 
-def unkept(name: str) -> str:
-    """Return the advice about a name or address that nobody has reserved."""
-    how = "To have one that stays: POST /reserved_addrs {}"
+def advise_reservation(name: str) -> str:
+    """Return the advice about a name or address that is not reserved."""
+    how = "To reserve a permanent address: POST /reserved_addrs {}"
     if ":" not in name:
-        how = f'To keep it: POST /reserved_domains {{"domain": "{name}"}}'
-    return f"Whoever asks for {name} has it when this client goes. {how}"
+        how = f'To reserve it: POST /reserved_domains {{"domain": "{name}"}}'
+    return f"{name} is not reserved: others can use it when this client disconnects. {how}"
 
 
-def _port(host: str, port: int, settings: Settings) -> Port:
-    ports, others = settings.tcp_ports, "80 (https) or 443 (TLS that is passed through)"
+def _parse_port(host: str, port: int, settings: Settings) -> PortTunnel:
+    ports, others = settings.tcp_ports, "80 (https) or 443 (TLS passthrough)"
     if not ports:
-        raise Refused(f"Ports of TCP are not served here: ask for port {others}.")
+        raise TunnelRefused(f"TCP ports are not served here: request port {others}.")
     if port and port not in ports:
         served = f"{ports[0]} to {ports[-1]}"
-        raise Refused(f"Port {port} is not served here: ask for one from {served}, for 0, or for {others}.")
+        raise TunnelRefused(f"Port {port} is not served here: request a port from {served}, 0, or {others}.")
     if host not in _ANY and host.lower().removesuffix(".") != settings.tunnel_domain:
-        raise Refused(f"A port of TCP is the whole domain's and has no name: write -R {port}:….")
-    return Port(port)
+        raise TunnelRefused(f"A TCP port belongs to the whole domain and has no name: write -R {port}:….")
+    return PortTunnel(port)
 
 
-def _labels(host: str) -> tuple[tuple[str, str], ...]:
+def _parse_labels(host: str) -> tuple[tuple[str, str], ...]:
     pairs = [text.partition("=") for text in host.split(",")]
     if any(not key or not value or "*" in key + value for key, _, value in pairs):
-        raise Refused(f"{_quoted(host)} is no label: write label=value, several with commas between them.")
-    if len(pairs) > _MOST_LABELS:
-        raise Refused(f"A tunnel has at most {_MOST_LABELS} labels, and {len(pairs)} are asked for.")
-    if any(len(text.encode()) > _MOST_BYTES for key, _, value in pairs for text in (key, value)):
-        raise Refused(f"The name or the value of a label is longer than {_MOST_BYTES} bytes.")
+        raise TunnelRefused(f"{_quote(host)} is not a label: write name=value, with commas between several.")
+    if len(pairs) > _MAX_LABELS:
+        raise TunnelRefused(f"A tunnel can have at most {_MAX_LABELS} labels, not {len(pairs)}.")
+    if any(len(text.encode()) > _MAX_BYTES for key, _, value in pairs for text in (key, value)):
+        raise TunnelRefused(f"The name or value of a label is longer than {_MAX_BYTES} bytes.")
     return tuple(sorted({key: value for key, _, value in pairs}.items()))
 
 
-def _own_domain(host: str, domain: str) -> str:
-    """Return a host that is not below the domain, "" for one that is, and for what is none."""
+def _parse_own_domain(host: str, domain: str) -> str:
+    """Return the normal form of a host outside the tunnel domain, or "" for other texts."""
     try:
         name = domains.normal(host)
     except ValueError:
@@ -203,25 +206,25 @@ def _own_domain(host: str, domain: str) -> str:
     return "" if domains.is_below(name, domain) or name.startswith(domains.WILDCARD) else name
 
 
-def _name(host: str, domain: str) -> str:
+def _parse_name(host: str, domain: str) -> str:
     name = host.lower().removesuffix(".").removesuffix(f".{domain}")
     if not _NAME.fullmatch(name):
-        raise Refused(
-            f"{_quoted(host)} is no name for a tunnel: use letters, digits and hyphens, with or without .{domain}."
+        raise TunnelRefused(
+            f"{_quote(host)} is not a tunnel name: use letters, digits and hyphens, with or without .{domain}."
         )
     if name in OPERATOR_NAMES or name.startswith("xn--"):
-        raise Refused(f"The name {name} is reserved: choose another.")
+        raise TunnelRefused(f"The name {name} is reserved: choose another.")
     return name
 
 
-def _quoted(text: str) -> str:
-    """Return the text without what could move a terminal's cursor, and at most 80 characters of it."""
+def _quote(text: str) -> str:
+    """Return the first 80 characters of a text, with each control character replaced by "?"."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:80]
 
 
-def _given_name(grant: Grant, domain: str) -> str:
-    drawn = "".join(secrets.choice(_ALPHABET) for _ in range(10))
-    name = f"{drawn}.{domain}"
+def _choose_name(grant: Grant, domain: str) -> str:
+    label = "".join(secrets.choice(_ALPHABET) for _ in range(10))
+    name = f"{label}.{domain}"
     if not grant.permits(name):
-        raise Refused(f"The rules of {grant.credential} permit no name of chance: ask for one, -R name:80:….")
+        raise TunnelRefused(f"The ACL of {grant.credential} permits no random name: request a name, -R name:80:….")
     return name

@@ -1,4 +1,4 @@
-"""The SSH gateway of a process: where clients come in, and where Envoy reaches their tunnels."""
+"""The SSH gateway of a process: accepts SSH clients, and connections from Envoy to their tunnels."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import functools
 import math
 import secrets
 import time
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,21 +21,23 @@ from edge.process.settings import Settings
 from edge.ssh.admission import Admission, listen
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.billing import Billing
-from edge.ssh.networks import Blocked
+from edge.ssh.leases import Leases
+from edge.ssh.networks import BlockedNetworks
+from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session import Session
 from edge.ssh.sign_ins import SignIns
-from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BLOCKS = 2.0  # seconds between two readings of the blocked networks and banned patterns
-_THREADS = 64  # that may wait for the store
-# Without ChaCha20, which ssh would choose: it costs twice the time here. Every ssh of ten years has the others.
+_BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned patterns
+_THREADS = 64  # for calls of the store
+# ssh would choose ChaCha20, which takes twice the time here. Every ssh of the last ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
-class Server:
-    """The gateway; its id is new with each start, since what it carried has ended with it."""
+class SshGateway:
+    """The gateway. It has a new id with each start, because a restart ends all its tunnels."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
@@ -43,24 +46,25 @@ class Server:
         self.tunnels = Tunnels(store, settings.limits)
         usage = settings.directory / "usage.json"
         self._billing = Billing(store, self.id, usage, self.tunnels.collect)
+        self._leases = Leases(self.tunnels, store, settings.limits)
         self._authority = authority
-        self._host_key = _host_key(settings)
-        self._blocked = Blocked()
+        self._host_key = _load_host_key(settings)
+        self._blocked = BlockedNetworks()
         self._sessions: set[Session] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     def close(self, tunnel: OnlineTunnel, reason: str) -> None:
-        """Take a tunnel offline in a task of its own; its client is told the reason."""
+        """Start a task that closes a tunnel. The client is shown the reason."""
         task = asyncio.create_task(self.tunnels.close(tunnel, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
-    def gone(self, session: Session) -> None:
-        """Hear that a session has ended."""
+    def on_session_end(self, session: Session) -> None:
+        """Handle the end of a session."""
         self._sessions.discard(session)
 
     async def serve(self) -> None:
-        """Serve until cancelled; the tunnels are taken offline then."""
+        """Serve until cancelled, and then close all tunnels."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         socket = self.settings.link_socket(self.id)
         sockets.remove_stale(socket.parent.glob("gw-*.sock"))
@@ -70,28 +74,33 @@ class Server:
             await asyncio.to_thread(self._announce, here)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._announce_for_ever(here))
-                    tasks.create_task(self.tunnels.renew_for_ever())
-                    tasks.create_task(self.tunnels.follow_for_ever(Follower(self.store, time.time())))
-                    tasks.create_task(self.tunnels.watch_leases_for_ever())
-                    tasks.create_task(self.tunnels.trim_for_ever())
-                    tasks.create_task(self.tunnels.look_at_bodies_for_ever())
-                    tasks.create_task(self._block_for_ever())
-                    tasks.create_task(self._answer_of_metrics())
-                    tasks.create_task(self._billing.write_for_ever())
+                    for work in self._work(here):
+                        tasks.create_task(work)
             finally:
                 await self._end()
 
-    async def _answer_of_metrics(self) -> None:
-        """Tell Prometheus, or the control of this host, what is counted here."""
+    def _work(self, here: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
+        """Yield what runs until the gateway ends."""
+        yield self._announce_for_ever(here)
+        yield self._leases.renew_for_ever()
+        yield self._leases.follow_for_ever(Follower(self.store, time.time()))
+        yield self._leases.watch_for_ever()
+        yield self.tunnels.trim_for_ever()
+        yield self.tunnels.check_connections_for_ever()
+        yield self._block_for_ever()
+        yield self._serve_metrics()
+        yield self._billing.write_for_ever()
+
+    async def _serve_metrics(self) -> None:
+        """Serve the metrics to Prometheus, or to the control process of this host."""
         settings, tunnels = self.settings, self.tunnels
-        process = metrics.Process("gateway", tunnels.gauges, tunnels.counts, log.OF_GATEWAY)
+        process = metrics.ProcessMetrics("gateway", tunnels.gauges, tunnels.counts, log.GATEWAY_EVENTS)
         if not settings.metrics_port:
             return
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(metrics.at_socket(settings.gateway_socket, process))
+            await stack.enter_async_context(metrics.serve_at_socket(settings.gateway_socket, process))
             if settings.metrics_by == "gateway":
-                at_port = metrics.at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
+                at_port = metrics.serve_at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
                 await stack.enter_async_context(at_port)
             await asyncio.Event().wait()
 
@@ -103,25 +112,25 @@ class Server:
 
     async def _listen_for_clients(self) -> asyncio.Server:
         connection = await connection_factory(**self._options())
-        admission = functools.partial(Admission, self._refusal, connection)
+        admission = functools.partial(Admission, self._explain_refusal, connection)
         return await listen(admission, self.settings.host, self.settings.ssh_port)
 
-    def _refusal(self, address: str) -> str:
-        """Return the refusal of a connection from an address, "" where it may sign in."""
-        if self._blocked.holds(address):
+    def _explain_refusal(self, address: str) -> str:
+        """Return the sentence for a refused address, or "" if it can sign in."""
+        if self._blocked.contain(address):
             log.event("sign_in_blocked", address=address)
             return "This network is blocked here."
-        seconds = self.sign_ins.refuses(address)
+        seconds = self.sign_ins.check_refusal(address)
         if not seconds:
             return ""
         log.event("sign_in_refused", address=address, seconds=round(seconds))
-        return f"Too many sign-ins from this network came to nothing: try again in {math.ceil(seconds)} seconds."
+        return f"Too many sign-ins from this network failed: try again in {math.ceil(seconds)} seconds."
 
     def _options(self) -> dict[str, Any]:
         return {
-            "server_factory": self._session,
+            "server_factory": self._create_session,
             "server_host_keys": [self._host_key],
-            "server_version": "edge",  # not which program it is, and of which version
+            "server_version": "edge",  # hides the program and its version
             "login_timeout": self.settings.limits.sign_in_timeout,
             "keepalive_interval": 15,
             "keepalive_count_max": 3,
@@ -132,13 +141,13 @@ class Server:
             "gss_host": None,
         }
 
-    def _session(self) -> Session:
+    def _create_session(self) -> Session:
         session = Session(self)
         self._sessions.add(session)
         return session
 
     def _announce(self, here: Gateway) -> None:
-        self.store.announce(here, lease=self.settings.limits.lease)
+        self.store.announce_gateway(here, lease=self.settings.limits.lease)
 
     async def _announce_for_ever(self, here: Gateway) -> None:
         while True:
@@ -149,29 +158,29 @@ class Server:
                 log.event("store_away")
 
     async def _block_for_ever(self) -> None:
-        """Read the operator's blocks and bans, and end the connections and tunnels that they concern."""
+        """Apply the operator's blocks and bans to connections and tunnels."""
         while True:
-            with contextlib.suppress(Unavailable):  # what is known stays
-                await self.tunnels.ban(await asyncio.to_thread(self.store.banned_patterns))
-                self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
-                for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
+            with contextlib.suppress(Unavailable):  # the last blocks and bans remain
+                await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
+                self._blocked = BlockedNetworks(await asyncio.to_thread(self.store.list_blocked_networks))
+                for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
                     session.block()
-                self.tunnels.end_visits(self._blocked)  # also new ones, until Envoy refuses them
-            await asyncio.sleep(_BLOCKS)
+                self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
+            await asyncio.sleep(_BLOCKS_PERIOD)
 
     async def _end(self) -> None:
         for session in list(self._sessions):
-            session.end()
+            session.abort()
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)
         try:
-            await asyncio.to_thread(self.store.withdraw, self.id)
+            await asyncio.to_thread(self.store.withdraw_gateway, self.id)
         except Unavailable:
             log.event("store_away")
 
 
-def _host_key(settings: Settings) -> asyncssh.SSHKey:
-    """Return the key by which clients recognise this gateway. Make it first if there is none."""
+def _load_host_key(settings: Settings) -> asyncssh.SSHKey:
+    """Return the host key of this gateway. Create it if there is none."""
     file = host_key.private_file(settings)
     if not file.exists():
         files.replace(file, asyncssh.generate_private_key("ssh-ed25519").export_private_key())

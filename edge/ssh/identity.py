@@ -1,63 +1,66 @@
-"""Who a client is: the grant of the key that it has signed with, by the records."""
+"""The identity of an SSH client: the grant of its key or certificate in the records."""
 
 import asyncio
 from collections.abc import Callable
 
 from edge.store.records import Grant, Store, Unavailable
 
-UNKNOWN_KEY = (  # the same for every key, so that it reveals no account
+UNKNOWN_KEY = (  # the same for every rejected key, so that it reveals no account
     "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
     "To use it, create an SSH credential with it."
 )
 
 
 class Identity:
-    """The keys that one client has presented, and the grant of the one it has signed with; it has so many tries."""
+    """The keys that one client has presented, and the grant of the key that it proved."""
 
     def __init__(self, store: Store, tries: int) -> None:
-        self._store, self._tries = store, tries
-        self.has_failed = self.is_store_away = False
-        self._certificate = ""
-        self._known: dict[tuple[str, ...], Grant | None] = {}
+        self._store, self._tries_left = store, tries
+        self.has_rejected_key = self.is_store_away = False
+        self._key_id = ""
+        self._grants: dict[tuple[str, ...], Grant | None] = {}
         self._candidate: Grant | None = None
         self._grant: Grant | None = None
 
     @property
     def grant(self) -> Grant:
-        """Return the grant of this client; PermissionError while it has not signed in."""
+        """Return the grant of this client. Raises PermissionError before it has signed in."""
         if self._grant is None:
             raise PermissionError("must sign in first")
         return self._grant
 
-    def presents(self, certificate: str) -> None:
-        """Hear the key id of the certificate that comes next, empty for a plain key."""
-        self._certificate = certificate
+    def on_certificate(self, key_id: str) -> None:
+        """Set the key id of the next certificate, "" for a plain key."""
+        self._key_id = key_id
 
     async def has_key(self, fingerprint: str) -> bool:
-        """Tell whether a key is one of a credential that may act."""
-        return await self._ask(self._store.grant_of_key, fingerprint)
+        """Return whether an active credential has a key."""
+        return await self._find(self._store.find_grant_by_key, fingerprint)
 
-    async def has_certificate_of(self, authority: str) -> bool:
-        """Tell whether an authority has signed the certificate that was presented, and it may act."""
-        return await self._ask(self._store.grant_of_certificate, authority, self._certificate)
+    async def has_certificate_by(self, authority: str) -> bool:
+        """Return whether an authority signed the presented certificate, which must be active."""
+        return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
-    def proved(self) -> None:
-        """Hear that the holder of the key that was asked about last has signed with it."""
+    def on_signature(self) -> None:
+        """Accept the client: it has signed with the key of the last query."""
         self._grant = self._candidate
 
-    def failed(self) -> bool:
-        """Hear that a key was not let in; tell whether it was the last try."""
-        self.has_failed = True
-        self._tries -= 1
-        return self._tries <= 0
+    def on_rejected_key(self) -> bool:
+        """Count a rejected key. Return whether it was the last try."""
+        self.has_rejected_key = True
+        self._tries_left -= 1
+        return self._tries_left <= 0
 
-    async def _ask(self, ask: Callable[..., Grant | None], *asked: str) -> bool:
-        """Tell whether a key is known; ssh presents it twice, first to ask and then with a signature."""
-        if asked not in self._known:
+    async def _find(self, find: Callable[..., Grant | None], *key: str) -> bool:
+        """Return whether the store has a grant for a key.
+
+        The result is stored: ssh presents each key twice, first without and then with a signature.
+        """
+        if key not in self._grants:
             try:
-                self._known[asked] = await asyncio.to_thread(ask, *asked)
+                self._grants[key] = await asyncio.to_thread(find, *key)
             except Unavailable:
                 self.is_store_away = True
                 return False
-        self._candidate = self._known[asked]
+        self._candidate = self._grants[key]
         return self._candidate is not None

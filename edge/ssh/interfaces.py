@@ -1,11 +1,11 @@
-"""The surroundings of a relay: the two connections that it joins, the observers of their bytes, and timers."""
+"""The interfaces that a relay uses: two connections, the observers of their bytes, and timers."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 
 class End(Protocol):
-    """One of two connections that are joined: from Envoy, and the channel to the SSH client."""
+    """One of two joined connections: from Envoy, or the channel to the SSH client."""
 
     def write(self, data: bytes) -> None: ...
     def write_eof(self) -> None: ...
@@ -19,31 +19,31 @@ class End(Protocol):
 
 
 class Observer(Protocol):
-    """An observer of the bytes of both ways."""
+    """An observer of the bytes in both directions."""
 
-    def asked(self, data: bytes) -> None: ...
-    def answered(self, data: bytes) -> None: ...
-    def closed(self) -> None: ...
+    def on_request(self, data: bytes) -> None: ...
+    def on_response(self, data: bytes) -> None: ...
+    def on_close(self) -> None: ...
 
 
 class Exchange(Protocol):
-    """The requests and responses of a connection, as far as they are HTTP/1."""
+    """The requests and responses of a connection, if they are HTTP/1."""
 
     @property
     def is_requesting(self) -> bool:
         """Return whether the current request is incomplete."""
 
-    def asked(self, data: bytes) -> None: ...
-    def answered(self, data: bytes) -> bool:
-        """Return whether the bytes wait for the end of their request."""
+    def on_request(self, data: bytes) -> None: ...
+    def on_response(self, data: bytes) -> bool:
+        """Return whether the bytes must wait for the end of their request."""
 
-    def closed(self) -> None: ...
+    def on_close(self) -> None: ...
 
 
 class Timer(Protocol):
-    """A call that is made later."""
+    """A scheduled call."""
 
     def cancel(self) -> None: ...
 
 
-Later: TypeAlias = Callable[[float, Callable[[], None]], Timer]  # seconds, and what is called then
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], Timer]  # seconds, and the function to call

@@ -1,6 +1,7 @@
-"""The traffic of a gateway's tunnels, by account and hour, until it is written. Pure.
+"""The traffic of a gateway's tunnels by account and hour, until it is written. Pure.
 
-What is written of an hour is its sum, so that nothing counts twice; `text` is what the next process goes on with.
+Each write is the sum of an hour so far, so that a repeated write counts nothing twice. `to_text` returns the unwritten
+sums for the next process.
 """
 
 import json
@@ -11,8 +12,8 @@ from chalicelib.model.tunnels import Traffic
 
 
 @dataclass(frozen=True)
-class Sum:
-    """The sum of an account's hour, "2026-11-22T14" (UTC), at a gateway."""
+class HourlyUsage:
+    """The usage of an account in one hour, "2026-11-22T14" (UTC), at one gateway."""
 
     account: str
     hour: str
@@ -20,37 +21,37 @@ class Sum:
 
 
 class Ledger:
-    """The sums of a gateway that are not over, or not written."""
+    """The sums of the current hour and those that are not written."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}
         self._written: Mapping[tuple[str, str], Traffic] = {}
 
     def add(self, account: str, hour: str, usage: Traffic) -> None:
-        """Add to an hour of an account."""
+        """Add a usage to an hour of an account."""
         if usage != Traffic():
             self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
 
-    def unwritten(self) -> list[Sum]:
-        """Return the sums that are others than those that were written."""
-        return [Sum(*place, usage) for place, usage in self._sums.items() if self._written.get(place) != usage]
+    def list_unwritten(self) -> list[HourlyUsage]:
+        """Return the sums that have changed since they were written."""
+        return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
 
-    def wrote(self, sums: Iterable[Sum], hour: str) -> None:
-        """Hear which were written; forget those of other hours than the present one."""
+    def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
+        """Record which sums were written. Remove written sums of past hours: `hour` is the current one."""
         self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
-        over = [place for place, usage in self._sums.items() if place[1] != hour and self._written.get(place) == usage]
-        for place in over:
-            del self._sums[place]
-        self._written = {place: usage for place, usage in self._written.items() if place in self._sums}
+        over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
+        for key in over:
+            del self._sums[key]
+        self._written = {key: usage for key, usage in self._written.items() if key in self._sums}
 
-    def text(self, gateway: str) -> str:
-        """Return the sums that another process writes for this gateway, should it be killed."""
-        left = [[it.account, it.hour, *astuple(it.usage)] for it in self.unwritten()]
-        return json.dumps({"gateway": gateway, "sums": left})
+    def to_text(self, gateway: str) -> str:
+        """Return the unwritten sums, which the next process writes if this gateway is killed."""
+        sums = [[it.account, it.hour, *astuple(it.usage)] for it in self.list_unwritten()]
+        return json.dumps({"gateway": gateway, "sums": sums})
 
 
-def left(text: str) -> tuple[str, list[Sum]]:
-    """Return a gateway that was killed, and the sums that it has left to write. Raises ValueError."""
-    read = json.loads(text)
-    sums = [Sum(account, hour, Traffic(*counts)) for account, hour, *counts in read["sums"]]
-    return str(read["gateway"]), sums
+def parse(text: str) -> tuple[str, list[HourlyUsage]]:
+    """Return the gateway and the unwritten sums of a text. Raises ValueError, KeyError, TypeError."""
+    parsed = json.loads(text)
+    sums = [HourlyUsage(account, hour, Traffic(*counts)) for account, hour, *counts in parsed["sums"]]
+    return str(parsed["gateway"]), sums

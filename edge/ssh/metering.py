@@ -1,4 +1,4 @@
-"""The bytes and requests of a tunnel, counted as they go by. Pure."""
+"""Counts of the bytes and requests of a tunnel. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -6,79 +6,80 @@ from dataclasses import dataclass
 from chalicelib.model.tunnels import Traffic
 from edge.ssh.interfaces import Observer
 from edge.ssh.responses import Response
-from edge.ssh.visitors import Body, address_of
+from edge.ssh.visitors import Body, parse_address
 
 _REQUEST = re.compile(rb"[A-Z]{3,20} [^ \r\n]+ HTTP/1\.[01]\r\n")
 
 
 @dataclass(eq=False)
 class Meter:
-    """The counts of one tunnel, over all its connections."""
+    """The counts of one tunnel over all its connections."""
 
     bytes_in: int = 0
     bytes_out: int = 0
     requests: int = 0
 
     def usage(self) -> Traffic:
-        """Return the counts as they are now."""
+        """Return the current counts."""
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
-    def rests_at(self, usage: Traffic) -> bool:
-        """Tell whether the counts of bytes are those of a usage: nothing has moved since."""
+    def has_same_bytes(self, usage: Traffic) -> bool:
+        """Return whether the byte counts equal a usage: no data has moved since."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 
-class Counted:
-    """One connection, counted, and told to another observer.
+class MeteredConnection:
+    """Counts one connection, and passes its bytes to another observer.
 
-    It begins with a request. Envoy sends a further one when the last was answered, so that it begins where a read does;
-    of what is not HTTP/1 the connection counts as one. `address` is that of the visitor of the last request, or of all.
+    A connection begins with a request. Envoy sends the next request after the last response, so that a request always
+    begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the visitor's
+    address in the last request; an address that is passed here is the visitor of all requests.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
         self._meter, self._observer = meter, observer
-        self._may_ask = self._is_first = True
-        self.address = self._known = address
+        self._can_begin = self._is_first = True
+        self.address = self._fixed_address = address
         self.body, self._response = Body(), Response()
 
     @property
     def is_requesting(self) -> bool:
         """Return whether the current request is incomplete."""
-        return self.body.is_owed
+        return self.body.is_incomplete
 
     @property
-    def has_asked(self) -> bool:
+    def has_request(self) -> bool:
         return not self._is_first
 
-    def asked(self, data: bytes) -> None:
-        """Count what goes to the SSH client."""
+    def on_request(self, data: bytes) -> None:
+        """Count bytes to the SSH client."""
         self._meter.bytes_in += len(data)
-        if self._may_ask and (self._is_first or _REQUEST.match(data)):
+        if self._can_begin and (self._is_first or _REQUEST.match(data)):
             self._meter.requests += 1
-            address = address_of(data)
-            self.address = self._known or address
+            address = parse_address(data)
+            self.address = self._fixed_address or address
             if address:
-                self.body.begins(data)
+                self.body.begin(data)
                 self._response = Response()
-        elif self.body.is_owed:
-            self.body.comes(data)
-        self._may_ask = self._is_first = False
-        self._observer.asked(data)
+        elif self.body.is_incomplete:
+            self.body.add(data)
+        self._can_begin = self._is_first = False
+        self._observer.on_request(data)
 
-    def answered(self, data: bytes) -> bool:
-        """Count what comes from it. Return whether it waits for the end of its request.
+    def on_response(self, data: bytes) -> bool:
+        """Count bytes from the SSH client. Return whether they must wait for the end of their request.
 
-        What is asked before that end is the rest of this request, never a further one.
+        Request bytes before that end belong to this request, never to a new one.
         """
         self._meter.bytes_out += len(data)
-        self._may_ask = not self.body.is_owed
-        waits = False
-        if self.body.is_owed:
-            self.body.answered(data)
-            waits = self._response.waits(data) and not self.body.is_expecting
-        self._observer.answered(data)
-        return waits
+        self._can_begin = not self.body.is_incomplete
+        must_wait = False
+        if self.body.is_incomplete:
+            self.body.on_response(data)
+            must_wait = self._response.must_wait(data) and not self.body.is_expecting
+        self._observer.on_response(data)
+        return must_wait
 
-    def closed(self) -> None:
-        """Pass the end of the connection on."""
-        self._observer.closed()
+    def on_close(self) -> None:
+        """Pass the end of the connection to the observer."""
+        self._observer.on_close()

@@ -1,6 +1,7 @@
-"""A connection from Envoy joined to a channel of an SSH connection, at the pace of the slower one. No I/O.
+"""Joins a connection from Envoy to an SSH channel, without I/O.
 
-Events come in as calls, and commands go out as calls of the two ends and of the host.
+Data moves at the pace of the slower side. Events are calls of the relay; its commands are calls of the two ends and of
+the owner.
 """
 
 from collections.abc import Callable
@@ -13,103 +14,106 @@ from edge.ssh.interfaces import End, Exchange, Timer
 _DRAIN_TIMEOUT = 5.0  # seconds in which Envoy must close a connection that its upstream has closed
 
 
-class Host(Protocol):
-    """The surroundings of a relay: its channel, timers, and who hears of its end."""
+class RelayOwner(Protocol):
+    """Opens a relay's channel, starts its timers, and handles its end."""
 
     def open(self, relay: "Relay") -> None:
-        """Open the channel: `opened` follows, or else `refused`, and then `opening_is_over`."""
+        """Open the channel.
 
-    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call something in so many seconds."""
+        `on_opened` or `on_refused` follows, and then `on_opening_end`.
+        """
 
-    def closed(self, relay: "Relay") -> None:
-        """Hear that nothing is left of a relay, maybe twice."""
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Make a call after some seconds."""
+
+    def on_relay_end(self, relay: "Relay") -> None:
+        """Handle the end of both ends of a relay. Can be called twice."""
 
 
 class Relay:
-    """The state of both ends. What Envoy sends before the channel is open is kept, and reading pauses.
+    """The state of both ends.
 
-    Each way ends by itself: one who has sent all may still be answered. `first` is what the SSH client is sent before
-    all else.
+    Data that Envoy sends before the channel is open is buffered, and reading pauses. Each direction ends separately: a
+    side that has sent everything can still receive. `first` is sent to the SSH client before anything else.
     """
 
-    def __init__(self, host: Host, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
-        self._host, self._exchange, self._limits = host, exchange, limits
+    def __init__(self, owner: RelayOwner, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
+        self._owner, self._exchange, self._limits = owner, exchange, limits
         self._transport: End | None = None
         self._channel: End | None = None
         self._is_opening = False
-        self._late: Timer | None = None
-        self._idle: Timer | None = None
-        self._early = first
-        self._holding: set[object] = set()
+        self._open_timer: Timer | None = None
+        self._idle_timer: Timer | None = None
+        self._unsent = first
+        self._pausers: set[object] = set()
         self.has_visitor_ended = self._is_half_closed = False
         self._has_visitor_left = self._has_moved = False
         self._unread = 0
-        self._response_end = Deferral(host.later)
+        self._response_end = Deferral(owner.call_later)
         self._has_channel_closed = False
 
-    def connected(self, transport: End) -> None:
-        """Begin with a connection from Envoy."""
+    def on_connected(self, transport: End) -> None:
+        """Handle a new connection from Envoy: open the channel."""
         self._transport = transport
         self._is_opening = True
-        self._host.open(self)
-        if self._holding:
+        self._owner.open(self)
+        if self._pausers:
             transport.pause_reading()
-        self._late = self._host.later(self._limits.upstream_timeout, self.close)
+        self._open_timer = self._owner.call_later(self._limits.upstream_timeout, self.close)
 
-    def refused(self) -> None:
-        """Hear that there will be no channel: Envoy says for us that there is no answer."""
+    def on_refused(self) -> None:
+        """Handle a channel that cannot be opened. Envoy answers the visitor with an error."""
         self.close()
 
-    def opening_is_over(self) -> None:
-        """Hear that the channel was opened or refused."""
+    def on_opening_end(self) -> None:
+        """Handle the end of the attempt to open the channel."""
         self._is_opening = False
         self._end_if_over()
 
-    def opened(self, channel: End) -> None:
-        """Go on with a channel that the SSH client has accepted."""
-        if channel.is_closing():  # with its connection, before it was ours
+    def on_opened(self, channel: End) -> None:
+        """Handle a channel that the SSH client has accepted."""
+        if channel.is_closing():  # its SSH connection was closed meanwhile
             self.close()
             return
         self._channel = channel
-        if self._late:
-            self._late.cancel()
-        if self._early:
-            channel.write(self._early)
-            self._early = b""
+        if self._open_timer:
+            self._open_timer.cancel()
+        if self._unsent:
+            channel.write(self._unsent)
+            self._unsent = b""
         if self._transport is None:
             self._close(channel)
         elif self.has_visitor_ended:
             self.eof_received()
-        self.go_on(self)
+        self.resume(self)
 
     def data_received(self, data: bytes) -> None:
-        """Send the SSH client what Envoy sent. What comes when its channel is closing or closed is dropped."""
-        self._exchange.asked(data)
+        """Pass data from Envoy to the SSH client. Drop it if the channel is closing or closed."""
+        self._exchange.on_request(data)
         self._has_moved = True
         if self._channel and not self._channel.is_closing():
             self._channel.write(data)
         elif not (self._channel or self._has_channel_closed):
-            self._early += data
-            self.hold(self)
+            self._unsent += data
+            self.pause(self)
         if self._response_end.is_waiting:
-            self._response_end.moved()
+            self._response_end.on_progress()
             if not self._exchange.is_requesting:
                 self._response_end.release()
 
-    def answered(self, data: bytes) -> None:
-        """Send Envoy what the SSH client sent, some of it when its request is complete."""
-        waits = self._exchange.answered(data)
+    def on_response(self, data: bytes) -> None:
+        """Pass data from the SSH client to Envoy, some of it only after the request is complete."""
+        must_wait = self._exchange.on_response(data)
         self._has_moved = True
-        if waits or self._response_end.is_waiting:
+        if must_wait or self._response_end.is_waiting:
             self._response_end.add(lambda: self._write(data), len(data))
         else:
             self._write(data)
 
     def eof_received(self) -> bool:
-        """Tell the SSH client that Envoy sends nothing more; both ends go when nothing moves for the idle timeout.
+        """Pass the end of Envoy's data to the SSH client.
 
-        Return that what the SSH client sends is still to be written.
+        Both ends are closed after the idle timeout. Return True: the connection stays open for the response.
         """
         self.has_visitor_ended = self._is_half_closed = True
         if self._channel:
@@ -117,8 +121,8 @@ class Relay:
             self._watch()
         return True
 
-    def upstream_ended(self) -> None:
-        """Tell Envoy that the SSH client sends nothing more; both ends go when nothing moves for the idle timeout."""
+    def on_upstream_end(self) -> None:
+        """Pass the end of the SSH client's data to Envoy. Both ends are closed after the idle timeout."""
         self._is_half_closed = True
         if self._exchange.is_requesting or self._response_end.is_waiting:
             self._response_end.add(self._write_eof)
@@ -133,74 +137,75 @@ class Relay:
         if self._transport:
             try:
                 self._transport.write_eof()
-            except OSError:  # the visitor has reset it, which is heard next; raised here it would end all of the client
+            except OSError:  # reset by the visitor; if raised, it would end the client's whole SSH connection
                 self._transport.abort()
             self._watch()
 
     def pause_writing(self) -> None:
-        """Hear that Envoy reads more slowly than it is written to."""
+        """Stop reading from the SSH client while Envoy reads too slowly."""
         if self._channel:
             self._channel.pause_reading()
 
     def resume_writing(self) -> None:
-        """Hear that Envoy has caught up."""
+        """Read from the SSH client again."""
         if self._channel:
             self._channel.resume_reading()
 
-    def hold(self, whoever: object) -> None:
-        """Pause reading from Envoy until each caller of `hold` has called `go_on`."""
-        if self._transport and not self._holding:
+    def pause(self, caller: object) -> None:
+        """Pause reading from Envoy until each caller of `pause` has called `resume`."""
+        if self._transport and not self._pausers:
             self._transport.pause_reading()
-        self._holding.add(whoever)
+        self._pausers.add(caller)
 
-    def go_on(self, whoever: object) -> None:
-        """End the caller's `hold`, and read from Envoy again if it was the last."""
-        self._holding.discard(whoever)
-        if self._transport and not self._holding:
+    def resume(self, caller: object) -> None:
+        """End the caller's `pause`. Read from Envoy again if it was the last."""
+        self._pausers.discard(caller)
+        if self._transport and not self._pausers:
             self._transport.resume_reading()
 
-    def stalled(self, session: object) -> None:
-        """Hold for an SSH client that reads slowly, and end both ends when nothing moves for the idle timeout.
+    def on_stalled(self, session: object) -> None:
+        """Pause for an SSH client that reads slowly.
 
-        While reading is paused, asyncio does not tell that the visitor leaves.
+        Both ends are closed after the idle timeout, because asyncio does not report a visitor that leaves while reading
+        is paused.
         """
-        self.hold(session)
+        self.pause(session)
         self._watch()
 
-    def visitor_left(self) -> None:
-        """Hear, maybe often, that the visitor has gone, though not all that it sent before has been read."""
+    def on_visitor_left(self) -> None:
+        """Handle a visitor that has left while some of its data is unread. Can be called often."""
         if self._channel and not self._has_visitor_left:
             self._has_visitor_left = True
             self._watch()
 
-    def moving(self, session: object) -> None:
-        """End `stalled`; close the channel if all that its visitor sent before leaving has been read."""
-        if self._idle and not self._is_half_closed:
-            self._idle.cancel()
-        self.go_on(session)
+    def on_drained(self, session: object) -> None:
+        """Handle an SSH client that has read everything. Close the channel if the visitor has left."""
+        if self._idle_timer and not self._is_half_closed:
+            self._idle_timer.cancel()
+        self.resume(session)
         if self._channel and not self._transport:
             self._channel.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hear that the connection from Envoy has ended."""
+        """Handle the end of the connection from Envoy: close the channel."""
         self._transport = None
         self._response_end.cancel()
-        if self._late:
-            self._late.cancel()
+        if self._open_timer:
+            self._open_timer.cancel()
         if self._channel:
-            self._channel.resume_reading()  # or its end would not be heard
+            self._channel.resume_reading()  # otherwise asyncssh does not report the channel's end
             self._close(self._channel)
         self._end_if_over()
 
-    def channel_lost(self) -> None:
-        """End the connection from Envoy, since both ends have closed the channel.
+    def on_channel_closed(self) -> None:
+        """Handle a channel that both sides have closed: close the connection from Envoy.
 
         The rest of an incomplete request is read and dropped: closing a connection with unread bytes resets it, and
         Envoy would lose the response.
         """
         self._channel, self._has_channel_closed = None, True
-        if self._idle:
-            self._idle.cancel()
+        if self._idle_timer:
+            self._idle_timer.cancel()
         if self._transport and self._exchange.is_requesting:
             self._transport.resume_reading()
             self._response_end.add(self._drain)
@@ -210,28 +215,28 @@ class Relay:
         self._end_if_over()
 
     def _drain(self) -> None:
-        """Tell Envoy that no more follows, and leave it to close the connection."""
+        """Send Envoy an EOF, and close the connection if Envoy does not."""
         self._write_eof()
-        self._idle = self._host.later(_DRAIN_TIMEOUT, self.close)
+        self._idle_timer = self._owner.call_later(_DRAIN_TIMEOUT, self.close)
 
     def _end_if_over(self) -> None:
-        """Tell the end when nothing is left, maybe twice; a channel is, until the SSH client answers or closes it."""
+        """Report the end if both ends are closed and no channel is being opened."""
         if not self._transport and not self._channel and not self._is_opening:
-            self._exchange.closed()
-            self._host.closed(self)
+            self._exchange.on_close()
+            self._owner.on_relay_end(self)
 
     def close(self) -> None:
-        """End both; what was written before is still sent."""
+        """Close both ends after sending what was written."""
         if self._transport:
             self._transport.close()
 
     @property
-    def is_held(self) -> bool:
-        """Tell whether nothing more is read from Envoy, since the SSH client reads more slowly."""
-        return bool(self._holding)
+    def is_paused(self) -> bool:
+        """Return whether reading from Envoy is paused."""
+        return bool(self._pausers)
 
-    def end(self, last: bytes = b"") -> None:
-        """End both at once, and drop what neither has taken; Envoy reads these words still."""
+    def abort(self, last: bytes = b"") -> None:
+        """Close both ends and drop unsent data. Envoy still receives `last`."""
         if self._transport and last:
             self._transport.write(last)
             self._transport.close()
@@ -241,30 +246,30 @@ class Relay:
             self._channel.abort()
 
     def _close(self, channel: End) -> None:
-        """Close the channel once the SSH client has read what is left, or reads no more of it."""
+        """Close the channel when the SSH client has read everything or stops reading."""
         if channel.get_write_buffer_size():
-            channel.set_write_buffer_limits(0)  # calls `moving` when the buffer is empty
+            channel.set_write_buffer_limits(0)  # `on_drained` is called when the buffer is empty
             self._watch()
         else:
             channel.close()
 
     def _watch(self) -> None:
-        """Look after each idle timeout whether the SSH client has read or sent something since.
+        """Start the idle timer, which checks whether the SSH client has read or sent something since.
 
-        When the visitor has gone nobody waits for it: then it has no longer than the upstream timeout.
+        After the visitor has left, the timer is at most the upstream timeout.
         """
-        if self._idle:
-            self._idle.cancel()
+        if self._idle_timer:
+            self._idle_timer.cancel()
         self._has_moved = False
         self._unread = self._channel.get_write_buffer_size() if self._channel else 0
         seconds = self._limits.idle_timeout
         if self._has_visitor_left or not self._transport:
             seconds = min(seconds, self._limits.upstream_timeout)
-        self._idle = self._host.later(seconds, self._end_if_idle)
+        self._idle_timer = self._owner.call_later(seconds, self._abort_if_idle)
 
-    def _end_if_idle(self) -> None:
-        """End both where nothing has moved, and drop what neither has taken."""
+    def _abort_if_idle(self) -> None:
+        """Abort both ends if no data has moved."""
         if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
             self._watch()
             return
-        self.end()
+        self.abort()

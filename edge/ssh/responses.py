@@ -1,4 +1,4 @@
-"""The parts of a response of HTTP/1 that wait for the end of its request. Pure."""
+"""Decides which parts of an HTTP/1 response wait for the end of its request. Pure."""
 
 import re
 
@@ -9,47 +9,47 @@ _WITHOUT_BODY = re.compile(rb"HTTP/1\.[01] (?:204|304)\b")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked[ \t]*\r\n", re.IGNORECASE)
 _LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
-_MOST_TRAILERS = 4096  # bytes of them that are looked through for the last chunk
+_MAX_TRAILERS = 4096  # bytes that are searched for the last chunk
 
 
 class Response:
-    """A response of HTTP/1 that comes before its request is complete.
+    """An HTTP/1 response that arrives before its request is complete.
 
-    All of a response other than 2xx waits: some clients, such as curl, stop sending when they read its head, and break
-    the request by that. Of a 2xx, which may answer what has come so far, the end waits. A response without a length
-    ends with its connection.
+    A response other than 2xx waits as a whole: some clients, such as curl, stop sending when they read its head, which
+    breaks the request. A 2xx response can answer the first part of a request: only its end waits. A response without a
+    length ends with its connection.
     """
 
     def __init__(self) -> None:
-        self._has_head = self._is_held = self._is_chunked = False
+        self._has_head = self._must_wait = self._is_chunked = False
         self._left: int | None = None
 
-    def waits(self, data: bytes) -> bool:
-        """Return whether these bytes, which follow those before, wait for the end of the request."""
+    def must_wait(self, data: bytes) -> bool:
+        """Return whether the next bytes must wait for the end of the request."""
         if not self._has_head:
             data = self._begin(data)
             if not self._has_head:
                 return False
-        if self._is_held:
+        if self._must_wait:
             return True
         if self._is_chunked:
-            return bool(_LAST_CHUNK.search(data[-_MOST_TRAILERS:]))
+            return bool(_LAST_CHUNK.search(data[-_MAX_TRAILERS:]))
         if self._left is None:
             return False
         self._left -= len(data)
         return self._left <= 0
 
     def _begin(self, data: bytes) -> bytes:
-        """Read the head of the final response; return what follows it.
+        """Parse the head of the final response. Return the bytes after it.
 
-        A head in several pieces is rare, and its end is not recognized.
+        The end of a head in several pieces is not found, which is rare.
         """
         while data.startswith(_INFORMATIONAL):
             data = data.partition(_HEAD_END)[2]
         head, separator, body = data.partition(_HEAD_END)
         if not data:
             return b""
-        self._has_head, self._is_held = True, bool(_NOT_SUCCESSFUL.match(head))
+        self._has_head, self._must_wait = True, bool(_NOT_SUCCESSFUL.match(head))
         if not separator:
             return b""
         head += b"\r\n"

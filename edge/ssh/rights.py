@@ -1,18 +1,21 @@
-"""Which tunnels a change in the records may end: those whose rights, or whose own record, it touches. Pure."""
+"""Finds the tunnels that a change in the records can end. Pure."""
 
 from chalicelib.model import kinds
 from chalicelib.model.accounts import SCOPE
 from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage.change_log import Place
 
-_APART = {kinds.TLS_CERTIFICATES.path}  # no right rests on it
+_UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds that no tunnel's rights depend on
 
 
-def concerns(place: Place, tunnel: ServedTunnel) -> bool:
-    """Tell whether a change at a place may end a tunnel: of its record, its account, and what lets its client in."""
-    if place.scope == SCOPE:
-        return place.id == tunnel.account
-    account, _, path = place.scope.partition("#")
-    if account != tunnel.account or path in _APART:
+def concerns(key: Place, tunnel: ServedTunnel) -> bool:
+    """Return whether a change of the record with this key can end a tunnel.
+
+    These are the tunnel's record, its account, and every record of the account that its rights can depend on.
+    """
+    if key.scope == SCOPE:
+        return key.id == tunnel.account
+    account, _, path = key.scope.partition("#")
+    if account != tunnel.account or path in _UNRELATED:
         return False
-    return path != kinds.TUNNELS.path or place.id == tunnel.id
+    return path != kinds.TUNNELS.path or key.id == tunnel.id

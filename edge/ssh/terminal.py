@@ -1,6 +1,6 @@
-"""The lines that whoever runs an `ssh -R` sees: each address, requests as they are answered, and what was refused.
+"""The terminal of an `ssh -R`: shows the addresses of tunnels, their requests, and refusals.
 
-There is no shell behind it. Where ssh was told not to take a terminal (-T), only addresses and refusals are shown.
+It has no shell. Without a pseudo-terminal (`ssh -T`) it shows only addresses and refusals.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
-    """One session of a connection, most often the only one."""
+    """One SSH session channel of a connection."""
 
-    def __init__(self, ready: Callable[["Terminal"], None], ended: Callable[["Terminal"], None]) -> None:
-        self._ready, self._ended = ready, ended
+    def __init__(self, on_open: Callable[["Terminal"], None], on_end: Callable[["Terminal"], None]) -> None:
+        self._on_open, self._on_end = on_open, on_end
         self._channel: asyncssh.SSHServerChannel[str] | None = None
         self.shows_connections = False
 
@@ -30,14 +30,14 @@ class Terminal(asyncssh.SSHServerSession[str]):
         return True
 
     def session_started(self) -> None:
-        self._ready(self)
+        self._on_open(self)
 
     def data_received(self, data: str, datatype: Any) -> None:
         if _CONTROL_C in data or _CONTROL_D in data:
             self.exit(0)
 
     def eof_received(self) -> bool:
-        return True  # `ssh … < /dev/null` still wants its tunnel
+        return True  # `ssh … < /dev/null` still needs its tunnel
 
     def signal_received(self, signal: str) -> None:
         self.exit(0)
@@ -48,10 +48,10 @@ class Terminal(asyncssh.SSHServerSession[str]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._channel = None
-        self._ended(self)
+        self._on_end(self)
 
     def say(self, *lines: str) -> None:
-        """Show lines, unless the reader is so slow that they would pile up."""
+        """Show lines. Drop them if the client reads too slowly."""
         if self._channel and self._channel.get_write_buffer_size() < 64 * 1024:
             self._channel.write("".join(f"{line}\r\n" for line in lines))
 

@@ -1,33 +1,33 @@
-"""The terminals of one connection, and what was said before the first of them opened."""
+"""The terminals of one connection, and the lines that wait for the first of them."""
 
 from collections.abc import Callable
 
 from chalicelib.model.tunnels import Proto
-from edge.ssh.exchange import Exchange, Passage
+from edge.ssh.exchange import HttpView, StreamView
 from edge.ssh.terminal import Terminal
 
-_LINES_KEPT = 20
+_MAX_LINES = 20  # that a new terminal is shown
 
 
 class Terminals:
-    """At most so many of a connection; `ready` is called when one has opened."""
+    """The terminals of a connection, at most `limit`. `on_ready` is called when one has opened."""
 
-    def __init__(self, most: int, ready: Callable[[], None]) -> None:
-        self._most, self._ready = most, ready
+    def __init__(self, limit: int, on_ready: Callable[[], None]) -> None:
+        self._limit, self._on_ready = limit, on_ready
         self._requested = 0
         self._open: list[Terminal] = []
-        self._said: list[str] = []
+        self._lines: list[str] = []
 
     def request(self) -> Terminal | bool:
-        """Return a further one, False when there are too many, of which some may not have opened yet."""
-        if self._requested >= self._most:
+        """Return a new terminal, or False if there are too many."""
+        if self._requested >= self._limit:
             return False
         self._requested += 1
-        return Terminal(self._opened, self._ended)
+        return Terminal(self._on_open, self._on_end)
 
     def say(self, line: str) -> None:
-        """Show a line in all."""
-        self._said = [*self._said, line][-_LINES_KEPT:]
+        """Show a line in all terminals."""
+        self._lines = [*self._lines, line][-_MAX_LINES:]
         for terminal in self._open:
             terminal.say(line)
 
@@ -40,29 +40,29 @@ class Terminals:
     def show_connections(self) -> bool:
         return any(terminal.shows_connections for terminal in self._open)
 
-    def show(self, line: str) -> None:
-        """Show a line of a connection to whoever has a terminal for it."""
+    def show_connection(self, line: str) -> None:
+        """Show a line about a connection in the terminals that show connections."""
         for terminal in self._open:
             if terminal.shows_connections:
                 terminal.say(line)
 
-    def shown(self, proto: Proto, address: str) -> Exchange | Passage:
-        """Return the observer that shows a connection from an address here."""
-        return Exchange(self) if proto == "https" else Passage(self, address)
+    def create_view(self, proto: Proto, address: str) -> HttpView | StreamView:
+        """Return the observer that shows a connection from an address."""
+        return HttpView(self) if proto == "https" else StreamView(self, address)
 
     def end(self) -> None:
-        """End all, since there is no tunnel to show."""
+        """End all terminals, since there is no tunnel to show."""
         for terminal in list(self._open):
-            if not self._said:
+            if not self._lines:
                 terminal.say("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
             terminal.exit(1)
 
-    def _opened(self, terminal: Terminal) -> None:
+    def _on_open(self, terminal: Terminal) -> None:
         self._open.append(terminal)
-        terminal.say(*self._said)
-        self._ready()
+        terminal.say(*self._lines)
+        self._on_ready()
 
-    def _ended(self, terminal: Terminal) -> None:
+    def _on_end(self, terminal: Terminal) -> None:
         self._requested -= 1
         if terminal in self._open:
             self._open.remove(terminal)

@@ -1,1 +1,1 @@
-"""The records of the API as the edge reads and writes them."""
+"""The API's records, as the edge reads and writes them."""

@@ -1,4 +1,4 @@
-"""The record of the link's authority: one for all edge hosts and gateways, encrypted by KMS."""
+"""The record of the link's authority, encrypted by KMS: one for all edge hosts and gateways."""
 
 from contextlib import suppress
 
@@ -15,24 +15,24 @@ from edge.store.records import Unavailable
 _SCOPE, _ID = items.scope(EDGE, "/authorities"), "hop"
 
 
-def read_or_make() -> Authority:
-    """Return the authority; the first edge that asks makes it. Raises aws.Unavailable."""
-    found = table.read(_SCOPE, _ID)
-    if found is None:
-        with suppress(Taken):  # another makes it just now
-            Change(audit.EDGE).put(_new()).commit()
-        found = table.read(_SCOPE, _ID)
-    if found is None:
-        raise Unavailable("the link's authority is gone")
-    return vault.unseal(found.sealed["authority"], vault.context(EDGE, _ID), _parsed)
+def read_or_create() -> Authority:
+    """Return the authority. Create it if there is none. Raises aws.Unavailable."""
+    item = table.read(_SCOPE, _ID)
+    if item is None:
+        with suppress(Taken):  # another process creates it at the same time
+            Change(audit.EDGE).put(_create()).commit()
+        item = table.read(_SCOPE, _ID)
+    if item is None:
+        raise Unavailable("the link's authority is missing")
+    return vault.unseal(item.sealed["authority"], vault.context(EDGE, _ID), _parse)
 
 
-def _new() -> Item:
-    """Return the record of a fresh authority; its unique key lets one edge alone make it."""
+def _create() -> Item:
+    """Return the record of a new authority. Its unique key ensures that only one is stored."""
     made = authority.make("Hop of the live edge").to_pem().encode()
     sealed = {"authority": vault.seal(made, vault.context(EDGE, _ID))}
     return Item(_SCOPE, _ID, {"name": _ID}, sealed=sealed, unique_keys=(UniqueKey("edge_authority", _ID),))
 
 
-def _parsed(pem: bytes) -> Authority:
+def _parse(pem: bytes) -> Authority:
     return authority.from_pem(pem.decode())

@@ -1,4 +1,4 @@
-"""The calls of the edge to the store, as one typed protocol. Every call blocks, and is made from a thread."""
+"""The protocol of the edge's store. Every call blocks, and must run in a thread."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,31 +16,31 @@ from edge.link.authority import Authority, KeyPair
 
 
 class Unavailable(Exception):
-    """The store cannot be reached just now."""
+    """The store does not answer."""
 
 
 class NotOpened(Exception):
-    """The base of the reasons for which a tunnel is not opened."""
+    """The base of the errors of Store.open."""
 
 
 class NameTaken(NotOpened):
-    """Another credential or account has the name, or it rests."""
+    """Another credential or account has the name, or it is in its cooldown."""
 
 
 class NameOfEdge(NotOpened):
-    """An edge of the account listens there."""
+    """An edge of the account listens on the name."""
 
 
 class NameNotReserved(NotOpened):
-    """The account may have reserved names alone, and this is none."""
+    """The account can use only reserved names, and the name is not reserved."""
 
 
 class NameNotProved(NotOpened):
-    """The name is not below TUNNEL_DOMAIN, and the account has not proved that it is its own."""
+    """The name is not below TUNNEL_DOMAIN, and the account has not proved that it owns it."""
 
 
 class NameUnreadable(NotOpened):
-    """The record of the name's reservation cannot be understood."""
+    """The reservation of the name is malformed."""
 
 
 class NameBanned(NotOpened):
@@ -48,19 +48,22 @@ class NameBanned(NotOpened):
 
 
 class TooManyTunnels(NotOpened):
-    """The account has as many tunnels as it may."""
+    """The account or gateway has reached its limit of tunnels."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """The account that signed in, the id of its credential or user certificate, and what that may bind."""
+    """The rights of a signed-in client: its account, and the id and ACL of its credential.
+
+    A user certificate is a credential with an empty ACL, which permits everything.
+    """
 
     account: str
     credential: str
     acl: tuple[str, ...]
 
     def permits(self, target: str) -> bool:
-        """Tell whether a host name, an address or a label (key=value) may be bound; False for any other text."""
+        """Return whether a host name, address or label (key=value) is permitted. False for other texts."""
         try:
             return acl.permits(self.acl, target)
         except ValueError:
@@ -69,10 +72,10 @@ class Grant:
 
 @dataclass(frozen=True)
 class Opening:
-    """A tunnel to be opened; either `name`, or `labels`. `is_drawn`: the name is one of chance.
+    """A tunnel to open, with either a name or labels. `is_random` marks a random name.
 
-    The name is the whole host name, or the address of TCP, host:port. With `proxy_protocol`, what the tunnel leads to
-    reads the visitor's address first. `address` is that of the SSH client, and `client` its version as it says it.
+    `name` is the full host name, or the address host:port of a TCP tunnel. With `proxy_protocol` the upstream reads a
+    PROXY header first. `address` and `client` are the SSH client's address and version.
     """
 
     grant: Grant
@@ -82,7 +85,7 @@ class Opening:
     name: str = ""
     url: str = ""
     labels: tuple[tuple[str, str], ...] = ()
-    is_drawn: bool = False
+    is_random: bool = False
     address: str = ""
     client: str = ""
     proto: Proto = "https"
@@ -90,138 +93,137 @@ class Opening:
 
     @property
     def targets(self) -> list[str]:
-        """Return the targets that the credential's ACL must permit: the name, or each label as key=value."""
+        """Return what the credential's ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
-    def named(self, name: str, url: str, proto: Proto = "https") -> "Opening":
+    def with_name(self, name: str, url: str, proto: Proto = "https") -> "Opening":
         return replace(self, name=name, url=url, proto=proto)
 
-    def drawn(self, name: str, url: str, proto: Proto = "https") -> "Opening":
-        return replace(self, name=name, url=url, proto=proto, is_drawn=True)
-
-    def labelled(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
+    def with_labels(self, labels: tuple[tuple[str, str], ...]) -> "Opening":
         return replace(self, labels=labels)
 
 
 class Store(Protocol):
-    """The records, as the gateway and control use them. Every method raises Unavailable."""
+    """The records that the gateway and control use. Every method raises Unavailable."""
 
     def link_authority(self) -> Authority:
-        """Return the authority of the link, the same for every edge host and gateway; the first one makes it."""
+        """Return the authority of the link, which all edge hosts and gateways share. The first call creates it."""
 
-    def grant_of_key(self, fingerprint: str) -> Grant | None:
-        """Return the grant of the credential with this key, None when there is none that is active."""
+    def find_grant_by_key(self, fingerprint: str) -> Grant | None:
+        """Return the grant of the active credential with a key, or None."""
 
-    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
-        """Return the grant of a user certificate that the authority with this fingerprint signed, None without one."""
+    def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
+        """Return the grant of an active user certificate, or None. `authority` is its signer's fingerprint."""
 
-    def grant_again(self, grant: Grant) -> Grant | None:
-        """Return the grant of the credential as it is now, None when it is gone or may not act."""
+    def refresh_grant(self, grant: Grant) -> Grant | None:
+        """Return the current grant of a credential, or None if it is deleted or inactive."""
 
     def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
-        """Bring a tunnel online for `lease` seconds.
+        """Open a tunnel for `lease` seconds. The account can have at most `most` tunnels.
 
-        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels (of `most`).
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels.
         """
 
     def is_reserved(self, account: str, name: str) -> bool:
-        """Tell whether an account has reserved or proved a name or address: its own then while no tunnel has it."""
+        """Return whether an account has reserved or proved a name or address."""
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        """Tell whether an account's reservation of a name or address has `proxy_protocol`. Raises NameUnreadable."""
+        """Return whether a reservation has `proxy_protocol`. Raises NameUnreadable."""
 
-    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        """Return one of some addresses that nobody has or has reserved, None where there is none."""
+    def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        """Return one of the addresses that is free and not reserved, or None."""
 
     def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
         """Renew leases for `lease` seconds from now.
 
-        Return the ids of the tunnels that are offline already, or that may not have their name any more.
+        Return the ids of tunnels that are already offline, or have lost the right to their name.
         """
 
-    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        """Replace the usage of an account in an hour, "2026-11-22T14", that a gateway has written."""
+    def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
+        """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the last write."""
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        """Take a tunnel offline, its name with it; the event of its end tells its usage."""
+        """Take a tunnel offline and free its name. The audit event contains the usage."""
 
-    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
-        """Note why an edge host does not serve a tunnel, "" where it does after all; the log tells of the tunnel."""
+    def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
+        """Record why an edge host does not serve a tunnel, or "" if it does. Adds the tunnel to the change log."""
 
-    def refusal(self, tunnel: ServedTunnel) -> str:
-        """Return why an edge host does not serve a tunnel, "" where nothing is noted."""
+    def read_refusal(self, tunnel: ServedTunnel) -> str:
+        """Return why an edge host does not serve a tunnel, or ""."""
 
-    def blocked(self) -> list[str]:
+    def list_blocked_networks(self) -> list[str]:
         """Return the networks that the operator has blocked."""
 
-    def banned_patterns(self) -> list[str]:
-        """Return the patterns of names that the operator has banned."""
+    def list_banned_patterns(self) -> list[str]:
+        """Return the name patterns that the operator has banned."""
 
-    def banned(self) -> list[str]:
-        """Return the names and the patterns of names that the operator has banned, without ports."""
+    def list_banned_names(self) -> list[str]:
+        """Return the names and name patterns that the operator has banned, without ports."""
 
-    def announce(self, gateway: Gateway, *, lease: int) -> None:
-        """Say that a gateway is up, for so many seconds."""
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
+        """Mark a gateway as up for `lease` seconds."""
 
-    def withdraw(self, gateway: str) -> None:
-        """Say that a gateway is down."""
+    def withdraw_gateway(self, gateway: str) -> None:
+        """Mark a gateway as down."""
 
-    def changes(self, since: float) -> list[Change]:
-        """Return the changes in the log that were stamped after a Unix second, by the writers' clocks."""
+    def list_changes(self, since: float) -> list[Change]:
+        """Return the logged changes after a Unix time, by the clocks of their writers."""
 
-    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        """Return the value at a place as it is now, None where there is none that is live."""
+    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
+        """Return the current value of a record, or None if it is not live."""
 
-    def gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
 
-    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
-        """Return the tunnels that a gateway carries, also those whose lease has ended."""
+    def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
+        """Return the tunnels of a gateway, including those with an ended lease."""
 
-    def certificates(self, account: str) -> list[SealedCertificate]:
-        """Return the certificates that an account has uploaded, without those that cannot be understood."""
+    def list_certificates(self, account: str) -> list[SealedCertificate]:
+        """Return the certificates that an account has uploaded, without malformed ones."""
 
-    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        """Return the reservations for hosts: the account's below TUNNEL_DOMAIN, elsewhere the holder's by proof.
+    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+        """Return the reservations that cover hosts.
 
-        For a wildcard elsewhere also all that are proved directly below it.
+        Below TUNNEL_DOMAIN these are the account's, elsewhere the proved ones of any account. For a wildcard outside
+        TUNNEL_DOMAIN they include all proved hosts directly below it.
         """
 
-    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        """Return an uploaded certificate with its key, opened."""
+    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
+        """Return an uploaded certificate with its decrypted key."""
 
-    def listening(self) -> Mapping[tuple[str, str], int]:
-        """Return the revision of every edge that listens somewhere, by account and id."""
+    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
+        """Return the revision of each listening edge, by account and id."""
 
-    def edge(self, account: str, id: str) -> ServedEdge | None:
-        """Return an edge with its routes, which are of its revision or later; None where it listens nowhere.
+    def read_edge(self, account: str, id: str) -> ServedEdge | None:
+        """Return an edge with its routes, or None if it does not listen.
 
-        One that cannot be understood has an `error`, and no hostports where its record does not even say these.
+        The routes are of the edge's revision or later. A malformed edge has an `error`, and no hostports if those are
+        malformed too.
         """
 
-    def is_on(self, account: str) -> bool:
-        """Tell whether an account is not switched off."""
+    def is_account_active(self, account: str) -> bool:
+        """Return whether an account is active."""
 
-    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        """Return the backends and authorities of an account with some ids, without those that are not there.
+    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+        """Return the backends and authorities of an account with the given ids, without missing ones.
 
-        Of one that cannot be understood nothing but the id is known.
+        A malformed one has only its id.
         """
 
-    def end_lapsed(self, account: str) -> None:
-        """Take the tunnels of an account offline whose lease has ended, each with one event."""
+    def end_lapsed_tunnels(self, account: str) -> None:
+        """Take the tunnels of an account with an ended lease offline, with one audit event each."""
 
-    def live(self, host: str, *, lease: int) -> None:
-        """Say that an edge host lives, for so many seconds."""
+    def announce_host(self, host: str, *, lease: int) -> None:
+        """Mark an edge host as up for `lease` seconds."""
 
-    def end_hosts(self, *, grace: int) -> None:
-        """Remove hosts whose lease ended so many seconds ago, with all their statuses."""
+    def remove_lapsed_hosts(self, *, grace: int) -> None:
+        """Remove hosts and their statuses `grace` seconds after the end of their lease."""
 
-    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        """Write the status of an edge on a host, in the place of the one before."""
+    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+        """Write the status of an edge on a host. Replaces the last one."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove the status of an edge on a host."""

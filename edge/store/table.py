@@ -1,71 +1,55 @@
-"""The records of the API as the edge uses them: the table and the vault that the environment names."""
+"""The store of the edge: the DynamoDB table and the KMS key that the environment names."""
 
-import base64
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
-from chalicelib import domains, ids
-from chalicelib.model import (
-    accounts,
-    bans,
-    bindings,
-    blocks,
-    edge_status,
-    edges,
-    gateways,
-    kinds,
-    listening,
-    looks,
-    name_bans,
-    names,
-    online_tunnels,
-    reservations,
-    served,
-    tls_certificates,
-    tunnels,
-)
-from chalicelib.model import usage as used
-from chalicelib.model.edge_status import EdgeStatus
+from chalicelib.model import gateways, kinds, names, online_tunnels, tunnels
 from chalicelib.model.gateways import Gateway
-from chalicelib.model.looks import DueCheck
-from chalicelib.model.proofs import ProofChange
-from chalicelib.model.reservations import NotProved, ServedReservation
-from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.ssh import credentials, revoked
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
-from chalicelib.storage import aws, change_log, decoding, items, table
+from chalicelib.model.reservations import ServedReservation
+from chalicelib.model.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.storage import aws, change_log, table
 from chalicelib.storage.change_log import Change, Place
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken
-from edge.link.authority import Authority, KeyPair
-from edge.process import log
+from edge.link.authority import Authority
 from edge.process.settings import SettingError, Settings
 from edge.store import link_authority
-from edge.store.records import (
-    Grant,
-    NameBanned,
-    NameNotProved,
-    NameNotReserved,
-    NameOfEdge,
-    NameTaken,
-    NameUnreadable,
-    Opening,
-    TooManyTunnels,
-    Unavailable,
-)
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from edge.store.control_records import ControlRecords
+from edge.store.errors import raises_unavailable
+from edge.store.gateway_records import GatewayRecords
 
 
-def connect(settings: Settings) -> "Records":
-    """Return the store; raise SettingError when it cannot be used."""
+class TableStore(GatewayRecords, ControlRecords):
+    """Implements edge.store.records.Store."""
+
+    def __init__(self, region: str, tunnel_domain: str) -> None:
+        GatewayRecords.__init__(self, region, tunnel_domain)
+        ControlRecords.__init__(self, tunnel_domain)
+
+    @raises_unavailable
+    def link_authority(self) -> Authority:
+        return link_authority.read_or_create()
+
+    @raises_unavailable
+    def list_changes(self, since: float) -> list[Change]:
+        return change_log.since(since)
+
+    @raises_unavailable
+    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
+        account, _, path = place.scope.partition("#")
+        if place.scope == tunnels.GATEWAYS:
+            return gateways.read(place.id)
+        if path == kinds.TUNNELS.path:
+            return online_tunnels.read(account, place.id)
+        if path == kinds.TLS_CERTIFICATES.path:
+            certificate = table.find(place.scope, place.id)
+            return ServedCertificate.of(certificate) if certificate else None
+        if path == kinds.RESERVED_DOMAINS.path:
+            reservation = table.find_any(place.scope, place.id)
+            return ServedReservation.of(reservation) if reservation else None
+        return None
+
+
+def connect(settings: Settings) -> TableStore:
+    """Return the store. Raises SettingError if it cannot be used."""
     try:
         gateways.list_gateways()
         names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
@@ -75,306 +59,4 @@ def connect(settings: Settings) -> "Records":
         ) from None
     except names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
-    return Records(settings.region, settings.tunnel_domain)
-
-
-def _translated(ask: Callable[P, R]) -> Callable[P, R]:
-    """Return the same call, which raises Unavailable if the store or what it must read whole cannot be used."""
-
-    @wraps(ask)
-    def asked(*arguments: P.args, **named: P.kwargs) -> R:
-        try:
-            return ask(*arguments, **named)
-        except aws.AwsError as error:
-            raise Unavailable(error.code) from None
-        except MalformedRecord as malformed:
-            log.event(decoding.EVENT, **malformed.facts)
-            raise Unavailable(decoding.EVENT) from None
-
-    return asked
-
-
-class Records:
-    """Implements edge.store.records.Store."""
-
-    def __init__(self, region: str, tunnel_domain: str) -> None:
-        self._region, self._tunnel_domain = region, tunnel_domain
-
-    # For both
-
-    @_translated
-    def link_authority(self) -> Authority:
-        return link_authority.read_or_make()
-
-    @_translated
-    def changes(self, since: float) -> list[Change]:
-        return change_log.since(since)
-
-    @_translated
-    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        account, _, path = place.scope.partition("#")
-        if place.scope == tunnels.GATEWAYS:
-            return gateways.read(place.id)
-        if path == kinds.TUNNELS.path:
-            return online_tunnels.read(account, place.id)
-        if path == kinds.TLS_CERTIFICATES.path:
-            found = table.find(place.scope, place.id)
-            return ServedCertificate.of(found) if found else None
-        if path == kinds.RESERVED_DOMAINS.path:
-            found = table.find_any(place.scope, place.id)
-            return ServedReservation.of(found) if found else None
-        return None
-
-    # For the gateway
-
-    @_translated
-    def grant_of_key(self, fingerprint: str) -> Grant | None:
-        found = credentials.find_by_fingerprint(fingerprint)
-        return Grant(found.account, found.id, tuple(found.acl)) if found else None
-
-    @_translated
-    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
-        found = revoked.find_certificate(authority, key_id)
-        return Grant(found.account, found.id, ()) if found else None
-
-    @_translated
-    def grant_again(self, grant: Grant) -> Grant | None:
-        if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
-            return grant if revoked.read_certificate(grant.account, grant.credential) else None
-        found = credentials.read(grant.account, grant.credential)
-        return Grant(found.account, found.id, tuple(found.acl)) if found else None
-
-    @_translated
-    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
-        account, name = opening.grant.account, opening.name
-        proof = self._proof(opening)
-        if name and not proof and accounts.requires_reserved_names(account) and not names.is_reserved(account, name):
-            raise NameNotReserved
-        if len(online_tunnels.remove_expired(account)) >= most:
-            raise TooManyTunnels
-        id = self._opened(opening, lease, proof)
-        try:
-            if len(online_tunnels.list_online(account)) > most:  # others were opened at the same moment
-                raise TooManyTunnels
-        except (TooManyTunnels, aws.AwsError):
-            with suppress(aws.AwsError):
-                tunnels.close_tunnel(account, id, gateway=opening.gateway)
-            raise
-        how = (opening.proto, opening.proxy_protocol)
-        return ServedTunnel(account, id, opening.gateway, name, 0, dict(opening.labels), *how)
-
-    def _proof(self, opening: Opening) -> ServedReservation | None:
-        """Return the reservation that lets an account bind a name, None where none is needed; raise NameNotProved."""
-        name = opening.name
-        if not name or self._is_ours(name):
-            return None
-        held = reservations.find_proving(name, self._tunnel_domain)
-        if held is None or held.account != opening.grant.account:
-            raise NameNotProved
-        return held
-
-    def _opened(self, opening: Opening, lease: int, proof: ServedReservation | None) -> str:
-        """Open a tunnel; end that of another account where the name is proved to be this one's."""
-        account, name = opening.grant.account, opening.name
-        checks = [reservations.require_proved(proof)] if proof else []
-        try:
-            return tunnels.open_tunnel(account, self._tunnel(opening), lease=lease, name=name, checks=checks)
-        except tunnels.EdgeHasName:
-            raise NameOfEdge from None
-        except NotProved:
-            raise NameNotProved from None
-        except Taken:
-            if proof and tunnels.close_other(account, name):
-                return self._opened(opening, lease, proof)
-            raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
-
-    @_translated
-    def is_reserved(self, account: str, name: str) -> bool:
-        return not self._is_ours(name) or names.is_reserved(account, name)
-
-    @_translated
-    def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        try:
-            return reservations.uses_proxy_protocol(account, name, self._tunnel_domain)
-        except reservations.UnreadableReservation:
-            raise NameUnreadable from None
-
-    @_translated
-    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        return reservations.find_free_address(account, addresses)
-
-    def _is_ours(self, name: str) -> bool:
-        """Tell whether a name lies below TUNNEL_DOMAIN; so do the addresses of all ports."""
-        return domains.is_below(name.partition(":")[0], self._tunnel_domain)
-
-    def _tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
-        common = {
-            "tunnel_session": opening.session,
-            "region": self._region,
-            "forwards_to": opening.forwards_to,
-            "gateway": opening.gateway,
-            "credential": opening.grant.credential,
-            "address": opening.address,
-            "client": opening.client,
-        }
-        if opening.labels:
-            return BackendTunnel(**common, labels=dict(opening.labels))
-        endpoint = ids.new(kinds.ENDPOINTS.prefix)
-        return AgentTunnel(
-            **common,
-            endpoint=endpoint,
-            proto=opening.proto,
-            public_url=opening.url,
-            proxy_protocol=opening.proxy_protocol,
-        )
-
-    @_translated
-    def renew(self, carried: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-        refused = bindings.find_disallowed(carried, self._tunnel_domain)
-        return refused | tunnels.renew_leases([it for it in carried if it.id not in refused], lease=lease)
-
-    @_translated
-    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
-
-    @_translated
-    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        used.write(account, hour, gateway, usage)
-
-    @_translated
-    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
-        tunnels.record_refusal(tunnel, reason)
-
-    @_translated
-    def refusal(self, tunnel: ServedTunnel) -> str:
-        return tunnels.read_refusal(tunnel)
-
-    @_translated
-    def blocked(self) -> list[str]:
-        return [network for network, _ in blocks.list_networks()]
-
-    @_translated
-    def banned_patterns(self) -> list[str]:
-        return bans.patterns()
-
-    @_translated
-    def banned(self) -> list[str]:
-        return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
-
-    @_translated
-    def announce(self, gateway: Gateway, *, lease: int) -> None:
-        gateways.announce(gateway, lease=lease)
-
-    @_translated
-    def withdraw(self, gateway: str) -> None:
-        gateways.withdraw(gateway)
-
-    # For control
-
-    @_translated
-    def gateways(self) -> list[tuple[Gateway, bool]]:
-        return gateways.list_gateways()
-
-    @_translated
-    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
-        return online_tunnels.tunnels_of_gateway(gateway)
-
-    @_translated
-    def certificates(self, account: str) -> list[SealedCertificate]:
-        return tls_certificates.read_certificates(account)
-
-    @_translated
-    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        return reservations.reservations_for(account, hosts, self._tunnel_domain)
-
-    @_translated
-    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        lines = base64.encodebytes(tls_certificates.open_private_key(sealed)).decode()
-        return KeyPair(sealed.certificate.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")
-
-    @_translated
-    def listening(self) -> Mapping[tuple[str, str], int]:
-        return {(it.account, it.id): it.revision for it in _each(filter(_names_an_edge, listening.every()))}
-
-    @_translated
-    def edge(self, account: str, id: str) -> ServedEdge | None:
-        found = edges.read_with_routes(account, id)
-        if found is None:
-            return None
-        edge = served.decode_edge(*found)
-        held = tuple(it for it in edge.hostports if names.has_keys_of(found[0], it, self._tunnel_domain))
-        reserved = held if edge.kind is kinds.TCP_EDGES else ()
-        try:
-            proxied = frozenset(it for it in reserved if self.wants_proxy_protocol(account, it))
-        except NameUnreadable:
-            return replace(edge, hostports=held, error=served.UNREADABLE)
-        return replace(edge, hostports=held, proxied=proxied) if held or edge.error else None
-
-    @_translated
-    def is_on(self, account: str) -> bool:
-        return accounts.is_account_active(account)
-
-    @_translated
-    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        return [
-            served.decode_part(it)
-            for it in _each((account, id) for id in ids if kinds.of(id) is not kinds.OTHER_BACKENDS)
-        ]
-
-    @_translated
-    def end_lapsed(self, account: str) -> None:
-        online_tunnels.remove_expired(account)
-
-    # For the statuses of edges
-
-    @_translated
-    def live(self, host: str, *, lease: int) -> None:
-        edge_status.announce(host, lease=lease)
-
-    @_translated
-    def end_hosts(self, *, grace: int) -> None:
-        edge_status.remove_expired_hosts(grace=grace)
-
-    @_translated
-    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
-        return edge_status.read_statuses(host)
-
-    @_translated
-    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        edge_status.write(account, edge, host, status)
-
-    @_translated
-    def remove_status(self, account: str, edge: str, host: str) -> None:
-        edge_status.remove(account, edge, host)
-
-    # For the proof of domains
-
-    @_translated
-    def due(self, now: int, most: int) -> list[DueCheck]:
-        return looks.find_due(now, most)
-
-    @_translated
-    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
-        return looks.claim(due, until=until)
-
-    @_translated
-    def holder(self, domain: str) -> DueCheck | None:
-        return looks.find_proved(domain)
-
-    @_translated
-    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        return looks.record(due, step, loser)
-
-
-def _names_an_edge(listed: tuple[str, str]) -> bool:
-    """Tell whether an entry of the list of edges names one; the log tells of any other."""
-    is_whole = listening.is_valid_entry(*listed)
-    if not is_whole:
-        log.event("listing_unreadable", id=listed[1])
-    return is_whole
-
-
-def _each(named: Iterable[tuple[str, str]]) -> Iterator[Item]:
-    """Yield the items of some accounts and ids that are there, also malformed ones."""
-    found = table.records((items.scope(account, kinds.of(id).path), id) for account, id in named)
-    return (item for item in map(Item.from_record, found.values()) if item.is_live)
+    return TableStore(settings.region, settings.tunnel_domain)

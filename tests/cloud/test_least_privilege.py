@@ -89,13 +89,13 @@ def _work_as_an_edge(admin: Client) -> None:
     edge = store.connect(Settings())
     edge.link_authority()
     for _ in range(2):  # the second time it renews its lease
-        edge.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+        edge.announce_gateway(Gateway("gw-1", "192.0.2.1", 1), lease=60)
     grants = [
-        edge.grant_again(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
+        edge.refresh_grant(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})
     ]
     assert grants[0]
-    edge.grant_of_key("SHA256:unknown")
+    edge.find_grant_by_key("SHA256:unknown")
     _sign_in_with_a_certificate(admin, edge)
     opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
@@ -104,50 +104,50 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
-        edge.open(opening.named("banned.tunnels.localhost", ""), lease=60, most=100)
+        edge.open(opening.with_name("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
     _prove_as_an_edge(admin, edge)
-    for change in edge.changes(0):
+    for change in edge.list_changes(0):
         for place in change.places:
-            edge.present(place)
-    edge.gateways()
-    edge.tunnels_of_gateway("gw-1")
-    edge.blocked()
-    edge.banned_patterns()
-    edge.banned()
-    edge.use(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
-    (sealed,) = edge.certificates(admin.account)
-    edge.key_pair(sealed)
+            edge.read_current(place)
+    edge.list_gateways()
+    edge.list_tunnels("gw-1")
+    edge.list_blocked_networks()
+    edge.list_banned_patterns()
+    edge.list_banned_names()
+    edge.write_usage(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
+    (sealed,) = edge.list_certificates(admin.account)
+    edge.unseal_key_pair(sealed)
     _read_edges(admin, edge)
     _say_as_an_edge(admin, edge)
-    edge.open(opening.named("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
-    edge.end_lapsed(admin.account)
+    edge.open(opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
+    edge.end_lapsed_tunnels(admin.account)
     edge.close(leased, Traffic(1, 2, 3))
-    edge.withdraw("gw-1")
+    edge.withdraw_gateway("gw-1")
 
 
-def _open_a_port(admin: Client, edge: store.Records, grant: Grant) -> None:
+def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
-    assert edge.free_address(admin.account, [reserved]) is None
+    assert edge.find_free_address(admin.account, [reserved]) is None
     opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
     leased = edge.open(opening, lease=60, most=100)
     edge.renew([leased], lease=60)
     edge.close(leased, Traffic(1, 2, 3))
 
 
-def _read_edges(admin: Client, edge: store.Records) -> None:
+def _read_edges(admin: Client, edge: store.TableStore) -> None:
     for kind in ("https", "tcp", "tls"):
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
-        assert edge.edge(admin.account, made["id"])
-    assert len(edge.listening()) == 3
-    assert edge.is_on(admin.account)
+        assert edge.read_edge(admin.account, made["id"])
+    assert len(edge.list_listening_edges()) == 3
+    assert edge.is_account_active(admin.account)
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORDS_EDITION", "2")  # of which routes are read until all are moved
         made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
         admin.create(f"/edges/https/{made['id']}/routes", {"match_type": "exact_path", "match": "/"})
-    assert edge.edge(admin.account, made["id"])
+    assert edge.read_edge(admin.account, made["id"])
     issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
     parts = [
         admin.create("/backends/http_response", {"status_code": 200}),
@@ -155,21 +155,21 @@ def _read_edges(admin: Client, edge: store.Records) -> None:
         admin.create("/backends/weighted", {"backends": {}}),
         admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
     ]
-    assert len(edge.parts(admin.account, [it["id"] for it in parts])) == 4
+    assert len(edge.read_parts(admin.account, [it["id"] for it in parts])) == 4
 
 
-def _say_as_an_edge(admin: Client, edge: store.Records) -> None:
-    edge.live("gone", lease=-60)
+def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
+    edge.announce_host("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.put_status(admin.account, "edgtcp_1", host, NO_STATUS)
-    edge.live("here", lease=60)
-    assert len(edge.statuses_of("here")) == 1
+        edge.write_status(admin.account, "edgtcp_1", host, NO_STATUS)
+    edge.announce_host("here", lease=60)
+    assert len(edge.list_statuses("here")) == 1
     edge.remove_status(admin.account, "edgtcp_1", "here")
-    edge.end_hosts(grace=0)
-    assert (edge.statuses_of("here"), edge.statuses_of("gone")) == ({}, {})
+    edge.remove_lapsed_hosts(grace=0)
+    assert (edge.list_statuses("here"), edge.list_statuses("gone")) == ({}, {})
 
 
-def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
+def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     stranger = create_account("stranger", "admin")[2]
     for client in (admin, admin.with_token(stranger)):
         client.create("/reserved_domains", {"domain": "app.example.com"})
@@ -186,17 +186,17 @@ def _prove_as_an_edge(admin: Client, edge: store.Records) -> None:
     edge.close(
         edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Traffic(0, 0, 0)
     )
-    edge.reservations_for(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
+    edge.list_reservations(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
     assert edge.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
 
 
-def _sign_in_with_a_certificate(admin: Client, edge: store.Records) -> None:
+def _sign_in_with_a_certificate(admin: Client, edge: store.TableStore) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
     signed = admin.create("/ssh_user_certificates", body)["id"]
     fingerprint = public_keys.fingerprint(authority["public_key"])
-    assert edge.grant_of_certificate(fingerprint, signed)
-    assert edge.grant_of_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
+    assert edge.find_grant_by_certificate(fingerprint, signed)
+    assert edge.find_grant_by_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
 
 
 def _operate(account: str) -> None:

@@ -12,16 +12,16 @@ from chalicelib.model.tunnels import Traffic
 from chalicelib.operator import accounts
 from edge.control import control, looks, reading, statuses
 from edge.process.settings import Limits
-from edge.ssh import billing, gateway, tunnels
+from edge.ssh import billing, gateway, leases
 from edge.store.records import Grant, Opening
-from edge.store.table import Records
+from edge.store.table import TableStore
 from infra import ROOT
 from tests.samples import BODIES, public_key
 from tests.transports import Client
 
 PAGE = (ROOT / "docs" / "costs.md").read_text()
 HTTPS = {"hostports": ["app.example.com:443"]}
-STORE = Records("local", "tunnels.localhost")
+STORE = TableStore("local", "tunnels.localhost")
 HERE = Gateway("gw-1", "192.0.2.1", 7000)
 
 
@@ -80,11 +80,11 @@ def opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
 
 
 def test_a_tunnel(admin: Client) -> None:
-    STORE.announce(HERE, lease=60)
+    STORE.announce_gateway(HERE, lease=60)
     carried = []
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
-    used = counted(lambda: STORE.use(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
+    used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
     closed = counted(lambda: STORE.close(carried[0], Traffic(1, 2, 3)))
     renewals = MONTH / (Limits().lease / 3)
     assert_on_page(
@@ -98,7 +98,7 @@ def test_a_tunnel(admin: Client) -> None:
     assert_on_page(
         [
             costs.row("online and idle", renewed.times(renewals), count=1),
-            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE), count=1),
+            costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE_PERIOD), count=1),
         ]
     )
 
@@ -111,8 +111,8 @@ def test_an_edge(admin: Client) -> None:
     changed = ask(admin, "PATCH", f"{edges}/{edge}", {"description": "changed"})
     now = "2026-11-23T10:00:00Z"
     status = EdgeStatus("live", 1, now, (HostportStatus("app.example.com:443", "live", now),))
-    written = counted(lambda: STORE.put_status(admin.account, edge, "host-1", status))
-    read = counted(lambda: STORE.edge(admin.account, edge))
+    written = counted(lambda: STORE.write_status(admin.account, edge, "host-1", status))
+    read = counted(lambda: STORE.read_edge(admin.account, edge))
     assert_on_page(
         [
             costs.row("created, with one hostport", created),
@@ -131,23 +131,27 @@ def every(seconds: float, act: Callable[[], object]) -> Units:
 
 
 def test_an_edge_host(admin: Client) -> None:
-    STORE.announce(HERE, lease=60)
-    STORE.live("host-1", lease=60)
+    STORE.announce_gateway(HERE, lease=60)
+    STORE.announce_host("host-1", lease=60)
     now, lease = clock.seconds(), statuses._LEASE
     rows = {
-        "control: the log of changes": every(control.POLL, lambda: STORE.changes(now)),
-        "control: blocks and bans": every(control._BLOCKS_PERIOD, lambda: (STORE.blocked(), STORE.banned())),
+        "control: the log of changes": every(control.POLL, lambda: STORE.list_changes(now)),
+        "control: blocks and bans": every(
+            control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
+        ),
         "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._MAX_READ)),
         "control: gateways and their tunnels": every(
-            reading._ONLINE_PERIOD, lambda: (STORE.gateways(), STORE.tunnels_of_gateway(HERE.id))
+            reading._ONLINE_PERIOD, lambda: (STORE.list_gateways(), STORE.list_tunnels(HERE.id))
         ),
         "control: its sign of life": every(
             statuses._RENEWAL_PERIOD,
-            lambda: (STORE.live("host-1", lease=lease), STORE.end_hosts(grace=statuses._GRACE)),
+            lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),
         ),
-        "gateway: the log of changes": every(tunnels._POLL, lambda: STORE.changes(now)),
-        "gateway: blocks and bans": every(gateway._BLOCKS, lambda: (STORE.blocked(), STORE.banned_patterns())),
-        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.announce(HERE, lease=60)),
+        "gateway: the log of changes": every(leases._POLL, lambda: STORE.list_changes(now)),
+        "gateway: blocks and bans": every(
+            gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
+        ),
+        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.announce_gateway(HERE, lease=60)),
     }
     total = sum(rows.values(), Units())
     assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**a host, together**": total}.items()])

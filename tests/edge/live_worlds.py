@@ -109,7 +109,7 @@ def gateway(edge: Edge) -> Iterator[None]:
     serving = server.serve(edge.store.authority, GATEWAY, "127.0.0.1", 0, _Tunnel)
     listening: asyncio.Server = edge.run(serving)
     port = listening.sockets[0].getsockname()[1]
-    edge.store.announce(Gateway(GATEWAY, "127.0.0.1", port), lease=_LONG)
+    edge.store.announce_gateway(Gateway(GATEWAY, "127.0.0.1", port), lease=_LONG)
     try:
         yield
     finally:

@@ -72,15 +72,15 @@ class Memory:
     def link_authority(self) -> Authority:
         return self.authority
 
-    def grant_of_key(self, fingerprint: str) -> Grant | None:
+    def find_grant_by_key(self, fingerprint: str) -> Grant | None:
         self._reach()
         return self.keys.get(fingerprint)
 
-    def grant_of_certificate(self, authority: str, key_id: str) -> Grant | None:
+    def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
         self._reach()
         return self.signed.get((authority, key_id))
 
-    def grant_again(self, grant: Grant) -> Grant | None:
+    def refresh_grant(self, grant: Grant) -> Grant | None:
         self._reach()
         known = [*self.keys.values(), *self.signed.values()]
         return next((found for found in known if found.credential == grant.credential), None)
@@ -115,7 +115,7 @@ class Memory:
         self._reach()
         return name in self.visited
 
-    def free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+    def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         self._reach()
         taken = {it.name for it, _ in [*self.online.values()] if it.is_live} | self.reserved.keys()
         free = sorted(set(addresses) - taken)
@@ -133,7 +133,7 @@ class Memory:
                 self.online[id] = replace(it, expires=_end_of(lease)), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
-    def use(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
+    def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         self._reach()
         self.bill[account, hour, gateway] = usage
 
@@ -143,45 +143,45 @@ class Memory:
             self.used[tunnel.id] = usage
             self._end(tunnel.id)
 
-    def note_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
+    def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         self._reach()
         if tunnel.id in self.online:
             self.refusals[tunnel.id] = reason
             self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
 
-    def refusal(self, tunnel: ServedTunnel) -> str:
+    def read_refusal(self, tunnel: ServedTunnel) -> str:
         self._reach()
         return self.refusals.get(tunnel.id, "")
 
-    def blocked(self) -> list[str]:
+    def list_blocked_networks(self) -> list[str]:
         self._reach()
         return sorted(self.networks)
 
-    def banned_patterns(self) -> list[str]:
+    def list_banned_patterns(self) -> list[str]:
         self._reach()
         return sorted(self.patterns)
 
-    def banned(self) -> list[str]:
+    def list_banned_names(self) -> list[str]:
         self._reach()
         return sorted(self.banned_names | self.patterns)
 
-    def announce(self, gateway: Gateway, *, lease: int) -> None:
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
         self._reach()
         is_new = gateway.id not in self.up
         self.up[gateway.id] = gateway, time.time() + lease
         if is_new:
             self.log.append(_change(Place(GATEWAYS, gateway.id)))
 
-    def withdraw(self, gateway: str) -> None:
+    def withdraw_gateway(self, gateway: str) -> None:
         self._reach()
         if self.up.pop(gateway, None):
             self.log.append(_change(Place(GATEWAYS, gateway)))
 
-    def changes(self, since: float) -> list[Change]:
+    def list_changes(self, since: float) -> list[Change]:
         self._reach()
         return [change for change in self.log if change.at > since]
 
-    def present(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
+    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
         self._reach()
         gateway, end = self.up.get(place.id, (None, 0))
         tunnel, _ = self.online.get(place.id, (None, None))
@@ -189,68 +189,68 @@ class Memory:
         live = (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None)
         return live or certificate or self.held.get(place.id)
 
-    def gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[tuple[Gateway, bool]]:
         self._reach()
         return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
 
-    def tunnels_of_gateway(self, gateway: str) -> list[ServedTunnel]:
+    def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         self._reach()
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
 
-    def certificates(self, account: str) -> list[SealedCertificate]:
+    def list_certificates(self, account: str) -> list[SealedCertificate]:
         self._reach()
         return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
 
-    def reservations_for(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
+    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
         self._reach()
         return list(self.held.values())
 
-    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
+    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
         self._reach()
         return self.uploaded[sealed.certificate.id][1]
 
-    def listening(self) -> Mapping[tuple[str, str], int]:
+    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         self._reach()
         return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
-    def edge(self, account: str, id: str) -> ServedEdge | None:
+    def read_edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)
         found = self.edges.get(id)
         return found if found and found.account == account and (found.hostports or found.error) else None
 
-    def is_on(self, account: str) -> bool:
+    def is_account_active(self, account: str) -> bool:
         self._reach(account)
         return account not in self.off
 
-    def parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
+    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
         self._reach(account)
         found = [self.led_to[id] for id in ids if id in self.led_to]
         return [it for it in found if it.account == account]
 
-    def end_lapsed(self, account: str) -> None:
+    def end_lapsed_tunnels(self, account: str) -> None:
         self._reach()
         with self.lock:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
 
-    def live(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, *, lease: int) -> None:
         self._reach()
         with self.lock:
             self.hosts[host] = time.time() + lease
 
-    def end_hosts(self, *, grace: int) -> None:
+    def remove_lapsed_hosts(self, *, grace: int) -> None:
         self._reach()
         with self.lock:
             gone = {host for host, end in self.hosts.items() if end + grace < time.time()}
             self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
             self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
-    def statuses_of(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
         self._reach()
         return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
-    def put_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         self._reach(account)
         with self.lock:
             self.statuses[host, account, edge] = status

@@ -24,7 +24,7 @@ from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
 from edge.process.settings import Limits, Settings
 from edge.process.supervisor import ENVOY_ARGUMENTS
-from edge.ssh.gateway import Server
+from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from tests import openssl
 from tests.conftest import free_port, place_among_workers
@@ -138,7 +138,7 @@ class Edge:
     store: Memory
     folder: Path
     loop: asyncio.AbstractEventLoop
-    gateway: Server
+    gateway: SshGateway
     control: Control
     keys: dict[str, Key] = field(default_factory=dict)
     started: list[Ssh] = field(default_factory=list)
@@ -225,7 +225,7 @@ def running(
     )
     settings.directory.mkdir(mode=0o700)
     store, loop = Memory(), asyncio.new_event_loop()
-    gateway, control = Server(settings, store, store.authority), Control(settings, store, store.authority)
+    gateway, control = SshGateway(settings, store, store.authority), Control(settings, store, store.authority)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     tasks = asyncio.run_coroutine_threadsafe(_start(settings, control, gateway, with_envoy), loop).result(30)
@@ -242,7 +242,9 @@ def running(
         thread.join(10)
 
 
-async def _start(settings: Settings, control: Control, gateway: Server, with_envoy: bool) -> tuple[Child | None, Any]:
+async def _start(
+    settings: Settings, control: Control, gateway: SshGateway, with_envoy: bool
+) -> tuple[Child | None, Any]:
     work = asyncio.gather(gateway.serve(), control.serve())
     if not with_envoy:
         return None, work

@@ -62,7 +62,7 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
 ) -> None:
     with running(tmp_path, with_envoy=True, abuse_contact="100% abuse@example.com") as edge:
         client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}")
-        client.says("Whoever sees abuse is asked to tell 100% abuse@example.com")
+        client.says("Report abuse to 100% abuse@example.com")
         until(lambda: edge.status("demo") == "200")
         with _connected_from(edge, "127.0.0.2") as bad, _connected_from(edge, "127.0.0.1") as good:
             assert (_status(bad), _status(good)) == (200, 200)

@@ -174,8 +174,8 @@ def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) ->
 def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
     api = world.started.api.client()
     (mine,) = api.get("/reserved_domains").json["reserved_domains"]
-    unproved = "is not proved to be your account's: reserve it and set its TXT record first."
-    assert world.refused(DOMAIN) == [f"{DOMAIN} {unproved}"]
+    unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
+    assert world.refused(DOMAIN) == [unproved]
     assert world.started.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
     client = world.opens(f"{DOMAIN.upper()}.")
     assert client.said == [f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']} is online."]
@@ -261,7 +261,7 @@ def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everyt
 
 def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World) -> None:
     client = world.opens("loose")
-    client.says('To keep it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
+    client.says('To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
     client.kill()
     until(lambda: world.started.tunnels("loose") == [])
     other = world.started.ssh("-R", "loose:80:localhost:1", key=world.key)
@@ -276,7 +276,7 @@ def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World)
     again = world.started.ssh("-R", "page:80:localhost:1")
     assert again.ends() == 1
     listens = "An edge of your account listens on page.tunnels.localhost"
-    assert again.said == [f"{listens}: choose another name, or take it from the edge."]
+    assert again.said == [f"{listens}: choose another name, or remove it from the edge."]
     assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
     world.started.api.client().delete(f"/edges/https/{edge['id']}")
 
@@ -288,9 +288,9 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     open_before.says("is online.")
     world.operate(*command, "--only-reserved")
     assert open_before.ends(within=5) == 1
-    assert open_before.said[-1].endswith("its credential, its lease or its right to the name is gone.")
+    assert open_before.said[-1].endswith("its credential or right to the name was revoked, or its lease lost.")
     assert world.refused("free") == [
-        "Your account binds reserved names alone, and free.tunnels.localhost is none of them: reserve it first."
+        "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]
     client = world.started.ssh("-R", "theirs:80:localhost:1", key=world.key)
     client.says("is online.")

@@ -82,7 +82,7 @@ def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("forward", "reason"),
-    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "may not be used here")],
+    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "The operator has banned banned.")],
 )
 def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_reason(
     tmp_path: Path, forward: str, reason: str
@@ -152,11 +152,11 @@ class Slow(Memory):
         super().__init__()
         self.may_go_on = threading.Event()
 
-    def certificates(self, account: str) -> list[SealedCertificate]:
+    def list_certificates(self, account: str) -> list[SealedCertificate]:
         if account == "acct_broken":
             raise KeyError(account)
         assert account != "acct_slow" or self.may_go_on.wait(10)
-        return super().certificates(account)
+        return super().list_certificates(account)
 
 
 def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delays_nobody_else() -> None:
@@ -183,10 +183,10 @@ def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delay
 class Broken(Memory):
     """A store that cannot open the key of one certificate."""
 
-    def key_pair(self, sealed: SealedCertificate) -> KeyPair:
+    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
         if sealed.certificate.id == "cert_broken":
             raise KeyError(sealed.certificate.id)
-        return super().key_pair(sealed)
+        return super().unseal_key_pair(sealed)
 
 
 def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_beside_it_are_served() -> None:
@@ -208,7 +208,7 @@ async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     context.check_hostname = False
     authority.load_into(context, edge.store.authority.issue("edge"))
-    ((gateway, _),), (tunnel,) = edge.store.gateways(), edge.store.online
+    ((gateway, _),), (tunnel,) = edge.store.list_gateways(), edge.store.online
     return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
-from edge.ssh.gateway import Server
+from edge.ssh.gateway import SshGateway
 from edge.store.records import Opening
 from tests.conftest import free_port, least
 from tests.edge.conftest import needs_envoy
@@ -189,7 +189,7 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
 
 
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
-    port = edge.store.gateways()[0][0].port
+    port = edge.store.list_gateways()[0][0].port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")
@@ -208,7 +208,7 @@ def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge
 def _second(edge: Edge, folder: Path) -> Iterator[int]:
     """Run another gateway on the same store; its port."""
     settings = replace(edge.settings, ssh_port=free_port(), directory=folder)
-    work = asyncio.run_coroutine_threadsafe(Server(settings, edge.store, edge.store.authority).serve(), edge.loop)
+    work = asyncio.run_coroutine_threadsafe(SshGateway(settings, edge.store, edge.store.authority).serve(), edge.loop)
     until(lambda: len(edge.store.up) == 2)
     try:
         yield settings.ssh_port

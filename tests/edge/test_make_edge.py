@@ -251,7 +251,7 @@ def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
     assert client.ends(within=2) == 1
     again = started.ssh("-R", "banned:80:localhost:1")
     assert again.ends() == 1
-    assert again.said == ["banned.tunnels.localhost may not be used here: choose another name."]
+    assert again.said == ["The operator has banned banned.tunnels.localhost: choose another name."]
 
 
 NAME_OF_THE_PAGE = "demo.tunnels.example.com"

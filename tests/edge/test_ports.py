@@ -34,7 +34,7 @@ def test_a_port_is_one_credential_s_which_takes_it_over(edge: Edge) -> None:
         f"tunnels.localhost:{port} is in use already: choose another port."
     )
     edge.ssh(key, "-R", f"{port}:localhost:1").says("is online")
-    first.says("has ended: another connection with the same credential has it now.")
+    first.says("has ended: another connection with the same credential has taken its name.")
     until(lambda: names(edge) == [f"tunnels.localhost:{port}"])
 
 
@@ -48,7 +48,7 @@ def test_a_port_that_the_system_does_not_give_is_one_sentence_and_tried_again(ed
         until(lambda: listens(given))
     client.says(f"{url} is open now.")
     assert listens(taken)
-    tried = f"{refused} It is tried again every few seconds."
+    tried = f"{refused} The edge tries again every few seconds."
     assert [line for line in client.said if url in line] == [tried, f"{url} is open now."]
 
 
@@ -73,7 +73,7 @@ def test_all_ports_that_are_free_are_given_and_then_none(edge: Edge) -> None:
     first = edge.ssh(edge.key("acct_A"), *(f"-R0:localhost:{number}" for number in range(1, 10)))
     until(lambda: len(names(edge)) == 9)
     edge.ssh(edge.key("acct_A"), "-R", "0:localhost:1").says(
-        "All ports that you may have are in use or reserved: none is left."
+        "All ports that your credential permits are in use or reserved."
     )
     assert f"tunnels.localhost:{ports[0]}" not in names(edge)
     del edge.store.reserved[f"tunnels.localhost:{ports[0]}"]

@@ -30,15 +30,15 @@ def said(folder: Path, *arguments: str, **settings: str) -> str:
         ({"EDGE_CERTIFICATE": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),
         (
             {"DNS_SERVERS": "127.0.0.1:5353,ns.example"},
-            "DNS_SERVERS names ns.example, which is no address: write 127.0.0.1:5353 or [::1]:53.\n",
+            "DNS_SERVERS names ns.example, which is not an address: write 127.0.0.1:5353 or [::1]:53.\n",
         ),
         (
             {"PROXY_PROTOCOL_FROM": "10.0.0.0/8,10.0.0.1/8"},
-            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is no network: write 10.0.0.0/8.\n",
+            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is not a network: write 10.0.0.0/8.\n",
         ),
         (
             {"TUNNEL_DOMAIN": "tunnels"},
-            "TUNNEL_DOMAIN=tunnels is no domain: it must be a domain, for example app.example.com or *.example.com.\n",
+            "TUNNEL_DOMAIN=tunnels is invalid: it must be a domain, for example app.example.com or *.example.com.\n",
         ),
         ({"DNS_SERVERS": "127.0.0.1:0"}, "DNS_SERVERS=0 is not a port: choose one from 1 to 65535.\n"),
         ({"EDGE_KEY": "a.pem"}, "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.\n"),

@@ -44,7 +44,7 @@ from edge.store.records import (
     TooManyTunnels,
     Unavailable,
 )
-from edge.store.table import Records, connect
+from edge.store.table import TableStore, connect
 from tests import openssl
 from tests.edge.memory import Memory
 from tests.edge.running import Key
@@ -58,29 +58,31 @@ USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
 
 
 @pytest.fixture
-def records() -> Records:
-    made = Records("local", "tunnels.localhost")
-    made.announce(GATEWAY, lease=60)
+def records() -> TableStore:
+    made = TableStore("local", "tunnels.localhost")
+    made.announce_gateway(GATEWAY, lease=60)
     return made
 
 
-@pytest.fixture(params=[Records, Memory])
+@pytest.fixture(params=[TableStore, Memory])
 def either(request: pytest.FixtureRequest) -> Store:
     """Return the store of the edge, and that of its tests: what one does the other does."""
-    made: Store = Records("local", "tunnels.localhost") if request.param is Records else Memory()
-    made.announce(GATEWAY, lease=60)
+    made: Store = TableStore("local", "tunnels.localhost") if request.param is TableStore else Memory()
+    made.announce_gateway(GATEWAY, lease=60)
     return made
 
 
 def served(store: Store) -> list[tuple[str, str]]:
     """Return the names that a store lists as carried, with the ids of their tunnels."""
-    return sorted((it.name, it.id) for it in store.tunnels_of_gateway("gw-1") if it.is_live)
+    return sorted((it.name, it.id) for it in store.list_tunnels("gw-1") if it.is_live)
 
 
 def told(store: Store, since: float) -> set[Gateway | ServedTunnel | ServedReservation | None]:
     """Return what has changed since a second, as it is now."""
-    places = {place for change in store.changes(since) for place in change.places}
-    return {found if not isinstance(found := store.present(place), ServedCertificate) else None for place in places}
+    places = {place for change in store.list_changes(since) for place in change.places}
+    return {
+        found if not isinstance(found := store.read_current(place), ServedCertificate) else None for place in places
+    }
 
 
 def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
@@ -95,36 +97,38 @@ def opening(grant: Grant, name: str = NAME, **fields: Any) -> Opening:
     return Opening(grant, "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", **fields)
 
 
-def test_a_key_signs_in_while_its_credential_may(records: Records, admin: Client, tmp_path: Path) -> None:
+def test_a_key_signs_in_while_its_credential_may(records: TableStore, admin: Client, tmp_path: Path) -> None:
     bot = admin.create("/bot_users", {"name": "bot"})
     key, id = credential(admin, tmp_path, acl=["bind:*.tunnels.localhost"], owner_id=bot["id"])
     grant = Grant(admin.account, id, ("bind:*.tunnels.localhost",))
-    assert records.grant_of_key(key.fingerprint) == records.grant_again(grant) == grant
+    assert records.find_grant_by_key(key.fingerprint) == records.refresh_grant(grant) == grant
     admin.patch(f"/ssh_credentials/{id}", {"acl": ["bind:a.example.com"]})
-    assert records.grant_again(grant) == Grant(admin.account, id, ("bind:a.example.com",))
+    assert records.refresh_grant(grant) == Grant(admin.account, id, ("bind:a.example.com",))
     admin.patch(f"/bot_users/{bot['id']}", {"active": False})
-    assert (records.grant_of_key(key.fingerprint), records.grant_again(grant)) == (None, None)
+    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
     admin.patch(f"/bot_users/{bot['id']}", {"active": True})
     admin.delete(f"/ssh_credentials/{id}")
-    assert (records.grant_of_key(key.fingerprint), records.grant_again(grant)) == (None, None)
+    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
 
 
-def test_a_certificate_signs_in_until_it_is_deleted(records: Records, admin: Client, tmp_path: Path) -> None:
+def test_a_certificate_signs_in_until_it_is_deleted(records: TableStore, admin: Client, tmp_path: Path) -> None:
     authority, other = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
     key = Key.make(tmp_path, "key").file.with_suffix(".pub").read_text()
     body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
     id = admin.create("/ssh_user_certificates", body)["id"]
     grant = Grant(admin.account, id, ())
-    assert records.grant_of_certificate(fingerprint(authority), id) == records.grant_again(grant) == grant
-    assert records.grant_of_certificate(fingerprint(other), id) is None
-    assert records.grant_of_certificate(fingerprint(authority), "anything") is None
-    assert records.grant_of_certificate("SHA256:unknown", id) is None
+    assert records.find_grant_by_certificate(fingerprint(authority), id) == records.refresh_grant(grant) == grant
+    assert records.find_grant_by_certificate(fingerprint(other), id) is None
+    assert records.find_grant_by_certificate(fingerprint(authority), "anything") is None
+    assert records.find_grant_by_certificate("SHA256:unknown", id) is None
     admin.delete(f"/ssh_user_certificates/{id}")
-    assert (records.grant_of_certificate(fingerprint(authority), id), records.grant_again(grant)) == (None, None)
+    assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
 
 
 @pytest.mark.parametrize("revoked", ["ssh_user_certificate_id", "serial", "public_key"])
-def test_a_revoked_certificate_signs_in_no_more(records: Records, admin: Client, tmp_path: Path, revoked: str) -> None:
+def test_a_revoked_certificate_signs_in_no_more(
+    records: TableStore, admin: Client, tmp_path: Path, revoked: str
+) -> None:
     authority = admin.create("/ssh_certificate_authorities", {})
     file = Key.make(tmp_path, "key").file
     key = file.with_suffix(".pub").read_text()
@@ -137,17 +141,17 @@ def test_a_revoked_certificate_signs_in_no_more(records: Records, admin: Client,
     assert serial
     values = {"ssh_user_certificate_id": made["id"], "serial": serial[1], "public_key": key}
     grant = Grant(admin.account, made["id"], ())
-    assert records.grant_of_certificate(fingerprint(authority), made["id"]) == grant
+    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) == grant
 
     revocations = f"/ssh_certificate_authorities/{authority['id']}/revocations"
     admin.create(revocations, {revoked: values[revoked]})
 
-    assert records.grant_of_certificate(fingerprint(authority), made["id"]) is None
-    assert records.grant_again(grant) is None
+    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) is None
+    assert records.refresh_grant(grant) is None
 
 
 @pytest.mark.parametrize("how", ["tunnels end", "names ban"])
-def test_what_the_operator_ends_is_served_no_more(records: Records, admin: Client, how: str) -> None:
+def test_what_the_operator_ends_is_served_no_more(records: TableStore, admin: Client, how: str) -> None:
     leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
     assert served(records) == [(NAME, leased.id)]
     since = time.time()
@@ -155,7 +159,9 @@ def test_what_the_operator_ends_is_served_no_more(records: Records, admin: Clien
     assert (served(records), told(records, since - 0.001)) == ([], {None})
 
 
-def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(records: Records, admin: Client) -> None:
+def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(
+    records: TableStore, admin: Client
+) -> None:
     grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
 
     def opened(name: str) -> str:
@@ -175,7 +181,9 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(re
     assert len(online_tunnels.list_online(admin.account)) == 2
 
 
-def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(records: Records, admin: Client) -> None:
+def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
+    records: TableStore, admin: Client
+) -> None:
     events, written = aws.client("dynamodb").meta.events, []
 
     def fail(model: Any, **_: object) -> None:
@@ -201,7 +209,7 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
     assert served(either) == [(name, leased.id)]
     assert leased in told(either, began)
     assert either.renew([leased], lease=600) == frozenset()
-    assert either.tunnels_of_gateway("gw-1")[0].expires > time.time() + 500
+    assert either.list_tunnels("gw-1")[0].expires > time.time() + 500
     before = time.time()
     either.close(leased, USAGE)
     assert (served(either), told(either, before - 0.001) - {GATEWAY}) == ([], {None})
@@ -209,7 +217,7 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
 
 
 def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
-    records: Records, admin: Client
+    records: TableStore, admin: Client
 ) -> None:
     named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
     labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
@@ -228,35 +236,35 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
         assert end == {**start, **used}
 
 
-def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: Records, admin: Client) -> None:
+def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: TableStore, admin: Client) -> None:
     records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
-    records.end_lapsed(admin.account)
+    records.end_lapsed_tunnels(admin.account)
     ended, opened = (event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"])
     assert ended == {**opened, "seconds": "0"}
 
 
 def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
     other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
-    either.announce(other, lease=0)
-    assert sorted(either.gateways(), key=lambda it: it[0].id) == [(GATEWAY, True), (other, False)]
-    either.announce(other, lease=60)
+    either.announce_gateway(other, lease=0)
+    assert sorted(either.list_gateways(), key=lambda it: it[0].id) == [(GATEWAY, True), (other, False)]
+    either.announce_gateway(other, lease=60)
     assert told(either, began) >= {other}
-    either.withdraw("gw-1")
-    assert (either.gateways(), told(either, began)) == ([(other, True)], {other, None})
-    assert either.changes(time.time() + 1) == []
+    either.withdraw_gateway("gw-1")
+    assert (either.list_gateways(), told(either, began)) == ([(other, True)], {other, None})
+    assert either.list_changes(time.time() + 1) == []
 
 
 def test_a_lease_that_has_ended_leaves_its_name_and_is_ended_once(
     either: Store, admin: Client, stranger: Client
 ) -> None:
     lapsed = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
-    assert [it.is_live for it in either.tunnels_of_gateway("gw-1")] == [False]
+    assert [it.is_live for it in either.list_tunnels("gw-1")] == [False]
     assert either.renew([lapsed], lease=60) == {lapsed.id}
-    either.end_lapsed(admin.account)
-    assert either.tunnels_of_gateway("gw-1") == []
-    either.end_lapsed(admin.account)
+    either.end_lapsed_tunnels(admin.account)
+    assert either.list_tunnels("gw-1") == []
+    either.end_lapsed_tunnels(admin.account)
     again = either.open(opening(Grant(stranger.account, "sshcr_2", ())), lease=60, most=100)
-    either.end_lapsed(stranger.account)
+    either.end_lapsed_tunnels(stranger.account)
     assert served(either) == [(NAME, again.id)]
 
 
@@ -285,7 +293,7 @@ def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
-    records: Records, admin: Client, stranger: Client
+    records: TableStore, admin: Client, stranger: Client
 ) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     edge = admin.create("/edges/https", {"hostports": ["x.demo.tunnels.localhost:443"]})
@@ -308,7 +316,7 @@ def prove(id: str, status: Literal["verified", "lapsed"] = "verified") -> None:
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds(
-    records: Records, admin: Client, stranger: Client
+    records: TableStore, admin: Client, stranger: Client
 ) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     wildcard, exact = (
@@ -345,7 +353,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
-    records: Records, admin: Client, stranger: Client
+    records: TableStore, admin: Client, stranger: Client
 ) -> None:
     since, upload = time.time() - 0.001, openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
     certificate = admin.create("/tls_certificates", upload)["id"]
@@ -354,46 +362,46 @@ def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
     elsewhere = stranger.create("/reserved_domains", {"domain": "*.example.com"})["id"]
     known = ServedReservation(admin.account, below, NAME, True, certificate, True)
     proved = ServedReservation(stranger.account, elsewhere, "*.example.com", True)
-    assert records.reservations_for(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
+    assert records.list_reservations(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
     assert told(records, since) >= {known, replace(proved, is_proved=False)}
     prove(elsewhere)
-    assert records.reservations_for(admin.account, [NAME, "a.example.com"]) == [known, proved]
-    assert records.reservations_for(stranger.account, [NAME, "example.com"]) == []
+    assert records.list_reservations(admin.account, [NAME, "a.example.com"]) == [known, proved]
+    assert records.list_reservations(stranger.account, [NAME, "example.com"]) == []
     assert told(records, since) >= {proved}
 
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_what_is_proved_directly_below_a_wildcard_is_known_with_it_as_long_as_the_proof_holds(
-    records: Records, admin: Client, stranger: Client
+    records: TableStore, admin: Client, stranger: Client
 ) -> None:
     proved = ("shop.example.com", "*.cafe.example.com", "a.cafe.example.com", "example.com", "shop.example.net")
     made = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
     wanted, shop = ["*.example.com"], made["shop.example.com"]
-    assert records.reservations_for(admin.account, wanted) == []
+    assert records.list_reservations(admin.account, wanted) == []
     for id in made.values():
         prove(id)
     known = [ServedReservation(stranger.account, shop, "shop.example.com", True)]
-    assert records.reservations_for(admin.account, wanted) == known
+    assert records.list_reservations(admin.account, wanted) == known
     with calls() as asked:
-        records.reservations_for(admin.account, wanted)
+        records.list_reservations(admin.account, wanted)
     assert asked == ["BatchGetItem", "Query", "BatchGetItem"]
     other = ids.new(kinds.RESERVED_DOMAINS.prefix)
     for id, body in ((other, {}), (other, "of another form"), (other, {"account": 7}), ("anything", {"account": "a"})):
         dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": id, "body": body}))
-        assert records.reservations_for(admin.account, wanted) == known  # within the rights of the edge
+        assert records.list_reservations(admin.account, wanted) == known  # within the rights of the edge
         dynamodb.do(Write.delete("edge#/proved/example.com", id))
     prove(shop, "lapsed")
-    assert records.reservations_for(admin.account, wanted) == []
+    assert records.list_reservations(admin.account, wanted) == []
     prove(shop)
-    assert records.reservations_for(admin.account, wanted) == known
+    assert records.list_reservations(admin.account, wanted) == known
     stranger.delete(f"/reserved_domains/{shop}")
-    assert records.reservations_for(admin.account, wanted) == []
+    assert records.list_reservations(admin.account, wanted) == []
     assert list(table.every("edge#/proved/example.com")) == []
 
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_not_reserved(
-    records: Records, admin: Client
+    records: TableStore, admin: Client
 ) -> None:
     mine = Grant(admin.account, "sshcr_1", ())
     admin.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
@@ -439,19 +447,19 @@ def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admi
 
 def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(either: Store, admin: Client) -> None:
     tunnel = either.open(opening_of_port(admin), lease=60, most=100)
-    assert either.refusal(tunnel) == ""
+    assert either.read_refusal(tunnel) == ""
     since = time.time() - 1
     for reason in ("Address already in use", ""):
-        either.note_refusal(tunnel, reason)
-        assert either.refusal(tunnel) == reason
-    assert len([it for change in either.changes(since) for it in change.places if it.id == tunnel.id]) == 3
+        either.record_refusal(tunnel, reason)
+        assert either.read_refusal(tunnel) == reason
+    assert len([it for change in either.list_changes(since) for it in change.places if it.id == tunnel.id]) == 3
     either.close(tunnel, USAGE)
-    either.note_refusal(tunnel, "Address already in use")
-    assert either.tunnels_of_gateway("gw-1") == []
+    either.record_refusal(tunnel, "Address already in use")
+    assert either.list_tunnels("gw-1") == []
 
 
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
-    records: Records, admin: Client, capsys: pytest.CaptureFixture[str]
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     leased = records.open(opening_of_port(admin), lease=60, most=100)
     operator.main(["tunnels", "list"])
@@ -468,7 +476,7 @@ def test_the_operator_bans_a_port_and_is_told_who_had_it(
 
 @pytest.mark.parametrize("read", ["GetItem", "Query"])
 def test_of_two_accounts_that_race_for_a_port_one_has_it(
-    records: Records, admin: Client, stranger: Client, read: str
+    records: TableStore, admin: Client, stranger: Client, read: str
 ) -> None:
     events, others = aws.client("dynamodb").meta.events, [opening_of_port(stranger)]
     won: list[ServedTunnel] = []
@@ -489,7 +497,7 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
-    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     admin.create("/reserved_addrs", {"proxy_protocol": flag})
@@ -503,7 +511,7 @@ def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
-    records: Records, admin: Client, monkeypatch: pytest.MonkeyPatch
+    records: TableStore, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})
@@ -512,7 +520,7 @@ def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
     began = time.time()
     assert admin.delete(f"/reserved_addrs/{address['id']}").status == 204
     assert telling(records, admin, made["id"]) == frozenset()
-    told = {place.id for change in records.changes(began - 1) for place in change.places}
+    told = {place.id for change in records.list_changes(began - 1) for place in change.places}
     assert address["id"] in told
 
 
@@ -527,7 +535,7 @@ def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
 )
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
-    records: Records, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
+    records: TableStore, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["id"]
@@ -547,16 +555,16 @@ def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
         ServedReservation(admin.account, id, domain, True, is_readable=False)
         for id, domain in ((below, NAME), (above, "*.example.com"))
     ]
-    assert records.reservations_for(admin.account, [NAME, "a.example.com"]) == known
-    assert records.present(Place(items.scope(admin.account, "/reserved_domains"), below)) == known[0]
+    assert records.list_reservations(admin.account, [NAME, "a.example.com"]) == known
+    assert records.read_current(Place(items.scope(admin.account, "/reserved_domains"), below)) == known[0]
     for name in (NAME, "a.example.com", PORT):
         with pytest.raises(NameUnreadable):
             records.wants_proxy_protocol(admin.account, name)
-    assert records.edge(admin.account, edge) == ServedEdge(admin.account, edge, 1, (PORT,), error=UNREADABLE)
+    assert records.read_edge(admin.account, edge) == ServedEdge(admin.account, edge, 1, (PORT,), error=UNREADABLE)
 
 
 @pytest.mark.usefixtures("tunnel_domain")
-def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Records, admin: Client) -> None:
+def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: TableStore, admin: Client) -> None:
     lost, whole = (admin.create("/reserved_domains", {"domain": f"{it}.example.com"})["id"] for it in "ab")
     scope = items.scope(admin.account, "/reserved_domains")
     for body in ("of another form", {}, {"description": "without all else"}, {"domain": "a", "proof": {"value": "v"}}):
@@ -564,32 +572,32 @@ def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: Rec
         assert [it.id for it in records.due(clock.seconds(), 100)] == [whole]
 
 
-def telling(records: Records, admin: Client, id: str) -> frozenset[str]:
-    found = records.edge(admin.account, id)
+def telling(records: TableStore, admin: Client, id: str) -> frozenset[str]:
+    found = records.read_edge(admin.account, id)
     assert found
     return found.proxied
 
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
-    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001-20003")
     ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
     reserved = admin.create("/reserved_addrs", {})["addr"]
-    free = records.free_address(stranger.account, ports)
+    free = records.find_free_address(stranger.account, ports)
     assert free
     leased = records.open(replace(opening_of_port(admin), name=free), lease=60, most=100)
     (last,) = set(ports) - {reserved, free}
-    assert records.free_address(admin.account, ports) == records.free_address(stranger.account, ports) == last
-    assert records.free_address(admin.account, [reserved, free]) is None
+    assert records.find_free_address(admin.account, ports) == records.find_free_address(stranger.account, ports) == last
+    assert records.find_free_address(admin.account, [reserved, free]) is None
     records.close(leased, USAGE)
-    assert records.free_address(stranger.account, [free]) == free
+    assert records.find_free_address(stranger.account, [free]) == free
 
 
 @pytest.mark.usefixtures("tunnel_domain")
 def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
-    records: Records, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCP_PORTS", "20001")
     address = admin.create("/reserved_addrs", {})
@@ -611,7 +619,7 @@ def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
 @pytest.mark.usefixtures("tunnel_domain")
 @pytest.mark.parametrize("count", [1, 30])
 def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
-    records: Records, admin: Client, count: int
+    records: TableStore, admin: Client, count: int
 ) -> None:
     for number in range(count):
         admin.create("/reserved_domains", {"domain": f"n{number}.tunnels.localhost"})
@@ -621,7 +629,7 @@ def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
     assert made == ["GetItem", "GetItem", "Query", "TransactWriteItems", "Query"]
 
 
-def test_an_account_may_be_limited_to_reserved_names(records: Records, admin: Client) -> None:
+def test_an_account_may_be_limited_to_reserved_names(records: TableStore, admin: Client) -> None:
     mine = Grant(admin.account, "sshcr_1", ())
     operator.main(["accounts", "limits", admin.account, "--only-reserved"])
     with pytest.raises(NameNotReserved):
@@ -653,7 +661,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
     )
 
 
-def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:
+def test_a_banned_name_is_refused(records: TableStore, admin: Client) -> None:
     name_bans.ban_name(NAME)
     with pytest.raises(NameBanned):
         records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
@@ -666,24 +674,26 @@ def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client
 
 
 def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_key(
-    records: Records, admin: Client
+    records: TableStore, admin: Client
 ) -> None:
     began = time.time() - 0.001
     issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
     id = admin.create("/tls_certificates", issued.upload)["id"]
     with calls() as made:
-        (sealed,) = records.certificates(admin.account)
-        pair = records.key_pair(sealed)
+        (sealed,) = records.list_certificates(admin.account)
+        pair = records.unseal_key_pair(sealed)
     assert made == ["Query", "Decrypt"]
     found = sealed.certificate
     assert (found.id, found.account, found.names) == (id, admin.account, (NAME,))
-    assert [records.present(place) for change in records.changes(began) for place in change.places][-1] == found
+    assert [records.read_current(place) for change in records.list_changes(began) for place in change.places][
+        -1
+    ] == found
     assert pair.chain == issued.certificate
     stored, uploaded = (load_pem_private_key(key.encode(), None) for key in (pair.key, issued.key))
     assert stored.public_key() == uploaded.public_key()
     admin.delete(f"/tls_certificates/{id}")
     assert told(records, began) >= {None}
-    assert records.certificates(admin.account) == []
+    assert records.list_certificates(admin.account) == []
 
 
 @pytest.mark.parametrize(
@@ -699,7 +709,7 @@ def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_ke
     ],
 )
 def test_a_certificate_that_cannot_be_understood_is_passed_over_and_those_beside_it_are_read(
-    records: Records, admin: Client, damaged: Callable[[dict[str, Any]], Any]
+    records: TableStore, admin: Client, damaged: Callable[[dict[str, Any]], Any]
 ) -> None:
     upload = openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
     lost, whole = (admin.create("/tls_certificates", upload)["id"] for _ in range(2))
@@ -707,11 +717,13 @@ def test_a_certificate_that_cannot_be_understood_is_passed_over_and_those_beside
     item = table.read(scope, lost)
     assert item
     dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": damaged(item.body)}))
-    assert [it.certificate.id for it in records.certificates(admin.account)] == [whole]
-    assert records.present(Place(scope, lost)) is None
+    assert [it.certificate.id for it in records.list_certificates(admin.account)] == [whole]
+    assert records.read_current(Place(scope, lost)) is None
 
 
-def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(records: Records, admin: Client) -> None:
+def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(
+    records: TableStore, admin: Client
+) -> None:
     group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
     answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
     shared = admin.create("/backends/weighted", {"backends": {group: 3, answer: 1}})["id"]
@@ -725,7 +737,7 @@ def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(rec
     admin.put(f"{path}/routes/{route}/backend", {"backend_id": shared})
     admin.put(f"{path}/routes/{route}/oauth", secret)
     with calls() as made:
-        found = records.edge(admin.account, edge)
+        found = records.read_edge(admin.account, edge)
     modules = Modules(backend=BackendModule(backend_id=shared), unenforced=("oauth",))
     served_route = ServedRoute(route, "path_prefix", "/", modules)
     termination = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
@@ -733,10 +745,10 @@ def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(rec
         admin.account, edge, 4, ("shop.example.com:443",), modules=termination, routes=(served_route,)
     )
     assert made == ["GetItem", "Query"]
-    assert records.listening() == {(admin.account, edge): 4}
+    assert records.list_listening_edges() == {(admin.account, edge): 4}
     wanted = [shared, group, answer, authority, "bkdhr_gone", "bkdx_elsewhere"]
     with calls() as made:
-        parts = {it.id: it for it in records.parts(admin.account, wanted)}
+        parts = {it.id: it for it in records.read_parts(admin.account, wanted)}
     assert made == ["BatchGetItem"]
     assert {id: getattr(it, "value", None) for id, it in parts.items()} == {
         shared: Weighted(**_own(admin, "weighted", shared), backends={group: 3, answer: 1}),
@@ -752,7 +764,7 @@ def _own(admin: Client, path: str, id: str) -> dict[str, Any]:
 
 
 def test_what_cannot_be_understood_is_told_as_such_and_what_is_beside_it_is_read(
-    records: Records, admin: Client
+    records: TableStore, admin: Client
 ) -> None:
     edges = [
         admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})["id"] for kind in ("https", "tls")
@@ -761,55 +773,55 @@ def test_what_cannot_be_understood_is_told_as_such_and_what_is_beside_it_is_read
     for path, id in (("/edges/https", edges[0]), ("/edges/tls", edges[1]), ("/backends/http_response", lost)):
         dynamodb.do(Write.update(items.scope(admin.account, path), id, Condition(""), sets={"body": "of another form"}))
 
-    assert [records.edge(admin.account, id) for id in edges] == [
+    assert [records.read_edge(admin.account, id) for id in edges] == [
         ServedEdge(admin.account, id, 0, (f"{kind}.example.com:443",), error=UNREADABLE)
         for kind, id in zip(("https", "tls"), edges, strict=True)
     ]
-    assert records.listening() == {(admin.account, id): 0 for id in edges}
-    parts = {it.id: it for it in records.parts(admin.account, [lost, whole])}
+    assert records.list_listening_edges() == {(admin.account, id): 0 for id in edges}
+    parts = {it.id: it for it in records.read_parts(admin.account, [lost, whole])}
     value = HttpResponse(**_own(admin, "http_response", whole), body="b")
     assert parts == {id: ServedBackend(admin.account, id, it) for id, it in ((lost, None), (whole, value))}
 
 
 def test_an_entry_in_the_list_of_edges_that_names_none_is_passed_over(
-    records: Records, admin: Client, capsys: pytest.CaptureFixture[str]
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     tls, scope, body = ids.new("edgtls"), "edge#/edges/3", {"account": admin.account}
     for id, listed in ((tls, {}), (tls, "of another form"), (tls, {"account": 7}), ("x", body), (ids.new("rd"), body)):
         dynamodb.do(Write.put({"scope": scope, "id": id, "body": listed}))
-        assert records.listening() == {(admin.account, edge): 1}  # within the rights of the edge
+        assert records.list_listening_edges() == {(admin.account, edge): 1}  # within the rights of the edge
         (line,) = map(json.loads, capsys.readouterr().err.splitlines())
         assert (line["event"], line["id"]) == ("listing_unreadable", id)
         dynamodb.do(Write.delete(scope, id))
 
 
-def test_edges_are_of_their_account_alone(either: Store, records: Records, admin: Client, stranger: Client) -> None:
+def test_edges_are_of_their_account_alone(either: Store, records: TableStore, admin: Client, stranger: Client) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
-    found, (part,) = records.edge(admin.account, edge), records.parts(admin.account, [answer])
+    found, (part,) = records.read_edge(admin.account, edge), records.read_parts(admin.account, [answer])
     assert found
     if isinstance(either, Memory):
         either.keep(found)
         either.keep(part)
-    assert (either.edge(admin.account, edge), either.parts(admin.account, [answer])) == (found, [part])
-    assert (either.edge(stranger.account, edge), either.parts(stranger.account, [answer])) == (None, [])
-    assert either.listening() == {(admin.account, edge): 1}
+    assert (either.read_edge(admin.account, edge), either.read_parts(admin.account, [answer])) == (found, [part])
+    assert (either.read_edge(stranger.account, edge), either.read_parts(stranger.account, [answer])) == (None, [])
+    assert either.list_listening_edges() == {(admin.account, edge): 1}
     admin.patch(f"/edges/tls/{edge}", {"hostports": []})
     if isinstance(either, Memory):
         either.keep(replace(found, hostports=()))
-    assert (either.edge(admin.account, edge), either.listening()) == (None, {})
+    assert (either.read_edge(admin.account, edge), either.list_listening_edges()) == (None, {})
 
 
-def test_an_account_that_the_operator_switches_off_is_told_to_be_off(records: Records, admin: Client) -> None:
-    assert records.is_on(admin.account)
+def test_an_account_that_the_operator_switches_off_is_told_to_be_off(records: TableStore, admin: Client) -> None:
+    assert records.is_account_active(admin.account)
     operator.main(["accounts", "disable", admin.account])
-    assert not records.is_on(admin.account)
+    assert not records.is_account_active(admin.account)
 
 
-def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: Client, tmp_path: Path) -> None:
+def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
-        return {place.scope for change in records.changes(since) for place in change.places}
+        return {place.scope for change in records.list_changes(since) for place in change.places}
 
     bot = admin.create("/bot_users", {"name": "bot"})
     _, id = credential(admin, tmp_path, owner_id=bot["id"])
@@ -833,18 +845,18 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: Records, admin: 
 
 def test_every_edge_has_the_same_authority_for_the_link() -> None:
     first, second = (
-        Records("local", "tunnels.localhost").link_authority(),
-        Records("local", "tunnels.localhost").link_authority(),
+        TableStore("local", "tunnels.localhost").link_authority(),
+        TableStore("local", "tunnels.localhost").link_authority(),
     )
     assert first.to_pem() == second.to_pem()
     stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
     assert "PRIVATE KEY" not in stored
 
 
-def test_a_store_that_is_away_is_told_as_such(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_away_is_told_as_such(records: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLE_NAME", "no-such-table")
     with pytest.raises(Unavailable):
-        records.gateways()
+        records.list_gateways()
 
 
 def fingerprint(authority: dict[str, Any]) -> str:
@@ -853,14 +865,14 @@ def fingerprint(authority: dict[str, Any]) -> str:
     return str(done.stdout).split()[1]
 
 
-def test_gateways_read_which_networks_are_blocked(records: Records) -> None:
+def test_gateways_read_which_networks_are_blocked(records: TableStore) -> None:
     operator.main(["networks", "block", "192.0.2.9/24"])
-    assert records.blocked() == ["192.0.2.0/24"]
+    assert records.list_blocked_networks() == ["192.0.2.0/24"]
     operator.main(["networks", "unblock", "192.0.2.0/24"])
-    assert records.blocked() == []
+    assert records.list_blocked_networks() == []
 
 
-def test_control_reads_which_names_and_patterns_are_banned(records: Records) -> None:
+def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) -> None:
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
-    assert records.banned() == [NAME, "*bank*"]
+    assert records.list_banned_names() == [NAME, "*bank*"]

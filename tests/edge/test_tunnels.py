@@ -41,20 +41,23 @@ def test_labels_open_a_backend_tunnel(edge: Edge) -> None:
 @pytest.mark.parametrize(
     ("forward", "sentence"),
     [
-        ("demo:22", "Port 22 is not served here: ask for one from "),
-        ("demo:0", "A port of TCP is the whole domain's and has no name: write -R 0:…."),
-        ("app=web:443", "A tunnel with labels asks for port 80, whatever its visitors speak."),
-        ("a_b:80", "a_b is no name for a tunnel"),
-        ("example.com:80", "example.com is not proved to be your account's: reserve it and set its TXT record first."),
+        ("demo:22", "Port 22 is not served here: request a port from "),
+        ("demo:0", "A TCP port belongs to the whole domain and has no name: write -R 0:…."),
+        ("app=web:443", "A tunnel with labels must request port 80, for any protocol."),
+        ("a_b:80", "a_b is not a tunnel name"),
+        (
+            "example.com:80",
+            "Your account has not proved that it owns example.com: reserve it and set its TXT record first.",
+        ),
         ("admin:80", "The name admin is reserved: choose another."),
         ("xn--80ak6aa92e:80", "is reserved"),
-        ("=x:80", "is no label"),
-        ("a=*:80", "is no label"),
+        ("=x:80", "is not a label"),
+        ("a=*:80", "is not a label"),
         (
             ",".join(f"k{number}=v" for number in range(51)) + ":80",
-            "A tunnel has at most 50 labels, and 51 are asked for.",
+            "A tunnel can have at most 50 labels, not 51.",
         ),
-        (f"a={'x' * 256}:80", "The name or the value of a label is longer than 255 bytes."),
+        (f"a={'x' * 256}:80", "The name or value of a label is longer than 255 bytes."),
     ],
 )
 def test_what_there_is_not_is_refused_with_a_sentence(edge: Edge, forward: str, sentence: str) -> None:
@@ -83,7 +86,7 @@ def test_a_credential_binds_what_its_rules_permit(
 ) -> None:
     client = edge.ssh(edge.key("acct_A", *acl), "-R", f"{forward}:localhost:1")
 
-    client.says("is online" if permitted else "The rules of sshcr_")
+    client.says("is online" if permitted else "The ACL of sshcr_")
     if not permitted:
         assert client.ends() == 1
         assert edge.store.online == {}
@@ -172,7 +175,7 @@ def test_a_banned_pattern_ends_its_tunnels_within_five_seconds_and_refuses_other
     assert mine.said[-1] == f"{edge.url('mybank').rstrip('/')} has ended: the operator has banned its name."
     again = edge.ssh(key, "-R", "bank2:80:localhost:1")
     assert again.ends() == 1
-    assert again.said == ["bank2.tunnels.localhost may not be used here: choose another name."]
+    assert again.said == ["The operator has banned bank2.tunnels.localhost: choose another name."]
     assert not other.is_over
     edge.store.patterns.clear()
 
@@ -183,7 +186,7 @@ def test_a_name_that_the_operator_has_banned_is_refused(edge: Edge) -> None:
     client = edge.ssh(edge.key("acct_A"), "-R", "bad:80:localhost:1")
 
     assert client.ends() == 1
-    assert client.said == ["bad.tunnels.localhost may not be used here: choose another name."]
+    assert client.said == ["The operator has banned bad.tunnels.localhost: choose another name."]
 
 
 def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -> None:
@@ -196,8 +199,8 @@ def test_a_name_that_is_not_reserved_is_said_once_to_be_free_again(edge: Edge) -
     assert client.said == [
         f"{edge.url('mine', '')} is online.",
         f"{edge.url('loose', '')} is online.",
-        "Whoever asks for loose.tunnels.localhost has it when this client goes. "
-        'To keep it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}',
+        "loose.tunnels.localhost is not reserved: others can use it when this client disconnects. "
+        'To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}',
         f"{edge.url('other', '')} is online.",
     ]
 
@@ -220,7 +223,7 @@ def test_an_account_may_be_limited_to_the_names_that_it_has_reserved(edge: Edge)
         client = edge.ssh(key, "-R", f"{forward}:localhost:1")
         assert client.ends() == 1
         assert re.fullmatch(
-            r"Your account binds reserved names alone, and \S+ is none of them: reserve it first\.", client.said[0]
+            r"Your account can use only reserved names, and \S+ is not reserved: reserve it first\.", client.said[0]
         )
     edge.ssh(key, "-R", "only:80:localhost:1").says(f"{edge.url('only', '')} is online.")
 
@@ -247,9 +250,9 @@ def test_a_connection_has_ten_tunnels_at_most(edge: Edge) -> None:
 def test_an_account_and_a_gateway_have_as_many_tunnels_as_they_may(tmp_path: Path) -> None:
     with running(tmp_path, with_envoy=False, max_tunnels_per_account=1, max_tunnels_per_gateway=2) as edge:
         edge.ssh(edge.key("acct_A"), "-R", "a:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("There are as many tunnels as there may be")
+        edge.ssh(edge.key("acct_A"), "-R", "b:80:localhost:1").says("The limit of tunnels is reached")
         edge.ssh(edge.key("acct_B"), "-R", "b:80:localhost:1").says("is online")
-        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("There are as many tunnels as there may be")
+        edge.ssh(edge.key("acct_C"), "-R", "c:80:localhost:1").says("The limit of tunnels is reached")
 
 
 def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_path: Path) -> None:
@@ -260,7 +263,9 @@ def test_a_deleted_credential_loses_its_tunnels_within_a_third_of_the_lease(tmp_
         edge.store.keys.clear()
 
         assert client.ends(within=2) == 1
-        assert client.said[-1].endswith("has ended: its credential, its lease or its right to the name is gone.")
+        assert client.said[-1].endswith(
+            "has ended: its credential or right to the name was revoked, or its lease lost."
+        )
         until(lambda: edge.store.online == {})
 
 
@@ -301,7 +306,7 @@ def test_a_tunnel_outlives_a_short_absence_of_the_store(tmp_path: Path) -> None:
         edge.store.is_away = False
         until(lambda: all(it.expires > back + 2.5 for it, _ in edge.store.tunnels()))
 
-        assert client.said[1:] == [forwarding.unkept("kept.tunnels.localhost")]
+        assert client.said[1:] == [forwarding.advise_reservation("kept.tunnels.localhost")]
         assert len(edge.store.online) == 1
 
 
@@ -321,7 +326,10 @@ def test_requests_are_shown_with_their_answers_unless_there_is_no_terminal(edge:
         assert re.fullmatch(rf"127\.0\.0\.1  {request}  {answer}  \d{{1,4}} ms", line)
     shown.says("127.0.0.1  GET /  no answer")
     assert not [line for line in [*shown.said, *quiet.said] if "secret" in line]
-    assert quiet.said == [f"{edge.url('quiet', '')} is online.", forwarding.unkept("quiet.tunnels.localhost")]
+    assert quiet.said == [
+        f"{edge.url('quiet', '')} is online.",
+        forwarding.advise_reservation("quiet.tunnels.localhost"),
+    ]
 
 
 @needs_envoy

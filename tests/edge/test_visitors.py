@@ -105,4 +105,4 @@ def test_a_body_that_comes_too_slowly_is_answered_408(tmp_path: Path, origin: in
         answer.settimeout(12)
         said = answer.recv(4096)
         assert said.startswith(b"HTTP/1.1 408 ")
-        assert said.endswith(b"408: the request's body came too slowly.\n")
+        assert said.endswith(b"408: the request body arrived too slowly.\n")

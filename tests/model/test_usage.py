@@ -3,14 +3,14 @@
 import pytest
 
 from chalicelib.model.tunnels import Traffic
+from chalicelib.operator import tunnels
 from chalicelib.operator.command_line import CommandError
-from chalicelib.operator.tunnels import read_usage
-from edge.store.table import Records
+from edge.store.table import TableStore
 from tests.transports import Client
 
 
 def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_counts_once(admin: Client) -> None:
-    store = Records("local", "tunnels.localhost")
+    store = TableStore("local", "tunnels.localhost")
     for hour, gateway, usage in [
         ("2026-11-22T14", "gw-1", Traffic(1, 10, 100)),
         ("2026-11-22T14", "gw-1", Traffic(2, 20, 200)),
@@ -19,17 +19,17 @@ def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_coun
         ("2026-11-23T00", "gw-1", Traffic(5, 50, 500)),
         ("2026-12-01T00", "gw-1", Traffic(6, 60, 600)),
     ]:
-        store.use(admin.account, hour, gateway, usage)
+        store.write_usage(admin.account, hour, gateway, usage)
 
-    assert read_usage(admin.account, "2026-11") == {
+    assert tunnels.read_usage(admin.account, "2026-11") == {
         "2026-11-22": Traffic(9, 90, 900),
         "2026-11-23": Traffic(5, 50, 500),
     }
-    assert read_usage(admin.account, "2026-12") == {"2026-12-01": Traffic(6, 60, 600)}
-    assert read_usage("acct_other", "2026-11") == {}
+    assert tunnels.read_usage(admin.account, "2026-12") == {"2026-12-01": Traffic(6, 60, 600)}
+    assert tunnels.read_usage("acct_other", "2026-11") == {}
 
 
 @pytest.mark.parametrize("month", ["2026", "2026-13", "2026-11-01", "x"])
 def test_what_is_no_month_is_refused(month: str) -> None:
     with pytest.raises(CommandError, match="is no month"):
-        read_usage("acct_A", month)
+        tunnels.read_usage("acct_A", month)

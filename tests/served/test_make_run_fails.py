@@ -62,7 +62,7 @@ def test_a_cloud_of_another_folder_is_named(tmp_path: Path, served: Served) -> N
 
 def test_an_edge_whose_store_has_no_key_names_it(tmp_path: Path, served: Served) -> None:
     chosen = {**served.cloud, "KEY_ID": "alias/nobodys", "EDGE_DIR": str(tmp_path / "edge")}
-    sentence = "The store cannot be used (NotFoundException): see which table and key the environment names.\n"
+    sentence = "The store cannot be used (NotFoundException): check the table and the key that the environment names.\n"
     assert run(chosen, sys.executable, "-m", "edge", "gateway") == (1, "", sentence)
 
 

@@ -123,9 +123,9 @@ def test_what_was_changed_is_read_alone() -> None:
         control = Control(store)
         await control.begin()
         await control.step()
-        read_edge, read_parts = store.edge, store.parts
-        store.edge = lambda account, id: asked.append(id) or read_edge(account, id)  # type: ignore[method-assign,func-returns-value]
-        store.parts = lambda account, ids: asked.extend(ids) or read_parts(account, ids)  # type: ignore[method-assign,func-returns-value]
+        read_edge, read_parts = store.read_edge, store.read_parts
+        store.read_edge = lambda account, id: asked.append(id) or read_edge(account, id)  # type: ignore[method-assign,func-returns-value]
+        store.read_parts = lambda account, ids: asked.extend(ids) or read_parts(account, ids)  # type: ignore[method-assign,func-returns-value]
         for change in (ServedBackend("acct_a", leaf.id, HttpResponse(status_code=503)), unnamed):
             store.keep(change)
         assert [it.id for it in await control.step()] == asked == [leaf.id]

@@ -16,7 +16,7 @@ from edge.control.edges import EdgeRecords
 from edge.control.reading import Reader
 from edge.link.authority import KeyPair
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
-from edge.store.table import Records
+from edge.store.table import TableStore
 from edge.traffic.record_index import Removed
 from edge.traffic.world import World
 from tests.edge.memory import Memory
@@ -77,13 +77,13 @@ def change(store: Store, number: int, chance: random.Random) -> None:
     gateway = f"gw-{chance.randrange(4)}"
     if chance.random() < 0.1:
         if chance.random() < 0.5:
-            store.announce(Gateway(gateway, "192.0.2.1", 4433), lease=600)
+            store.announce_gateway(Gateway(gateway, "192.0.2.1", 4433), lease=600)
         else:
-            store.withdraw(gateway)
+            store.withdraw_gateway(gateway)
         return
     account = f"acct_{number}"
     name = f"n{chance.randrange(20)}.{account}.tunnels.localhost"
-    carried = [it for it in store.tunnels_of_gateway(gateway) if it.account == account] if chance.random() < 0.4 else []
+    carried = [it for it in store.list_tunnels(gateway) if it.account == account] if chance.random() < 0.4 else []
     if carried:
         store.close(chance.choice(carried), Traffic(0, 0, 0))
         return
@@ -160,7 +160,7 @@ def test_two_controls_end_with_what_a_look_gives_and_have_missed_nothing() -> No
 
 def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     store, told = Memory(), Gateway("gw-1", "192.0.2.1", 4433)
-    store.announce(told, lease=60)
+    store.announce_gateway(told, lease=60)
     control = Control(store, 0)
     control.hear()
     untold = store.open(
@@ -173,7 +173,7 @@ def test_a_change_that_the_log_does_not_tell_is_counted_and_taken_up() -> None:
     assert control.known() == ({"gw-1": told}, {})
     control.start_resync()
     assert (control.known(), control.reader.missed) == (({"gw-1": told}, {untold.id: untold}), 1)
-    store.withdraw("gw-1")
+    store.withdraw_gateway("gw-1")
     store.log.clear()
     control.start_resync()
     assert (control.known(), control.reader.missed) == (({}, {}), 2)
@@ -194,7 +194,7 @@ def test_the_certificates_of_an_account_are_read_again_where_one_is_uploaded_or_
 
 def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
     store = Memory()
-    store.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
+    store.announce_gateway(Gateway("gw-1", "192.0.2.1", 4433), lease=60)
     lapsing = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "")
     tunnel = store.open(lapsing, lease=1, most=9)
     control = Control(store, 0)
@@ -206,8 +206,8 @@ def test_a_lease_that_ends_is_no_change_that_was_missed() -> None:
 
 
 def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
-    records = Records("local", "tunnels.localhost")
-    records.announce(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
+    records = TableStore("local", "tunnels.localhost")
+    records.announce_gateway(Gateway("gw-1", "192.0.2.1", 4433), lease=0)
     opening = Opening(
         Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a"
     )
@@ -215,7 +215,11 @@ def test_what_a_host_has_lost_is_ended_with_its_gateway(admin: Client) -> None:
     control = Control(records, 0)
     control.hear()
     assert control.known() == ({}, {})
-    assert (records.gateways(), records.tunnels_of_gateway("gw-1"), online_tunnels.remove_expired(admin.account)) == (
+    assert (
+        records.list_gateways(),
+        records.list_tunnels("gw-1"),
+        online_tunnels.remove_expired(admin.account),
+    ) == (
         [],
         [],
         [],

@@ -50,7 +50,7 @@ class Link:
     """A connection over the link, of which each direction can end by itself."""
 
     def __init__(self, edge: Edge, tunnel: str, first: bytes = b"", *, piece: int = 1 << 16) -> None:
-        ((gateway, _),) = edge.store.gateways()
+        ((gateway, _),) = edge.store.list_gateways()
         self._raw = socket.create_connection(("127.0.0.1", gateway.port), 10)
         for start in range(0, len(first), piece):
             self._raw.sendall(first[start : start + piece])
@@ -199,7 +199,7 @@ class Near:
     def __init__(self, edge: Edge, first: bytes) -> None:
         self._raw = socket.socket(socket.AF_UNIX)
         self._raw.settimeout(10)
-        with files.short(edge.settings.link_socket(edge.gateway.id)) as path:
+        with files.shorten_socket_path(edge.settings.link_socket(edge.gateway.id)) as path:
             self._raw.connect(str(path))
         self._raw.sendall(first)
         self.send, self.close = self._raw.sendall, self._raw.close
@@ -257,9 +257,9 @@ def test_a_visitor_near_by_who_has_gone_frees_his_channel(edge: Edge) -> None:
         near = Near(edge, naming(opened(edge, port)))
         near.send(b"x")
         (tunnel,) = edge.gateway.tunnels._online.values()
-        until(lambda: tunnel.live == 1)
+        until(lambda: tunnel.open_channels == 1)
         near.close()
-        until(lambda: tunnel.live == 0, within=5)
+        until(lambda: tunnel.open_channels == 0, within=5)
         gone.set()
 
 

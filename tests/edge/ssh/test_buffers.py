@@ -2,17 +2,17 @@
 
 import pytest
 
-from edge.ssh.buffers import LEAST, Buffers, Window
+from edge.ssh.buffers import MIN_WINDOW, Buffers, Window
 
 MOST = 2 << 20  # bytes of one channel
 
 
 def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
     """Return the windows of channels that are read as fast as they may be."""
-    windows = [buffers.window(tunnel) for _ in range(channels)]
+    windows = [buffers.open_window(tunnel) for _ in range(channels)]
     for _ in range(10):
         for window in windows:
-            window.read(window.size)
+            window.on_read(window.size)
     return windows
 
 
@@ -20,10 +20,10 @@ def _grown(buffers: Buffers, tunnel: str, channels: int) -> list[Window]:
     ("most", "channels", "taken"),
     [
         (64 << 20, 1, MOST),
-        (3 * LEAST, 1, LEAST),
-        (4 * LEAST, 1, 2 * LEAST),
+        (3 * MIN_WINDOW, 1, MIN_WINDOW),
+        (4 * MIN_WINDOW, 1, 2 * MIN_WINDOW),
         (64 << 20, 16, 32 << 20),  # half of all
-        (64 << 20, 400, 400 * LEAST),  # each has the least, whatever is left
+        (64 << 20, 400, 400 * MIN_WINDOW),  # each has the least, whatever is left
     ],
 )
 def test_a_tunnel_has_what_it_leaves_for_the_others(most: int, channels: int, taken: int) -> None:
@@ -36,7 +36,7 @@ def test_tunnels_share_the_budget_and_a_new_one_always_finds_something() -> None
     buffers = Buffers(256 << 20)
     sizes = [sum(window.size for window in _grown(buffers, f"tn_{number}", 64)) for number in range(3)]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] > 64 * LEAST
+    assert sizes[-1] > 64 * MIN_WINDOW
     assert buffers.taken == sum(sizes) <= 256 << 20
 
 
@@ -45,20 +45,23 @@ def test_what_is_given_back_is_everybodys() -> None:
     before = _grown(buffers, "tn_1", 16)
     for window in (*before, *before):
         window.close()
-    assert (buffers.taken, buffers.given_back) == (0, 32 << 20)
+    assert (buffers.taken, buffers.released) == (0, 32 << 20)
     _grown(buffers, "tn_2", 16)
     assert buffers.taken == 32 << 20
 
 
-@pytest.mark.parametrize(("most", "grows"), [(3 * LEAST, False), (4 * LEAST, True)])
+@pytest.mark.parametrize(("most", "grows"), [(3 * MIN_WINDOW, False), (4 * MIN_WINDOW, True)])
 def test_a_window_tells_whether_it_has_become_larger(most: int, grows: bool) -> None:
-    window = Buffers(most).window("tn_1")
-    assert (window.read(LEAST - 1), window.read(1)) == (False, grows)
+    window = Buffers(most).open_window("tn_1")
+    assert (window.on_read(MIN_WINDOW - 1), window.on_read(1)) == (False, grows)
 
 
-@pytest.mark.parametrize(("reads", "size"), [([LEAST - 1], LEAST), ([LEAST], 2 * LEAST), ([LEAST, LEAST], 2 * LEAST)])
+@pytest.mark.parametrize(
+    ("reads", "size"),
+    [([MIN_WINDOW - 1], MIN_WINDOW), ([MIN_WINDOW], 2 * MIN_WINDOW), ([MIN_WINDOW, MIN_WINDOW], 2 * MIN_WINDOW)],
+)
 def test_a_window_doubles_once_a_whole_one_was_read(reads: list[int], size: int) -> None:
-    window = Buffers(64 << 20).window("tn_1")
+    window = Buffers(64 << 20).open_window("tn_1")
     for count in reads:
-        window.read(count)
+        window.on_read(count)
     assert window.size == size

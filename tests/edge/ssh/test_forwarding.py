@@ -7,7 +7,7 @@ import pytest
 from chalicelib.model.names import OPERATOR_NAMES
 from edge.process.settings import Limits, Settings
 from edge.ssh import forwarding
-from edge.ssh.forwarding import Asking, Labelled, Named, Port, Refused
+from edge.ssh.forwarding import LabelledTunnel, NamedTunnel, PortTunnel, Requester, TunnelRefused
 from edge.store.records import (
     Grant,
     NameBanned,
@@ -23,7 +23,7 @@ from edge.store.records import (
 
 DOMAIN = "t.example.com"
 SETTINGS = Settings(tunnel_domain=DOMAIN, edge_port=8443, tcp_ports=range(20000, 20100))
-OTHERS = "80 (https) or 443 (TLS that is passed through)."
+OTHERS = "80 (https) or 443 (TLS passthrough)."
 RESERVED = sorted(OPERATOR_NAMES - {"localhost"})  # which is also ssh's word for no name
 FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 
@@ -31,106 +31,106 @@ FIFTY = ",".join(f"k{number:02}=v" for number in range(50))
 @pytest.mark.parametrize(
     ("host", "asked"),
     [
-        ("demo", Named("demo.t.example.com")),
-        ("DEMO", Named("demo.t.example.com")),
-        ("demo.t.example.com", Named("demo.t.example.com")),
-        ("Demo.T.example.com", Named("demo.t.example.com")),
-        ("demo.t.example.com.", Named("demo.t.example.com")),
-        ("a", Named("a.t.example.com")),
-        ("a-1", Named("a-1.t.example.com")),
-        ("x" * 63, Named(f"{'x' * 63}.t.example.com")),
-        ("demo.other.com", Named("demo.other.com")),
-        ("Demo.Other.com.", Named("demo.other.com")),
-        ("xn--bcher-kva.example", Named("xn--bcher-kva.example")),
-        ("nott.example.com", Named("nott.example.com")),
-        *((host, Named("")) for host in ("", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::")),
-        ("app=web", Labelled((("app", "web"),))),
-        ("b=2,a=1", Labelled((("a", "1"), ("b", "2")))),
-        ("a=1,a=2", Labelled((("a", "2"),))),
-        ("App=Web", Labelled((("App", "Web"),))),
-        ("a=b=c", Labelled((("a", "b=c"),))),
-        (FIFTY, Labelled(tuple((f"k{number:02}", "v") for number in range(50)))),
-        (f"{'k' * 255}={'v' * 255}", Labelled((("k" * 255, "v" * 255),))),
+        ("demo", NamedTunnel("demo.t.example.com")),
+        ("DEMO", NamedTunnel("demo.t.example.com")),
+        ("demo.t.example.com", NamedTunnel("demo.t.example.com")),
+        ("Demo.T.example.com", NamedTunnel("demo.t.example.com")),
+        ("demo.t.example.com.", NamedTunnel("demo.t.example.com")),
+        ("a", NamedTunnel("a.t.example.com")),
+        ("a-1", NamedTunnel("a-1.t.example.com")),
+        ("x" * 63, NamedTunnel(f"{'x' * 63}.t.example.com")),
+        ("demo.other.com", NamedTunnel("demo.other.com")),
+        ("Demo.Other.com.", NamedTunnel("demo.other.com")),
+        ("xn--bcher-kva.example", NamedTunnel("xn--bcher-kva.example")),
+        ("nott.example.com", NamedTunnel("nott.example.com")),
+        *((host, NamedTunnel("")) for host in ("", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::")),
+        ("app=web", LabelledTunnel((("app", "web"),))),
+        ("b=2,a=1", LabelledTunnel((("a", "1"), ("b", "2")))),
+        ("a=1,a=2", LabelledTunnel((("a", "2"),))),
+        ("App=Web", LabelledTunnel((("App", "Web"),))),
+        ("a=b=c", LabelledTunnel((("a", "b=c"),))),
+        (FIFTY, LabelledTunnel(tuple((f"k{number:02}", "v") for number in range(50)))),
+        (f"{'k' * 255}={'v' * 255}", LabelledTunnel((("k" * 255, "v" * 255),))),
     ],
 )
-def test_a_host_is_a_name_or_labels(host: str, asked: Named | Labelled) -> None:
-    assert forwarding.read(host, 80, SETTINGS) == asked
+def test_a_host_is_a_name_or_labels(host: str, asked: NamedTunnel | LabelledTunnel) -> None:
+    assert forwarding.parse_request(host, 80, SETTINGS) == asked
 
 
 @pytest.mark.parametrize(
     ("host", "port", "asked"),
     [
-        ("demo", 443, Named("demo.t.example.com", "tls")),
-        ("demo.other.com", 443, Named("demo.other.com", "tls")),
-        ("localhost", 443, Named("", "tls")),
-        ("localhost", 0, Port(0)),
-        ("", 20000, Port(20000)),
-        ("*", 20099, Port(20099)),
-        ("T.example.com.", 20022, Port(20022)),
+        ("demo", 443, NamedTunnel("demo.t.example.com", "tls")),
+        ("demo.other.com", 443, NamedTunnel("demo.other.com", "tls")),
+        ("localhost", 443, NamedTunnel("", "tls")),
+        ("localhost", 0, PortTunnel(0)),
+        ("", 20000, PortTunnel(20000)),
+        ("*", 20099, PortTunnel(20099)),
+        ("T.example.com.", 20022, PortTunnel(20022)),
     ],
 )
-def test_a_port_says_what_visitors_speak(host: str, port: int, asked: Named | Port) -> None:
-    assert forwarding.read(host, port, SETTINGS) == asked
+def test_a_port_says_what_visitors_speak(host: str, port: int, asked: NamedTunnel | PortTunnel) -> None:
+    assert forwarding.parse_request(host, port, SETTINGS) == asked
 
 
 @pytest.mark.parametrize(
     ("host", "port", "sentence"),
     [
         *(
-            (host, port, f"Port {port} is not served here: ask for one from 20000 to 20099, for 0, or for {OTHERS}")
+            (host, port, f"Port {port} is not served here: request a port from 20000 to 20099, 0, or {OTHERS}")
             for host, port in (("", 22), ("demo", 81), ("app=web", 81), ("", 19999), ("", 20100))
         ),
-        ("demo", 20022, "A port of TCP is the whole domain's and has no name: write -R 20022:…."),
-        ("demo.t.example.com", 0, "A port of TCP is the whole domain's and has no name: write -R 0:…."),
-        ("app=web", 443, "A tunnel with labels asks for port 80, whatever its visitors speak."),
-        ("a_b", 80, "a_b is no name for a tunnel"),
-        ("-a", 80, "-a is no name for a tunnel"),
-        ("a-", 80, "a- is no name for a tunnel"),
-        ("x" * 64, 80, f"{'x' * 64} is no name for a tunnel"),
+        ("demo", 20022, "A TCP port belongs to the whole domain and has no name: write -R 20022:…."),
+        ("demo.t.example.com", 0, "A TCP port belongs to the whole domain and has no name: write -R 0:…."),
+        ("app=web", 443, "A tunnel with labels must request port 80, for any protocol."),
+        ("a_b", 80, "a_b is not a tunnel name"),
+        ("-a", 80, "-a is not a tunnel name"),
+        ("a-", 80, "a- is not a tunnel name"),
+        ("x" * 64, 80, f"{'x' * 64} is not a tunnel name"),
         (
             "a.b.t.example.com",
             80,
-            "a.b.t.example.com is no name for a tunnel: use letters",
+            "a.b.t.example.com is not a tunnel name: use letters",
         ),
-        ("t.example.com", 80, "t.example.com is no name"),
-        ("*.other.com", 80, "*.other.com is no name"),
-        ("a..com", 80, "a..com is no name"),
-        ("192.0.2.1", 80, "192.0.2.1 is no name"),
-        ("dömo", 80, "dömo is no name"),
-        ("a\x1b[2J", 80, "a?[2J is no name"),
-        (f"{'é' * 100}", 80, f"{'é' * 80} is no name"),
+        ("t.example.com", 80, "t.example.com is not a tunnel name"),
+        ("*.other.com", 80, "*.other.com is not a tunnel name"),
+        ("a..com", 80, "a..com is not a tunnel name"),
+        ("192.0.2.1", 80, "192.0.2.1 is not a tunnel name"),
+        ("dömo", 80, "dömo is not a tunnel name"),
+        ("a\x1b[2J", 80, "a?[2J is not a tunnel name"),
+        (f"{'é' * 100}", 80, f"{'é' * 80} is not a tunnel name"),
         *(
             (name, 80, f"The name {name} is reserved: choose another.")
             for name in sorted(OPERATOR_NAMES - {"localhost"})
         ),
         ("localhost.t.example.com", 80, "The name localhost is reserved"),
         ("xn--80ak6aa92e", 80, "The name xn--80ak6aa92e is reserved"),
-        ("=x", 80, "=x is no label: write label=value, several with commas between them."),
-        ("a=", 80, "a= is no label"),
-        ("a=1,b", 80, "a=1,b is no label"),
-        ("a=*", 80, "a=* is no label"),
-        ("*=a", 80, "*=a is no label"),
-        (f"{FIFTY},z=1", 80, "A tunnel has at most 50 labels, and 51 are asked for."),
-        (f"{'k' * 256}=v", 80, "The name or the value of a label is longer than 255 bytes."),
-        (f"k={'é' * 128}", 80, "The name or the value of a label is longer than 255 bytes."),
+        ("=x", 80, "=x is not a label: write name=value, with commas between several."),
+        ("a=", 80, "a= is not a label"),
+        ("a=1,b", 80, "a=1,b is not a label"),
+        ("a=*", 80, "a=* is not a label"),
+        ("*=a", 80, "*=a is not a label"),
+        (f"{FIFTY},z=1", 80, "A tunnel can have at most 50 labels, not 51."),
+        (f"{'k' * 256}=v", 80, "The name or value of a label is longer than 255 bytes."),
+        (f"k={'é' * 128}", 80, "The name or value of a label is longer than 255 bytes."),
     ],
 )
 def test_what_is_not_offered_is_refused_with_a_sentence(host: str, port: int, sentence: str) -> None:
-    with pytest.raises(Refused) as refused:
-        forwarding.read(host, port, SETTINGS)
+    with pytest.raises(TunnelRefused) as refused:
+        forwarding.parse_request(host, port, SETTINGS)
     assert str(refused.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("port", [0, 20022])
 def test_where_no_ports_are_set_aside_none_is_served(port: int) -> None:
-    with pytest.raises(Refused) as refused:
-        forwarding.read("", port, replace(SETTINGS, tcp_ports=range(0)))
-    assert str(refused.value) == f"Ports of TCP are not served here: ask for port {OTHERS}"
+    with pytest.raises(TunnelRefused) as refused:
+        forwarding.parse_request("", port, replace(SETTINGS, tcp_ports=range(0)))
+    assert str(refused.value) == f"TCP ports are not served here: request port {OTHERS}"
 
 
 def opening_of(host: str, *acl: str, port: int = 80) -> Opening:
-    asking = Asking(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
-    return forwarding.opening_of(forwarding.read(host, port, SETTINGS), asking, SETTINGS)
+    asking = Requester(Grant("acct_a", "sshcr_1", acl), "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
+    return forwarding.build_opening(forwarding.parse_request(host, port, SETTINGS), asking, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +156,14 @@ def test_a_credential_binds_what_its_rules_permit(acl: tuple[str, ...], host: st
     if permitted:
         assert opening_of(host, *acl).grant.acl == acl
     else:
-        with pytest.raises(Refused, match=r"rules of sshcr_1 (do not let it bind|permit no name)"):
+        with pytest.raises(TunnelRefused, match=r"ACL of sshcr_1 (does not permit|permits no random name)"):
             opening_of(host, *acl)
 
 
 def test_who_may_bind_no_name_of_chance_is_told_to_ask_for_one() -> None:
-    with pytest.raises(Refused, match=r"^The rules of sshcr_1 permit no name of chance: ask for one, -R name:80:…\.$"):
+    with pytest.raises(
+        TunnelRefused, match=r"^The ACL of sshcr_1 permits no random name: request a name, -R name:80:…\.$"
+    ):
         opening_of("", "bind:demo.t.example.com")
 
 
@@ -184,34 +186,36 @@ def test_a_credential_binds_the_ports_that_its_rules_permit(acl: tuple[str, ...]
     if permitted:
         assert opening_of("", *acl, port=port).name == f"t.example.com:{port}"
     else:
-        with pytest.raises(Refused, match=r"^The rules of sshcr_1 do not let it bind t\.example\.com:20023|20022\.$"):
+        with pytest.raises(TunnelRefused, match=r"^The ACL of sshcr_1 does not permit t\.example\.com:20023|20022\.$"):
             opening_of("", *acl, port=port)
 
 
 def test_a_port_of_chance_is_one_that_the_rules_permit() -> None:
     some = Grant("acct_a", "sshcr_1", ("bind:t.example.com:20022", "bind:t.example.com:20050"))
-    assert forwarding.addresses(some, SETTINGS) == ["t.example.com:20022", "t.example.com:20050"]
-    assert len(forwarding.addresses(replace(some, acl=()), SETTINGS)) == 100
-    with pytest.raises(Refused, match=r"^The rules of sshcr_1 permit no port of chance: ask for one, -R 20022:…\.$"):
-        forwarding.addresses(replace(some, acl=("bind:*.t.example.com",)), SETTINGS)
+    assert forwarding.list_addresses(some, SETTINGS) == ["t.example.com:20022", "t.example.com:20050"]
+    assert len(forwarding.list_addresses(replace(some, acl=()), SETTINGS)) == 100
+    with pytest.raises(
+        TunnelRefused, match=r"^The ACL of sshcr_1 permits no random port: request a port, -R 20022:…\.$"
+    ):
+        forwarding.list_addresses(replace(some, acl=("bind:*.t.example.com",)), SETTINGS)
 
 
 def test_an_opening_says_who_asks_for_what() -> None:
     grant = Grant("acct_a", "sshcr_1", ())
     asked = Opening(grant, "gw-1", "ts_1", "192.0.2.9", address="192.0.2.9", client="SSH-2.0-x")
-    assert opening_of("demo") == asked.named("demo.t.example.com", "https://demo.t.example.com:8443")
-    tls = asked.named("demo.t.example.com", "tls://demo.t.example.com:8443", proto="tls")
+    assert opening_of("demo") == asked.with_name("demo.t.example.com", "https://demo.t.example.com:8443")
+    tls = asked.with_name("demo.t.example.com", "tls://demo.t.example.com:8443", proto="tls")
     assert opening_of("demo", port=443) == tls
-    tcp = asked.named("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
+    tcp = asked.with_name("t.example.com:20022", "tcp://t.example.com:20022", proto="tcp")
     assert opening_of("", port=20022) == tcp
-    assert [forwarding.port_of(it, port) for it, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [443, 20022, 20022]
-    assert opening_of("b=2,a=1") == asked.labelled((("a", "1"), ("b", "2")))
+    assert [forwarding.get_port(it, port) for it, port in ((tls, 443), (tcp, 0), (tcp, 20022))] == [443, 20022, 20022]
+    assert opening_of("b=2,a=1") == asked.with_labels((("a", "1"), ("b", "2")))
     drawn = {opening_of("").name for _ in range(20)}
     assert len(drawn) == 20
-    assert [opening_of(host).is_drawn for host in ("", "demo", "a=1")] == [True, False, False]
-    asking = Asking(grant, "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
-    of_chance = forwarding.opening_of(Port(20022, is_drawn=True), asking, SETTINGS)
-    assert (of_chance.name, of_chance.is_drawn, opening_of("", port=20022).is_drawn) == (tcp.name, True, False)
+    assert [opening_of(host).is_random for host in ("", "demo", "a=1")] == [True, False, False]
+    asking = Requester(grant, "gw-1", "ts_1", "192.0.2.9", "SSH-2.0-x")
+    of_chance = forwarding.build_opening(PortTunnel(20022, is_random=True), asking, SETTINGS)
+    assert (of_chance.name, of_chance.is_random, opening_of("", port=20022).is_random) == (tcp.name, True, False)
     assert all(len(name.removesuffix(".t.example.com")) == 10 for name in drawn)
 
 
@@ -219,49 +223,54 @@ def test_an_opening_says_who_asks_for_what() -> None:
     ("error", "sentence"),
     [
         (NameTaken(), "demo is in use already: choose another name."),
-        (NameOfEdge(), "An edge of your account listens on demo: choose another name, or take it from the edge."),
-        (NameNotProved(), "demo is not proved to be your account's: reserve it and set its TXT record first."),
-        (NameNotReserved(), "Your account binds reserved names alone, and demo is none of them: reserve it first."),
-        (NameUnreadable(), "The record of the reservation of demo cannot be understood: tell the operator."),
-        (NameBanned(), "demo may not be used here: choose another name."),
-        (TooManyTunnels(), "There are as many tunnels as there may be (100 an account)."),
+        (NameOfEdge(), "An edge of your account listens on demo: choose another name, or remove it from the edge."),
+        (NameNotProved(), "Your account has not proved that it owns demo: reserve it and set its TXT record first."),
+        (NameNotReserved(), "Your account can use only reserved names, and demo is not reserved: reserve it first."),
+        (NameUnreadable(), "The reservation of demo is malformed: contact the operator."),
+        (NameBanned(), "The operator has banned demo: choose another name."),
+        (TooManyTunnels(), "The limit of tunnels is reached (100 for an account): close one or try again later."),
         (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),
     ],
 )
 def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence: str) -> None:
-    assert forwarding.reason(error, "demo", Limits()) == sentence
+    assert forwarding.explain_error(error, "demo", Limits()) == sentence
 
 
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
         (NameTaken(), "t:1 is in use already: choose another port."),
-        (NameOfEdge(), "An edge of your account listens on t:1: choose another port, or take it from the edge."),
-        (NameNotReserved(), "Your account binds reserved ports alone, and t:1 is none of them: reserve one first."),
-        (NameBanned(), "t:1 may not be used here: choose another port."),
+        (NameOfEdge(), "An edge of your account listens on t:1: choose another port, or remove it from the edge."),
+        (NameNotReserved(), "Your account can use only reserved ports, and t:1 is not reserved: reserve one first."),
+        (NameBanned(), "The operator has banned t:1: choose another port."),
     ],
 )
 def test_why_a_port_is_not_given_is_a_sentence(error: Exception, sentence: str) -> None:
-    assert forwarding.reason(error, "t:1", Limits()) == sentence
+    assert forwarding.explain_error(error, "t:1", Limits()) == sentence
 
 
 def test_what_is_not_reserved_is_told_how_it_could_be() -> None:
-    until = "Whoever asks for {} has it when this client goes."
+    until = "{} is not reserved: others can use it when this client disconnects."
     assert (
-        forwarding.unkept("demo.t")
-        == f'{until.format("demo.t")} To keep it: POST /reserved_domains {{"domain": "demo.t"}}'
+        forwarding.advise_reservation("demo.t")
+        == f'{until.format("demo.t")} To reserve it: POST /reserved_domains {{"domain": "demo.t"}}'
     )
-    assert forwarding.unkept("t:1") == f"{until.format('t:1')} To have one that stays: POST /reserved_addrs {{}}"
+    assert (
+        forwarding.advise_reservation("t:1")
+        == f"{until.format('t:1')} To reserve a permanent address: POST /reserved_addrs {{}}"
+    )
 
 
 def test_an_open_tunnel_is_shown_by_its_address_or_labels() -> None:
-    assert forwarding.shown("tn_1", opening_of("demo")) == "https://demo.t.example.com:8443 is online."
-    assert forwarding.shown("tn_1", opening_of("a=1,b=2")) == (
-        "The backend tunnel tn_1 is online with a=1, b=2: tunnel groups of such labels lead to it."
+    assert forwarding.describe_tunnel("tn_1", opening_of("demo")) == "https://demo.t.example.com:8443 is online."
+    assert forwarding.describe_tunnel("tn_1", opening_of("a=1,b=2")) == (
+        "The backend tunnel tn_1 is online with a=1, b=2: tunnel groups with these labels use it."
     )
 
 
 def test_a_port_that_an_edge_host_does_not_get_is_told_and_that_it_has_it_after_all() -> None:
     url = "tcp://t.example.com:20022"
-    assert forwarding.unserved(url, "") == f"{url} is open now."
-    assert forwarding.unserved(url, "in use") == f"{url} is not open: in use. It is tried again every few seconds."
+    assert forwarding.describe_port(url, "") == f"{url} is open now."
+    assert (
+        forwarding.describe_port(url, "in use") == f"{url} is not open: in use. The edge tries again every few seconds."
+    )

@@ -7,7 +7,8 @@ import pytest
 
 from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits
-from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
 from tests.edge.ssh.test_rights import Client
@@ -27,10 +28,10 @@ def test_a_tunnel_and_its_account_have_so_many_channels(
     tunnel = OnlineTunnel(
         ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
-    another, of_other = (replace(tunnel, carried=replace(tunnel.carried, account=it)) for it in ("acct_a", "acct_b"))
+    another, of_other = (replace(tunnel, record=replace(tunnel.record, account=it)) for it in ("acct_a", "acct_b"))
     for taking in [tunnel] * of_tunnel + [another] * (of_account - of_tunnel) + [of_other] * of_others:
-        tunnels.take_channel(taking)
-    assert tunnels.has_room(tunnel) is has_room
+        tunnels.channels.take(taking)
+    assert tunnels.channels.has_room(tunnel) is has_room
 
 
 def test_a_channel_that_is_given_back_makes_room() -> None:
@@ -38,10 +39,10 @@ def test_a_channel_that_is_given_back_makes_room() -> None:
     tunnel = OnlineTunnel(
         ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com"), OPENING, ("demo", 80), Client(), is_reserved=True
     )
-    tunnels.take_channel(tunnel)
-    assert not tunnels.has_room(tunnel)
-    tunnels.give_channel_back(tunnel)
-    assert tunnels.has_room(tunnel)
+    tunnels.channels.take(tunnel)
+    assert not tunnels.channels.has_room(tunnel)
+    tunnels.channels.release(tunnel)
+    assert tunnels.channels.has_room(tunnel)
 
 
 @pytest.mark.parametrize(("later", "ends"), [(-0.001, False), (0, True), (1, True)])
@@ -49,7 +50,7 @@ def test_a_tunnel_that_was_not_renewed_ends_with_its_lease(later: float, ends: b
     async def ask() -> None:
         tunnels, client = Tunnels(Memory(), Limits()), Client()
         tunnel = await tunnels.open(OPENING, ("demo", 80), client)
-        tunnels.drop_lapsed(tunnel.until + later)
+        tunnels.drop_lapsed(tunnel.lease_end + later)
         assert (len(tunnels), client.ended_for) == (not ends, ["its lease has ended"] * ends)
 
     asyncio.run(ask())

@@ -3,7 +3,7 @@
 import pytest
 
 from chalicelib.model.tunnels import Traffic
-from edge.ssh.metering import Counted, Meter
+from edge.ssh.metering import Meter, MeteredConnection
 
 GET = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
 TOLD = b"GET / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
@@ -19,13 +19,13 @@ class Observer:
     def __init__(self) -> None:
         self.heard: list[bytes] = []
 
-    def asked(self, data: bytes) -> None:
+    def on_request(self, data: bytes) -> None:
         self.heard.append(data)
 
-    def answered(self, data: bytes) -> None:
+    def on_response(self, data: bytes) -> None:
         self.heard.append(data)
 
-    def closed(self) -> None:
+    def on_close(self) -> None:
         self.heard.append(b"closed")
 
 
@@ -49,12 +49,12 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
     meter, observer = Meter(), Observer()
     sizes = {True: 0, False: 0}
     for connection in connections:
-        counted = Counted(meter, observer)
+        counted = MeteredConnection(meter, observer)
         for data in connection:
             is_answer = data.startswith((b"HTTP/", b"\0"))
-            (counted.answered if is_answer else counted.asked)(data)
+            (counted.on_response if is_answer else counted.on_request)(data)
             sizes[is_answer] += len(data)
-        counted.closed()
+        counted.on_close()
     assert meter.usage() == Traffic(sizes[False], sizes[True], requests)
     assert observer.heard == [data for connection in connections for data in [*connection, b"closed"]]
 
@@ -74,11 +74,11 @@ def test_each_request_of_http_1_counts_and_each_connection_of_what_else_there_is
 def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
     known: str, asked: list[bytes], address: str
 ) -> None:
-    counted = Counted(Meter(), Observer(), known)
-    assert counted.has_asked is False
+    counted = MeteredConnection(Meter(), Observer(), known)
+    assert counted.has_request is False
     for data in asked:
-        (counted.answered if data == ANSWER else counted.asked)(data)
-    assert (counted.address, counted.has_asked) == (address, bool(asked))
+        (counted.on_response if data == ANSWER else counted.on_request)(data)
+    assert (counted.address, counted.has_request) == (address, bool(asked))
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_a_connection_is_whose_its_last_request_was_unless_that_is_known_before(
     ],
 )
 def test_the_body_of_a_request_is_followed(asked: list[bytes], is_owed: bool) -> None:
-    counted = Counted(Meter(), Observer(), "192.0.2.9")
+    counted = MeteredConnection(Meter(), Observer(), "192.0.2.9")
     for data in asked:
-        (counted.answered if data == ANSWER else counted.asked)(data)
-    assert counted.body.is_owed is is_owed
+        (counted.on_response if data == ANSWER else counted.on_request)(data)
+    assert counted.body.is_incomplete is is_owed
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_the_body_of_a_request_is_followed(asked: list[bytes], is_owed: bool) ->
     [(Traffic(1, 2, 3), True), (Traffic(1, 2, 9), True), (Traffic(0, 2, 3), False), (Traffic(1, 0, 3), False)],
 )
 def test_a_tunnel_rests_while_no_bytes_go_by(before: Traffic, rests: bool) -> None:
-    assert Meter(1, 2, 3).rests_at(before) is rests
+    assert Meter(1, 2, 3).has_same_bytes(before) is rests

@@ -9,7 +9,7 @@ from asyncssh.encryption import GCMEncryption
 from asyncssh.packet import Boolean, Byte, String, UInt32
 
 from edge.ssh.asyncssh_internals import Gcm
-from edge.ssh.packets import Unread, data_in, guess_is_wrong
+from edge.ssh.packets import Unread, guess_is_wrong, parse_channel_data
 from tests.edge.link.test_connections import Link, counted, serving
 from tests.edge.running import Edge, until
 
@@ -36,9 +36,9 @@ def test_a_head_that_was_taken_off_stands_before_what_is_behind_it() -> None:
     unread += b"....headrest"
     assert unread[4:][:4] == b"head"
     assert unread[4:] is unread
-    assert bytes(unread.behind(b"head", 4)) == b"headrest"
+    assert bytes(unread.join_head(b"head", 4)) == b"headrest"
     unread += b"more"
-    assert bytes(unread.behind(b"head", 6)) == b"headrestmo"
+    assert bytes(unread.join_head(b"head", 6)) == b"headrestmo"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_head_that_was_taken_off_stands_before_what_is_behind_it() -> None:
 def test_the_data_of_a_channel_is_found_where_a_packet_is_one_and_whole(
     packet: bytes | None, found: tuple[int, bytes] | None
 ) -> None:
-    assert data_in(packet) == found
+    assert parse_channel_data(packet) == found
 
 
 def kexinit(key_exchanges: str, host_keys: str, *, guesses: bool) -> bytes:

@@ -22,7 +22,11 @@ from edge.ssh.sign_ins import SignIns
     ],
 )
 def test_addresses_of_one_network_count_together(address: str, source: str, network: str, around: str) -> None:
-    assert (networks.source(address), networks.network(address), networks.around(address)) == (source, network, around)
+    assert (networks.get_source(address), networks.get_network(address), networks.get_surroundings(address)) == (
+        source,
+        network,
+        around,
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,8 +45,8 @@ def test_penalties_add_up_and_fade(added: list[float], at: float, refused_for: f
     penalties = Penalties(100)
     for seconds in added:
         penalties.add("192.0.2.9", seconds, 1000)
-    assert penalties.refused_for("192.0.2.9", 1000 + at) == refused_for
-    assert penalties.refused_for("198.51.100.9", 1000 + at) == 0
+    assert penalties.get_refusal("192.0.2.9", 1000 + at) == refused_for
+    assert penalties.get_refusal("198.51.100.9", 1000 + at) == 0
 
 
 @pytest.mark.parametrize(("hostile", "is_refused"), [(6, False), (15, False), (17, True)])
@@ -55,36 +59,36 @@ def test_a_network_is_refused_where_many_of_its_addresses_are(
     penalties = Penalties(600)
     for number in range(hostile):
         penalties.add(addresses.format(number), 16, 0)
-        penalties.again(addresses.format(number), 500, 0)
-    assert bool(penalties.refused_for(good, 0)) is is_refused
+        penalties.extend(addresses.format(number), 500, 0)
+    assert bool(penalties.get_refusal(good, 0)) is is_refused
 
 
 def test_an_address_that_has_signed_in_is_forgiven() -> None:
     penalties = Penalties(600)
     penalties.add("192.0.2.9", 100, 0)
     penalties.add("192.0.2.10", 100, 0)
-    penalties.forgive("192.0.2.9")
-    assert [penalties.refused_for(address, 0) for address in ("192.0.2.9", "192.0.2.10")] == [0, 85]
+    penalties.clear("192.0.2.9")
+    assert [penalties.get_refusal(address, 0) for address in ("192.0.2.9", "192.0.2.10")] == [0, 85]
 
 
 def test_a_penalty_that_has_faded_takes_nothing_off_the_next() -> None:
     penalties = Penalties(600)
     for now in (0, 1000):
         penalties.add("192.0.2.9", 20, now)
-    assert penalties.refused_for("192.0.2.9", 1000) == 5
+    assert penalties.get_refusal("192.0.2.9", 1000) == 5
 
 
 def test_penalties_are_kept_of_so_many_networks_and_those_that_fade_first_are_forgotten() -> None:
-    penalties = Penalties(600, most_kept=100)
+    penalties = Penalties(600, capacity=100)
     penalties.add("192.0.2.9", 100, 0)
     for number in range(1000):
         penalties.add(f"10.{number // 250}.{number % 250}.1", 1, number / 100)
     assert len(penalties) <= 100
-    assert penalties.refused_for("192.0.2.9", 10) == 75
+    assert penalties.get_refusal("192.0.2.9", 10) == 75
 
 
 def test_of_too_many_networks_a_quarter_is_forgotten_at_once() -> None:
-    penalties = Penalties(600, most_kept=4)  # an address and the network around it
+    penalties = Penalties(600, capacity=4)  # an address and the network around it
     counts = []
     for number in range(4):
         penalties.add(f"10.{number}.0.1", 20, 0)
@@ -132,10 +136,10 @@ LIMITS = Limits(max_sign_ins=12, max_sign_ins_per_address=4, max_sign_ins_per_ne
     ("held", "left", "reasons"),
     [
         ({"192.0.2.1": 4}, 4, set()),
-        ({"192.0.2.1": 5}, 4, {"too many of its address"}),
-        ({"192.0.2.1": 4, "192.0.2.2": 4, "192.0.2.3": 1}, 8, {"too many of its network"}),
-        ({"192.0.2.1": 4, "198.51.100.1": 4, "203.0.113.1": 4, "233.252.0.1": 1}, 12, {"too many at once"}),
-        ({"2001:db8:1:1::1": 4, "2001:db8:1:1::2": 1}, 4, {"too many of its address"}),
+        ({"192.0.2.1": 5}, 4, {"too many sign-ins from its address"}),
+        ({"192.0.2.1": 4, "192.0.2.2": 4, "192.0.2.3": 1}, 8, {"too many sign-ins from its network"}),
+        ({"192.0.2.1": 4, "198.51.100.1": 4, "203.0.113.1": 4, "233.252.0.1": 1}, 12, {"too many sign-ins at once"}),
+        ({"2001:db8:1:1::1": 4, "2001:db8:1:1::2": 1}, 4, {"too many sign-ins from its address"}),
         ({"2001:db8:1:1::1": 4, "2001:db8:1:2::1": 4, "2001:db8:1:3::1": 4}, 12, set()),
     ],
 )
@@ -161,8 +165,8 @@ def test_an_address_that_floods_is_refused_and_those_around_it_are_not() -> None
     good = _of(waiting, "192.0.2.2", 1)
     bad = _of(waiting, "192.0.2.1", 20)
     assert (len(waiting), _dropped(good), sum(len(it.reasons) for it in bad)) == (5, set(), 16)
-    assert waiting.refuses("192.0.2.1")
-    assert not waiting.refuses("192.0.2.2")
+    assert waiting.check_refusal("192.0.2.1")
+    assert not waiting.check_refusal("192.0.2.2")
 
 
 def test_many_clients_behind_one_address_that_come_back_at_once_all_come_in() -> None:
@@ -171,11 +175,11 @@ def test_many_clients_behind_one_address_that_come_back_at_once_all_come_in() ->
     while signed_in < 100 and rounds < 100:
         begun = [Connection() for _ in range(100 - signed_in)]
         for connection in begun:
-            if not waiting.refuses("192.0.2.1"):
+            if not waiting.check_refusal("192.0.2.1"):
                 waiting.begin(connection, "192.0.2.1")
         signed_in, rounds = signed_in + len(waiting), rounds + 1
         for connection in begun:
-            waiting.succeeded(connection)
+            waiting.on_success(connection)
     assert (signed_in, rounds) == (100, 25)
 
 
@@ -183,32 +187,32 @@ def test_a_refusal_grows_with_each_attempt_and_ends_with_its_time() -> None:
     now = [0.0]
     waiting = SignIns(LIMITS, lambda: now[0])
     (silent,) = _of(waiting, "192.0.2.1", 1)
-    waiting.ended(silent, 20)
-    assert [waiting.refuses("192.0.2.1") for _ in range(3)] == [5, 6, 7]
+    waiting.on_end(silent, 20)
+    assert [waiting.check_refusal("192.0.2.1") for _ in range(3)] == [5, 6, 7]
     (other,) = _of(waiting, "198.51.100.1", 1)
-    waiting.ended(other, 10_000)
-    assert waiting.refuses("198.51.100.1") == LIMITS.max_penalty - 15
+    waiting.on_end(other, 10_000)
+    assert waiting.check_refusal("198.51.100.1") == LIMITS.max_penalty - 15
     now[0] = 8
-    assert waiting.refuses("192.0.2.1") == 0
+    assert waiting.check_refusal("192.0.2.1") == 0
 
 
 def test_whoever_leaves_without_an_offence_has_no_penalty() -> None:
     waiting = SignIns(LIMITS, lambda: 0)
     for _ in range(1000):
         (left,) = _of(waiting, "192.0.2.1", 1)
-        waiting.ended(left, 0)
-    assert waiting.refuses("192.0.2.1") == 0
+        waiting.on_end(left, 0)
+    assert waiting.check_refusal("192.0.2.1") == 0
 
 
 def test_somebody_who_signs_in_clears_the_address() -> None:
     waiting = SignIns(LIMITS, lambda: 0)
     for _ in range(10):
         wrong, right = _of(waiting, "192.0.2.1", 2)
-        waiting.ended(wrong, sign_ins.WRONG_KEYS)
-        waiting.succeeded(right)
-    assert (waiting.refuses("192.0.2.1"), len(waiting)) == (0, 0)
-    waiting.ended(right, 100)  # which is not signing in any more
-    assert waiting.refuses("192.0.2.1") == 0
+        waiting.on_end(wrong, sign_ins.WRONG_KEYS)
+        waiting.on_success(right)
+    assert (waiting.check_refusal("192.0.2.1"), len(waiting)) == (0, 0)
+    waiting.on_end(right, 100)  # which is not signing in any more
+    assert waiting.check_refusal("192.0.2.1") == 0
 
 
 @pytest.mark.parametrize(
@@ -229,8 +233,8 @@ def test_somebody_who_signs_in_clears_the_address() -> None:
     ],
 )
 def test_an_address_is_blocked_with_its_network(address: str, is_blocked: bool) -> None:
-    assert networks.Blocked(["192.0.2.0/24", "2001:db8::/32", "2001:db9::2/128"]).holds(address) is is_blocked
+    assert networks.BlockedNetworks(["192.0.2.0/24", "2001:db8::/32", "2001:db9::2/128"]).contain(address) is is_blocked
 
 
 def test_nobody_is_blocked_where_no_network_is() -> None:
-    assert not networks.Blocked().holds("192.0.2.9")
+    assert not networks.BlockedNetworks().contain("192.0.2.9")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from chalicelib.model.tunnels import ServedTunnel
 from edge.process.settings import Limits
-from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.ssh.leases import Leases
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
 from tests.edge.memory import Memory
@@ -22,7 +24,7 @@ class Client(test_rights.Client):
         super().__init__()
         self.heard: asyncio.Queue[str] = asyncio.Queue()
 
-    def refused(self, tunnel: OnlineTunnel) -> None:
+    def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
         self.heard.put_nowait(tunnel.refusal)
 
 
@@ -32,11 +34,11 @@ class BrieflyAway(Memory):
 
     has_answered: bool = True
 
-    def refusal(self, tunnel: ServedTunnel) -> str:
+    def read_refusal(self, tunnel: ServedTunnel) -> str:
         self.has_answered = not self.has_answered
         if not self.has_answered:
             raise Unavailable
-        return super().refusal(tunnel)
+        return super().read_refusal(tunnel)
 
 
 def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
@@ -44,10 +46,10 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
         store, client = BrieflyAway(keys={"key": GRANT}), Client()
         tunnels, follower = Tunnels(store, Limits()), Follower(store, time.time())
         name = "tunnels.localhost:20000"
-        opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").named(name, f"tcp://{name}", "tcp")
+        opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
-        store.note_refusal(tunnel.carried, "cannot bind")
-        following = asyncio.create_task(tunnels.follow_for_ever(follower))
+        store.record_refusal(tunnel.record, "cannot bind")
+        following = asyncio.create_task(Leases(tunnels, store, Limits()).follow_for_ever(follower))
         try:
             return await asyncio.wait_for(client.heard.get(), 5)
         finally:

@@ -78,28 +78,28 @@ class Trial:
     def open(self, relay: Relay) -> None:
         self.done.append("open")
 
-    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         self.timers.append(Watch(seconds, call))
         return self.timers[-1]
 
-    def closed(self, relay: Relay | None = None) -> None:
-        if relay:
-            self.done.append("closed")
-        else:
-            self.seen.append(b"the end")
+    def on_relay_end(self, relay: Relay) -> None:
+        self.done.append("closed")
 
-    def asked(self, data: bytes) -> None:
+    def on_close(self) -> None:
+        self.seen.append(b"the end")
+
+    def on_request(self, data: bytes) -> None:
         self.seen.append(data)
 
-    def answered(self, data: bytes) -> bool:
+    def on_response(self, data: bytes) -> bool:
         self.seen.append(data)
         return self.is_requesting
 
     def joined(self) -> "Trial":
         """Return it when the channel is open and nothing was sent yet."""
-        self.relay.connected(self.envoy)
-        self.relay.opened(self.channel)
-        self.relay.opening_is_over()
+        self.relay.on_connected(self.envoy)
+        self.relay.on_opened(self.channel)
+        self.relay.on_opening_end()
         self.done.clear()
         return self
 
@@ -110,64 +110,64 @@ def trial() -> Trial:
 
 
 def test_what_envoy_sends_before_the_channel_is_open_is_kept_and_reading_pauses(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     trial.relay.data_received(b"a")
     trial.relay.data_received(b"b")
-    trial.relay.opened(trial.channel)
+    trial.relay.on_opened(trial.channel)
     trial.relay.data_received(b"c")
     assert trial.done == ["open", "envoy pause", "channel ab", "envoy resume", "channel c"]
     assert trial.seen == [b"a", b"b", b"c"]
 
 
 def test_a_channel_that_takes_too_long_closes_the_connection_and_one_that_opens_in_time_does_not(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     (late,) = trial.timers
     assert (late.seconds, late.is_cancelled) == (10, False)
     late.call()
     assert trial.done == ["open", "envoy close"]
-    trial.relay.opened(trial.channel)
+    trial.relay.on_opened(trial.channel)
     assert late.is_cancelled
 
 
 def test_a_refused_channel_closes_the_connection(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
-    trial.relay.refused()
-    trial.relay.opening_is_over()
+    trial.relay.on_connected(trial.envoy)
+    trial.relay.on_refused()
+    trial.relay.on_opening_end()
     trial.relay.connection_lost(None)
     assert trial.done == ["open", "envoy close", "closed"]
 
 
 def test_a_channel_that_is_refused_when_envoy_has_gone_is_over(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     trial.relay.connection_lost(None)
-    trial.relay.refused()
+    trial.relay.on_refused()
     assert trial.done == ["open"]
-    trial.relay.opening_is_over()
+    trial.relay.on_opening_end()
     assert (trial.done, trial.seen) == (["open", "closed"], [b"the end"])
 
 
 def test_a_channel_that_opens_when_envoy_has_gone_is_closed(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     trial.relay.connection_lost(None)
     assert trial.timers[0].is_cancelled
-    trial.relay.opened(trial.channel)
-    trial.relay.opening_is_over()
+    trial.relay.on_opened(trial.channel)
+    trial.relay.on_opening_end()
     assert trial.done == ["open", "channel close"]
-    trial.relay.channel_lost()
+    trial.relay.on_channel_closed()
     assert trial.done == ["open", "channel close", "closed"]
 
 
 def test_a_channel_that_was_closing_before_it_was_ours_closes_the_connection(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     trial.channel.is_gone = True
-    trial.relay.opened(trial.channel)
+    trial.relay.on_opened(trial.channel)
     assert trial.done == ["open", "envoy close"]
 
 
 def test_answers_go_to_envoy_while_it_is_there(trial: Trial) -> None:
-    trial.joined().relay.answered(b"a")
+    trial.joined().relay.on_response(b"a")
     trial.relay.connection_lost(None)
-    trial.relay.answered(b"b")
+    trial.relay.on_response(b"b")
     assert trial.done == ["envoy a", "channel resume", "channel close"]
     assert trial.seen == [b"a", b"b"]
 
@@ -175,30 +175,30 @@ def test_answers_go_to_envoy_while_it_is_there(trial: Trial) -> None:
 def test_the_slower_end_sets_the_pace(trial: Trial) -> None:
     trial.joined().relay.pause_writing()
     trial.relay.resume_writing()
-    trial.relay.stalled("session")
-    trial.relay.moving("session")
+    trial.relay.on_stalled("session")
+    trial.relay.on_drained("session")
     assert trial.done == ["channel pause", "channel resume", "envoy pause", "envoy resume"]
 
 
 def test_reading_goes_on_when_everybody_who_held_it_lets_it(trial: Trial) -> None:
-    trial.joined().relay.hold("a")
-    trial.relay.hold("b")
-    trial.relay.hold("a")
-    trial.relay.go_on("a")
+    trial.joined().relay.pause("a")
+    trial.relay.pause("b")
+    trial.relay.pause("a")
+    trial.relay.resume("a")
     assert trial.done == ["envoy pause"]
-    trial.relay.go_on("b")
+    trial.relay.resume("b")
     assert trial.done == ["envoy pause", "envoy resume"]
 
 
 def test_a_relay_that_is_held_before_it_is_connected_does_not_read(trial: Trial) -> None:
-    trial.relay.hold("client")
-    trial.relay.connected(trial.envoy)
-    trial.relay.opened(trial.channel)
+    trial.relay.pause("client")
+    trial.relay.on_connected(trial.envoy)
+    trial.relay.on_opened(trial.channel)
     assert trial.done == ["open", "envoy pause"]
 
 
 def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
-    trial.joined().relay.channel_lost()
+    trial.joined().relay.on_channel_closed()
     assert trial.done == ["envoy close"]
     trial.relay.connection_lost(None)
     assert trial.done == ["envoy close", "closed"]
@@ -207,7 +207,7 @@ def test_both_ends_have_to_go_before_it_is_over(trial: Trial) -> None:
 
 @pytest.mark.parametrize(("last", "done"), [(b"", ["envoy abort"]), (b"503", ["envoy 503", "envoy close"])])
 def test_what_is_ended_at_once_says_its_last_words_to_envoy_alone(trial: Trial, last: bytes, done: list[str]) -> None:
-    trial.joined().relay.end(last)
+    trial.joined().relay.abort(last)
     assert trial.done == [*done, "channel abort"]
 
 
@@ -215,16 +215,16 @@ def test_a_visitor_who_leaves_closes_the_channel_once_all_was_read(trial: Trial)
     trial.joined().channel.unsent = 5
     trial.relay.connection_lost(None)
     assert trial.done == ["channel resume", "channel limit 0"]
-    trial.relay.stalled("session")
-    trial.relay.moving("session")
+    trial.relay.on_stalled("session")
+    trial.relay.on_drained("session")
     assert trial.done == ["channel resume", "channel limit 0", "channel close"]
-    trial.relay.channel_lost()
+    trial.relay.on_channel_closed()
     assert trial.done[-1] == "closed"
 
 
 def test_a_channel_whose_visitor_has_gone_ends_soon_when_its_client_reads_nothing(trial: Trial) -> None:
     trial.joined().channel.unsent = 100
-    trial.relay.stalled("session")
+    trial.relay.on_stalled("session")
     trial.relay.connection_lost(None)
     *before, last = trial.timers
     assert (last.seconds, [timer.is_cancelled for timer in before]) == (10, [True, True])
@@ -238,10 +238,10 @@ def test_a_channel_whose_visitor_has_gone_ends_soon_when_its_client_reads_nothin
 
 def test_a_visitor_who_has_gone_behind_unread_bytes_is_waited_for_no_longer_than_an_upstream(trial: Trial) -> None:
     trial.joined().channel.unsent = 100
-    trial.relay.stalled("session")
+    trial.relay.on_stalled("session")
     assert trial.timers[-1].seconds == 300
-    trial.relay.visitor_left()
-    trial.relay.visitor_left()
+    trial.relay.on_visitor_left()
+    trial.relay.on_visitor_left()
     *before, last = trial.timers
     assert (last.seconds, [timer.is_cancelled for timer in before]) == (10, [True, True])
     last.call()
@@ -253,12 +253,12 @@ def test_a_visitor_who_has_gone_behind_unread_bytes_is_waited_for_no_longer_than
 )
 def test_a_slow_reader_is_not_idle_while_anything_moves(trial: Trial, unsent: int, answers: bool, ends: bool) -> None:
     trial.joined().channel.unsent = 100
-    trial.relay.stalled("session")
+    trial.relay.on_stalled("session")
     idle = trial.timers[-1]
     assert idle.seconds == 300
     trial.channel.unsent = unsent
     if answers:
-        trial.relay.answered(b"a")
+        trial.relay.on_response(b"a")
     trial.done.clear()
     idle.call()
     assert trial.done == (["envoy abort", "channel abort"] if ends else [])
@@ -269,50 +269,50 @@ def test_a_slow_reader_is_not_idle_while_anything_moves(trial: Trial, unsent: in
 
 
 def test_a_reader_that_catches_up_or_goes_is_not_watched_any_more(trial: Trial) -> None:
-    trial.joined().relay.stalled("session")
-    trial.relay.moving("session")
+    trial.joined().relay.on_stalled("session")
+    trial.relay.on_drained("session")
     assert trial.timers[-1].is_cancelled
-    trial.relay.stalled("session")
-    trial.relay.channel_lost()
+    trial.relay.on_stalled("session")
+    trial.relay.on_channel_closed()
     assert [timer.is_cancelled for timer in trial.timers] == [True, True, True]
 
 
 def test_each_way_ends_by_itself(trial: Trial) -> None:
     assert trial.joined().relay.eof_received() is True
-    trial.relay.answered(b"a")
-    trial.relay.upstream_ended()
+    trial.relay.on_response(b"a")
+    trial.relay.on_upstream_end()
     trial.relay.connection_lost(None)
     assert trial.done == ["channel eof", "envoy a", "envoy eof", "channel resume", "channel close"]
 
 
 def test_a_visitor_whose_end_is_not_known_yet_ends_no_more_than_its_own_connection(trial: Trial) -> None:
     trial.joined().envoy.is_reset = True
-    trial.relay.upstream_ended()
+    trial.relay.on_upstream_end()
     assert trial.done == ["envoy abort"]
 
 
 def test_an_upstream_that_has_sent_all_is_still_sent_to(trial: Trial) -> None:
-    trial.joined().relay.upstream_ended()
+    trial.joined().relay.on_upstream_end()
     trial.relay.data_received(b"a")
     trial.relay.eof_received()
     assert trial.done == ["envoy eof", "channel a", "channel eof"]
 
 
 def test_a_visitor_who_has_sent_all_before_the_channel_is_open_is_heard_in_order(trial: Trial) -> None:
-    trial.relay.connected(trial.envoy)
+    trial.relay.on_connected(trial.envoy)
     trial.relay.data_received(b"a")
     trial.relay.eof_received()
-    trial.relay.opened(trial.channel)
+    trial.relay.on_opened(trial.channel)
     assert trial.done == ["open", "envoy pause", "channel a", "channel eof", "envoy resume"]
 
 
-@pytest.mark.parametrize("moves", ["data_received", "answered", ""])
-@pytest.mark.parametrize("ended", ["eof_received", "upstream_ended"])
+@pytest.mark.parametrize("moves", ["data_received", "on_response", ""])
+@pytest.mark.parametrize("ended", ["eof_received", "on_upstream_end"])
 def test_what_is_half_closed_ends_when_nothing_moves_any_more(trial: Trial, ended: str, moves: str) -> None:
     getattr(trial.joined().relay, ended)()
     assert [it.seconds for it in trial.timers if not it.is_cancelled] == [300]
-    trial.relay.stalled("session")
-    trial.relay.moving("session")  # which does not end the wait
+    trial.relay.on_stalled("session")
+    trial.relay.on_drained("session")  # which does not end the wait
     idle = next(it for it in reversed(trial.timers) if not it.is_cancelled)
     assert idle.seconds == 300
     if moves:
@@ -325,8 +325,8 @@ def test_what_is_half_closed_ends_when_nothing_moves_any_more(trial: Trial, ende
 def test_the_upstream_reads_who_the_visitor_is_before_all_else() -> None:
     trial = Trial()
     trial.relay = Relay(trial, trial, Limits(), b"who ")
-    trial.relay.connected(trial.envoy)
-    trial.relay.opened(trial.channel)
+    trial.relay.on_connected(trial.envoy)
+    trial.relay.on_opened(trial.channel)
     trial.relay.data_received(b"a")
     assert trial.done == ["open", "channel who ", "envoy resume", "channel a"]
     assert trial.seen == [b"a"]
@@ -335,9 +335,9 @@ def test_the_upstream_reads_who_the_visitor_is_before_all_else() -> None:
 def _answered_early(trial: Trial) -> Watch:
     """Answer before the request is complete; return the timer that the answer waits for."""
     trial.joined().is_requesting = True
-    trial.relay.answered(b"413")
-    trial.relay.upstream_ended()
-    trial.relay.channel_lost()
+    trial.relay.on_response(b"413")
+    trial.relay.on_upstream_end()
+    trial.relay.on_channel_closed()
     trial.done.clear()
     return next(it for it in trial.timers if it.seconds == 0.5)
 
@@ -376,9 +376,9 @@ def test_a_response_waits_for_at_most_five_seconds(trial: Trial) -> None:
 
 def test_a_response_of_more_than_64_kib_does_not_wait(trial: Trial) -> None:
     trial.joined().is_requesting = True
-    trial.relay.answered(b"a" * (64 << 10))
+    trial.relay.on_response(b"a" * (64 << 10))
     assert trial.done == []
-    trial.relay.answered(b"b")
+    trial.relay.on_response(b"b")
     assert trial.done == ["envoy " + "a" * (64 << 10), "envoy b"]
 
 

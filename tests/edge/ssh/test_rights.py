@@ -9,8 +9,10 @@ from chalicelib.model.tunnels import ServedTunnel
 from chalicelib.storage.change_log import Place
 from edge.link.proxy_protocol import Header
 from edge.process.settings import Limits
+from edge.ssh.leases import Leases
+from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.rights import concerns
-from edge.ssh.tunnels import OnlineTunnel, Tunnels
+from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
 
@@ -49,13 +51,15 @@ class Client:
     def __init__(self) -> None:
         self.ended_for: list[str] = []
 
-    def connected(self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+    def accept_connection(
+        self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None
+    ) -> asyncio.Protocol:
         raise NotImplementedError
 
-    def ended(self, tunnel: OnlineTunnel, reason: str) -> None:
+    def on_tunnel_end(self, tunnel: OnlineTunnel, reason: str) -> None:
         self.ended_for.append(reason)
 
-    def refused(self, tunnel: OnlineTunnel) -> None:
+    def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
         raise NotImplementedError
 
 
@@ -80,8 +84,8 @@ def test_a_renewal_ends_what_is_not_permitted_any_more(change: Callable[[Memory]
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9", "demo.example.com", "https://demo.example.com")
         await tunnels.open(opening, ("demo", 80), client)
         change(store)
-        assert await tunnels.renew()
+        assert await Leases(tunnels, store, Limits()).renew()
         assert len(tunnels) == len(store.online) == (not ends)
         return client.ended_for
 
-    assert asyncio.run(ask()) == ["its credential, its lease or its right to the name is gone"] * ends
+    assert asyncio.run(ask()) == ["its credential or right to the name was revoked, or its lease lost"] * ends

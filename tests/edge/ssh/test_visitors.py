@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.ssh.visitors import Body, address_of, gives_way, visitor_of
+from edge.ssh.visitors import Body, choose_eviction, get_visitor, parse_address
 
 LONG = b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\nx-forwarded-for: 192.0.2.1\r\n\r\n"
 CHUNKED = b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -22,7 +22,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\n"
     ],
 )
 def test_a_visitor_is_an_address_or_a_network_of_ipv6(head: bytes, visitor: str) -> None:
-    assert visitor_of(address_of(head)) == visitor
+    assert get_visitor(parse_address(head)) == visitor
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_visitor_is_an_address_or_a_network_of_ipv6(head: bytes, visitor: str)
     ],
 )
 def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer: str, whose: str | None) -> None:
-    assert gives_way(counts, newcomer) == whose
+    assert choose_eviction(counts, newcomer) == whose
 
 
 @pytest.mark.parametrize(
@@ -67,27 +67,27 @@ def test_who_has_most_gives_way_to_who_has_less(counts: dict[str, int], newcomer
 )
 def test_a_body_is_owed_until_it_is_complete(asked: list[bytes], answers: list[bytes], is_owed: bool) -> None:
     body = Body()
-    body.begins(asked[0])
+    body.begin(asked[0])
     for data in asked[1:]:
-        body.comes(data)
+        body.add(data)
     for data in answers:
-        body.answered(data)
-    assert body.is_owed is is_owed
+        body.on_response(data)
+    assert body.is_incomplete is is_owed
 
 
 def test_a_body_is_slow_for_as_long_as_too_little_comes_that_somebody_reads() -> None:
     body = Body()
-    body.begins(LONG)
-    assert [body.slow_for(5, 100) for _ in range(3)] == [5, 10, 15]
-    body.unread()
-    assert body.slow_for(5, 100) == 5
-    body.comes(b"x" * 500)
-    assert body.slow_for(5, 100) == 0
-    body.comes(b"x" * 499)
-    assert body.slow_for(5, 100) == 5
-    body.comes(b"x")
-    assert body.slow_for(5, 100) == 0
-    body.begins(LONG)
-    assert body.slow_for(5, 100) == 5
-    body.begins(LONG)
-    assert body.slow_for(5, 100) == 5  # another one's time
+    body.begin(LONG)
+    assert [body.count_slow_seconds(5, 100) for _ in range(3)] == [5, 10, 15]
+    body.reset_rate()
+    assert body.count_slow_seconds(5, 100) == 5
+    body.add(b"x" * 500)
+    assert body.count_slow_seconds(5, 100) == 0
+    body.add(b"x" * 499)
+    assert body.count_slow_seconds(5, 100) == 5
+    body.add(b"x")
+    assert body.count_slow_seconds(5, 100) == 0
+    body.begin(LONG)
+    assert body.count_slow_seconds(5, 100) == 5
+    body.begin(LONG)
+    assert body.count_slow_seconds(5, 100) == 5  # another one's time

@@ -19,9 +19,9 @@ class Log(Memory):
     def write(self, at: float, id: str = "x") -> None:
         self.log.append(Change(f"{int(at * 1000):013}-{id}", (Place("acct_a#/tunnels", id),)))
 
-    def changes(self, since: float) -> list[Change]:
+    def list_changes(self, since: float) -> list[Change]:
         self.since.append(since)
-        return super().changes(since)
+        return super().list_changes(since)
 
 
 def ids(changes: list[Change]) -> list[str]:

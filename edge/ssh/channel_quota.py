@@ -1,0 +1,68 @@
+"""The channels of tunnels and accounts, counted against their limits."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from edge.process.settings import Limits
+from edge.ssh.online_tunnel import OnlineTunnel, TunnelConnection
+from edge.ssh.visitors import choose_eviction
+
+
+class ChannelQuota:
+    """The open channels of the tunnels in `online`; `refused` and `evicted` count channels since the start."""
+
+    def __init__(self, online: Mapping[str, OnlineTunnel], limits: Limits) -> None:
+        self._online, self._limits = online, limits
+        self._by_account: Counter[str] = Counter()
+        self._closing: Counter[str] = Counter()  # by account: evicted, but not closed by the SSH client yet
+        self.refused = self.evicted = 0
+
+    def take(self, tunnel: OnlineTunnel) -> None:
+        """Count one more channel of a tunnel and its account."""
+        tunnel.open_channels += 1
+        self._by_account[tunnel.record.account] += 1
+
+    def release(self, tunnel: OnlineTunnel) -> None:
+        """Count one channel less."""
+        tunnel.open_channels -= 1
+        _decrement(self._by_account, tunnel.record.account)
+
+    def on_evicted_closed(self, account: str) -> None:
+        """Handle an evicted channel that the SSH client has closed."""
+        _decrement(self._closing, account)
+
+    def has_room(self, tunnel: OnlineTunnel) -> bool:
+        """Return whether a tunnel and its account can have one more channel."""
+        of_account, limits = self._by_account[tunnel.record.account], self._limits
+        return of_account < limits.max_channels_per_account and tunnel.open_channels < limits.max_channels_per_tunnel
+
+    def make_room(self, tunnel: OnlineTunnel, visitor: str) -> bool:
+        """Evict a connection of the busiest visitor if a limit is reached.
+
+        Return False if there is no room after that.
+        """
+        account, limits = tunnel.record.account, self._limits
+        if tunnel.open_channels >= limits.max_channels_per_tunnel:
+            return self._evict(tunnel.connections, account, visitor)
+        if self._by_account[account] >= limits.max_channels_per_account:
+            of_account = [it for it in self._online.values() if it.record.account == account]
+            return self._evict([it for each in of_account for it in each.connections], account, visitor)
+        return True
+
+    def _evict(self, connections: Iterable[TunnelConnection], account: str, newcomer: str) -> bool:
+        candidates = [it for it in connections if it.has_channel]
+        visitor = choose_eviction(Counter(it.visitor for it in candidates), newcomer)
+        if visitor is None or self._closing[account] >= self._limits.max_channels_per_account:
+            self.refused += 1
+            return False
+        self.evicted += 1
+        self._closing[account] += 1
+        random.choice([it for it in candidates if it.visitor == visitor]).evict()
+        return True
+
+
+def _decrement(counter: Counter[str], key: str) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

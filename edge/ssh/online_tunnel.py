@@ -1,0 +1,96 @@
+"""An online tunnel, and the interfaces of its SSH session and connections."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chalicelib.model.tunnels import ServedTunnel, Traffic
+from edge.link.proxy_protocol import Header
+from edge.ssh.metering import Meter
+from edge.store.records import Opening
+
+
+class TunnelSession(Protocol):
+    """The SSH connection of a tunnel's client."""
+
+    is_gone: bool
+
+    def accept_connection(
+        self, tunnel: "OnlineTunnel", transport: asyncio.Transport, visitor: Header | None
+    ) -> asyncio.Protocol:
+        """Return the protocol of a new connection to the tunnel."""
+
+    def on_tunnel_end(self, tunnel: "OnlineTunnel", reason: str) -> None:
+        """Handle the end of a tunnel."""
+
+    def on_port_refusal(self, tunnel: "OnlineTunnel") -> None:
+        """Handle a new value of `tunnel.refusal`."""
+
+
+class TunnelConnection(Protocol):
+    """A connection to a tunnel. `has_channel` is true while it counts against the limits of channels."""
+
+    has_channel: bool
+
+    @property
+    def address(self) -> str:
+        """Return the visitor's address in the last request, or "" if it is unknown."""
+
+    @property
+    def visitor(self) -> str:
+        """Return the visitor's IPv4 address or IPv6 /64."""
+
+    def close(self) -> None:
+        """Close it after sending what was written."""
+
+    def evict(self) -> None:
+        """Abort it to make room for another visitor."""
+
+    def abort(self) -> None:
+        """Close it without sending the rest."""
+
+    def check(self, seconds: float) -> None:
+        """Abort it if the visitor left or sends its body too slowly; `seconds` since the last check."""
+
+
+@dataclass(eq=False)
+class OnlineTunnel:
+    """A tunnel that is online through this gateway.
+
+    `requested_address` is the host and port of the client's `-R`: ssh expects the same pair with each connection.
+    `lease_end` is in seconds of time.monotonic(). `refusal` says why an edge host does not serve the tunnel.
+    """
+
+    record: ServedTunnel
+    opening: Opening
+    requested_address: tuple[str, int]
+    session: TunnelSession
+    is_reserved: bool  # whether its name was reserved when it was opened
+    lease_end: float = 0
+    connections: set[TunnelConnection] = field(default_factory=set)
+    open_channels: int = 0
+    meter: Meter = field(default_factory=Meter)
+    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the meter that is in the ledger
+    refusal: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def url(self) -> str:
+        return self.opening.url
+
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        return self.session.accept_connection(self, transport, visitor)
+
+    def take_unbilled_usage(self) -> Traffic:
+        """Return the usage since the last call."""
+        before, self.billed_usage = self.billed_usage, self.meter.usage()
+        return self.billed_usage - before
+
+    def log_fields(self) -> dict[str, str]:
+        """Return the fields that identify the tunnel in the log."""
+        grant = self.opening.grant
+        client = {"session": self.opening.session, "account": grant.account, "credential": grant.credential}
+        return {**client, "tunnel": self.id, "url": self.url}

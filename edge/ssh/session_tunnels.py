@@ -1,0 +1,204 @@
+"""The tunnels of one SSH connection: requested, shown in its terminals, and closed with it."""
+
+import asyncio
+import time
+from typing import Protocol
+
+import asyncssh
+
+from edge.link.proxy_protocol import Header
+from edge.process.open_ports import OpenPorts
+from edge.process.settings import Settings
+from edge.ssh import forwarding
+from edge.ssh.asyncssh_internals import Connection
+from edge.ssh.channels import Channels, Listener
+from edge.ssh.forwarding import PortTunnel, RequestedTunnel, TunnelRefused
+from edge.ssh.identity import Identity
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.terminals import Terminals
+from edge.ssh.tunnels import ClientGone, Tunnels
+from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store, Unavailable
+
+_PORT_TIMEOUT = 3.0  # seconds to wait until a port is open before the client is shown the address
+_POLL = 0.1  # seconds between two checks of that
+_REFUSAL_DELAY = 1.0  # seconds in which a client without a terminal can request another tunnel
+_RANDOM_TRIES = 3  # a random name or port can be taken
+
+
+class TunnelHost(Protocol):
+    """The part of the gateway that the tunnels of a session use."""
+
+    id: str
+    settings: Settings
+    store: Store
+    tunnels: Tunnels
+
+    def close(self, tunnel: OnlineTunnel, reason: str) -> None:
+        """Start a task that closes a tunnel. The client is shown the reason."""
+
+
+class SessionTunnels:
+    """The tunnels of a connection. Implements edge.ssh.online_tunnel.TunnelSession."""
+
+    def __init__(
+        self, gateway: TunnelHost, session_id: str, address: str, connection: Connection, identity: Identity
+    ) -> None:
+        self._gateway, self._id, self._address = gateway, session_id, address
+        self._connection, self._identity = connection, identity
+        self._limits = gateway.settings.limits
+        self.is_gone = False
+        self._tunnels: list[OnlineTunnel] = []
+        self._requests = 0  # that are being handled
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timeout: asyncio.TimerHandle | None = None
+        self._has_advised = False
+        self.terminals = Terminals(self._limits.max_sessions_per_connection, self._end_terminals_if_idle)
+        self.channels = Channels(connection, gateway.tunnels, self._limits, self.terminals.create_view)
+
+    async def request(self, host: str, port: int) -> asyncssh.SSHListener | bool:
+        """Open the tunnel of an `ssh -R`. Return its listener, or False if it is refused."""
+        self._requests += 1
+        try:
+            tunnel = await self._open(host, port)
+        except TunnelRefused as refused:
+            self.terminals.say(str(refused))
+            asyncio.get_running_loop().call_later(_REFUSAL_DELAY, self._disconnect_refused, str(refused))
+            return False
+        except ClientGone:
+            return False
+        finally:
+            self._requests -= 1
+            self._end_terminals_if_idle()
+        if self.is_gone:  # since the store was asked
+            self._gateway.close(tunnel, "its client has gone")
+            return False
+        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
+
+    def require_tunnel(self) -> None:
+        """Disconnect the client after a timeout without tunnels.
+
+        It would stay connected otherwise, because ssh ignores a refused `-R`.
+        """
+        if self._timeout:
+            self._timeout.cancel()
+        if not self.is_gone:
+            loop = asyncio.get_running_loop()
+            self._timeout = loop.call_later(self._limits.tunnel_timeout, self._disconnect_without_tunnels)
+
+    def on_connection_lost(self) -> None:
+        """Close all tunnels."""
+        self.is_gone = True
+        if self._timeout:
+            self._timeout.cancel()
+        for tunnel in list(self._tunnels):
+            self._gateway.close(tunnel, "its client has gone")
+
+    # Events of tunnels
+
+    def accept_connection(
+        self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None
+    ) -> asyncio.Protocol:
+        return self.channels.accept(tunnel, transport, visitor)
+
+    def on_tunnel_end(self, tunnel: OnlineTunnel, reason: str) -> None:
+        if tunnel in self._tunnels:
+            self._tunnels.remove(tunnel)
+            self.terminals.say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
+            self._end_terminals_if_idle()
+            self.require_tunnel()
+
+    def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
+        self.terminals.say(forwarding.describe_port(tunnel.url, tunnel.refusal))
+
+    # Opening
+
+    async def _open(self, host: str, port: int) -> OnlineTunnel:
+        self._check(host, port)
+        client = str(self._connection.get_extra_info("client_version", ""))
+        requester = forwarding.Requester(self._identity.grant, self._gateway.id, self._id, self._address, client)
+        requested = forwarding.parse_request(host, port, self._gateway.settings)
+        for tries_left in reversed(range(_RANDOM_TRIES)):
+            chosen = await self._choose_port(requested)
+            opening = forwarding.build_opening(chosen, requester, self._gateway.settings)
+            address = (host, forwarding.get_port(opening, port))
+            try:
+                tunnel = await self._gateway.tunnels.open(opening, address, self)
+                break
+            except (NotOpened, Unavailable) as error:
+                if not (tries_left and opening.is_random and isinstance(error, NameTaken | NameBanned)):
+                    raise TunnelRefused(forwarding.explain_error(error, opening.name, self._limits)) from None
+        self._tunnels.append(tunnel)
+        self._announce(tunnel)
+        return tunnel
+
+    def _check(self, host: str, port: int) -> None:
+        if len(self._tunnels) + self._requests > (most := self._limits.max_tunnels_per_connection):
+            raise TunnelRefused(f"One connection has at most {most} tunnels: open another connection.")
+        if (host, port) in [tunnel.requested_address for tunnel in self._tunnels]:
+            raise TunnelRefused("This connection has that tunnel already.")
+
+    async def _choose_port(self, requested: RequestedTunnel) -> RequestedTunnel:
+        """Return the requested tunnel, with a free port instead of port 0. Raises TunnelRefused."""
+        if requested != PortTunnel(0):
+            return requested
+        grant = self._identity.grant
+        addresses = forwarding.list_addresses(grant, self._gateway.settings)
+        try:
+            address = await self._gateway.tunnels.find_free_address(grant.account, addresses)
+        except Unavailable:
+            raise TunnelRefused(forwarding.AWAY) from None
+        if address is None:
+            raise TunnelRefused(forwarding.NO_PORT)
+        return PortTunnel(int(address.rpartition(":")[2]), is_random=True)
+
+    # Terminals
+
+    def _announce(self, tunnel: OnlineTunnel) -> None:
+        """Show the address of a tunnel, of a TCP tunnel once its port is open."""
+        if tunnel.record.proto == "tcp":
+            task = asyncio.create_task(self._show_when_open(tunnel))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            self._show(tunnel)
+
+    async def _show_when_open(self, tunnel: OnlineTunnel) -> None:
+        """Wait until the port of a tunnel is open, and show its address unless the port is refused."""
+        ports, port = OpenPorts(self._gateway.settings.directory), tunnel.record.name.rpartition(":")[2]
+        deadline = time.monotonic() + _PORT_TIMEOUT
+        while not ports.is_open(port, tunnel.id) and time.monotonic() < deadline:
+            await asyncio.sleep(_POLL)
+        if tunnel in self._tunnels and not tunnel.refusal:
+            self._show(tunnel)
+
+    def _show(self, tunnel: OnlineTunnel) -> None:
+        """Show the address of a tunnel, and once per connection the abuse contact and advice on reservations."""
+        opening = tunnel.opening
+        self.terminals.say(forwarding.describe_tunnel(tunnel.id, opening))
+        if (contact := self._gateway.settings.abuse_contact) and len(self._tunnels) == 1:
+            self.terminals.say(f"Report abuse to {contact}")
+        if _can_be_reserved(opening) and not (tunnel.is_reserved or self._has_advised):
+            self._has_advised = True
+            self.terminals.say(forwarding.advise_reservation(opening.name))
+
+    def _end_terminals_if_idle(self) -> None:
+        """End the terminals if the client has no tunnel and requests none; they show the reason already."""
+        if not self._tunnels and not self._requests:
+            self.terminals.end()
+
+    # Disconnecting
+
+    def _disconnect_refused(self, reason: str) -> None:
+        """Disconnect a client without tunnel and terminal, such as `ssh -N`; ssh prints the reason."""
+        if not (self.is_gone or self._tunnels or self._requests or self.terminals.has_any):
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
+
+    def _disconnect_without_tunnels(self) -> None:
+        if self._requests:  # they can still be refused
+            self.require_tunnel()
+        elif not self._tunnels:
+            self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")
+
+
+def _can_be_reserved(opening: Opening) -> bool:
+    return bool(opening.name) and not opening.is_random

@@ -1,0 +1,29 @@
+"""Errors of the storage as errors of the edge's store."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from chalicelib.storage import aws, decoding
+from chalicelib.storage.decoding import MalformedRecord
+from edge.process import log
+from edge.store.records import Unavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
+    """Make a call raise Unavailable if the store does not answer or a required record is malformed."""
+
+    @wraps(call)
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return call(*arguments, **named)
+        except aws.AwsError as error:
+            raise Unavailable(error.code) from None
+        except MalformedRecord as malformed:
+            log.event(decoding.EVENT, **malformed.facts)
+            raise Unavailable(decoding.EVENT) from None
+
+    return wrapped

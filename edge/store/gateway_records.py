@@ -1,0 +1,193 @@
+"""The records that gateways use: grants, tunnels, usage, blocks and bans."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from chalicelib import domains, ids
+from chalicelib.model import (
+    accounts,
+    bans,
+    bindings,
+    blocks,
+    gateways,
+    kinds,
+    name_bans,
+    names,
+    online_tunnels,
+    reservations,
+    tunnels,
+)
+from chalicelib.model import usage as usages
+from chalicelib.model.gateways import Gateway
+from chalicelib.model.reservations import NotProved, ServedReservation
+from chalicelib.model.ssh import credentials, revoked
+from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
+from chalicelib.storage import aws
+from chalicelib.storage.unique_keys import Taken
+from edge.store.errors import raises_unavailable
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotProved,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    NameUnreadable,
+    Opening,
+    TooManyTunnels,
+)
+
+
+class GatewayRecords:
+    """The part of the store that gateways use."""
+
+    def __init__(self, region: str, tunnel_domain: str) -> None:
+        self._region, self._tunnel_domain = region, tunnel_domain
+
+    @raises_unavailable
+    def find_grant_by_key(self, fingerprint: str) -> Grant | None:
+        credential = credentials.find_by_fingerprint(fingerprint)
+        return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
+
+    @raises_unavailable
+    def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
+        certificate = revoked.find_certificate(authority, key_id)
+        return Grant(certificate.account, certificate.id, ()) if certificate else None
+
+    @raises_unavailable
+    def refresh_grant(self, grant: Grant) -> Grant | None:
+        if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
+            return grant if revoked.read_certificate(grant.account, grant.credential) else None
+        credential = credentials.read(grant.account, grant.credential)
+        return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
+
+    @raises_unavailable
+    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
+        account, name = opening.grant.account, opening.name
+        proof = self._find_proof(opening)
+        if name and not proof and accounts.requires_reserved_names(account) and not names.is_reserved(account, name):
+            raise NameNotReserved
+        if len(online_tunnels.remove_expired(account)) >= most:
+            raise TooManyTunnels
+        id = self._create_tunnel(opening, lease, proof)
+        try:
+            if len(online_tunnels.list_online(account)) > most:  # others were opened at the same time
+                raise TooManyTunnels
+        except (TooManyTunnels, aws.AwsError):
+            with suppress(aws.AwsError):
+                tunnels.close_tunnel(account, id, gateway=opening.gateway)
+            raise
+        labels = dict(opening.labels)
+        return ServedTunnel(account, id, opening.gateway, name, 0, labels, opening.proto, opening.proxy_protocol)
+
+    def _find_proof(self, opening: Opening) -> ServedReservation | None:
+        """Return the reservation that proves the account's right to a name outside TUNNEL_DOMAIN.
+
+        Return None for other names. Raises NameNotProved.
+        """
+        name = opening.name
+        if not name or self._is_below_tunnel_domain(name):
+            return None
+        reservation = reservations.find_proving(name, self._tunnel_domain)
+        if reservation is None or reservation.account != opening.grant.account:
+            raise NameNotProved
+        return reservation
+
+    def _create_tunnel(self, opening: Opening, lease: int, proof: ServedReservation | None) -> str:
+        """Create the record of a tunnel, and return its id.
+
+        If the account has proved that it owns the name, close another account's tunnel with this name.
+        """
+        account, name = opening.grant.account, opening.name
+        checks = [reservations.require_proved(proof)] if proof else []
+        try:
+            return tunnels.open_tunnel(account, self._build_tunnel(opening), lease=lease, name=name, checks=checks)
+        except tunnels.EdgeHasName:
+            raise NameOfEdge from None
+        except NotProved:
+            raise NameNotProved from None
+        except Taken:
+            if proof and tunnels.close_other(account, name):
+                return self._create_tunnel(opening, lease, proof)
+            raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
+
+    @raises_unavailable
+    def is_reserved(self, account: str, name: str) -> bool:
+        return not self._is_below_tunnel_domain(name) or names.is_reserved(account, name)
+
+    @raises_unavailable
+    def wants_proxy_protocol(self, account: str, name: str) -> bool:
+        try:
+            return reservations.uses_proxy_protocol(account, name, self._tunnel_domain)
+        except reservations.UnreadableReservation:
+            raise NameUnreadable from None
+
+    @raises_unavailable
+    def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
+        return reservations.find_free_address(account, addresses)
+
+    def _is_below_tunnel_domain(self, name: str) -> bool:
+        """Return whether a name is below TUNNEL_DOMAIN. True for all TCP addresses."""
+        return domains.is_below(name.partition(":")[0], self._tunnel_domain)
+
+    def _build_tunnel(self, opening: Opening) -> AgentTunnel | BackendTunnel:
+        common = {
+            "tunnel_session": opening.session,
+            "region": self._region,
+            "forwards_to": opening.forwards_to,
+            "gateway": opening.gateway,
+            "credential": opening.grant.credential,
+            "address": opening.address,
+            "client": opening.client,
+        }
+        if opening.labels:
+            return BackendTunnel(**common, labels=dict(opening.labels))
+        endpoint = ids.new(kinds.ENDPOINTS.prefix)
+        return AgentTunnel(
+            **common,
+            endpoint=endpoint,
+            proto=opening.proto,
+            public_url=opening.url,
+            proxy_protocol=opening.proxy_protocol,
+        )
+
+    @raises_unavailable
+    def renew(self, online: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
+        refused = bindings.find_disallowed(online, self._tunnel_domain)
+        return refused | tunnels.renew_leases([it for it in online if it.id not in refused], lease=lease)
+
+    @raises_unavailable
+    def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
+        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
+
+    @raises_unavailable
+    def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
+        usages.write(account, hour, gateway, usage)
+
+    @raises_unavailable
+    def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
+        tunnels.record_refusal(tunnel, reason)
+
+    @raises_unavailable
+    def read_refusal(self, tunnel: ServedTunnel) -> str:
+        return tunnels.read_refusal(tunnel)
+
+    @raises_unavailable
+    def list_blocked_networks(self) -> list[str]:
+        return [network for network, _ in blocks.list_networks()]
+
+    @raises_unavailable
+    def list_banned_patterns(self) -> list[str]:
+        return bans.patterns()
+
+    @raises_unavailable
+    def list_banned_names(self) -> list[str]:
+        return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
+
+    @raises_unavailable
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
+        gateways.announce(gateway, lease=lease)
+
+    @raises_unavailable
+    def withdraw_gateway(self, gateway: str) -> None:
+        gateways.withdraw(gateway)

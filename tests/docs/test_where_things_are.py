@@ -8,7 +8,9 @@ from tests.conftest import ROOT
 
 CODE = "\n".join(file.read_text() for folder in ("edge", "chalicelib") for file in (ROOT / folder).rglob("*.py"))
 STEPS = [
-    line for line in (ROOT / "docs" / "edge.md").read_text().splitlines() if line.startswith("| ") and "` → `" in line
+    line
+    for line in (ROOT / "docs" / "edge-internals.md").read_text().splitlines()
+    if line.startswith("| ") and "` → `" in line
 ]
 PLAN = (
     (ROOT / "CONTRIBUTING.md")

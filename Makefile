@@ -108,7 +108,7 @@ client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
 
-bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes stores the table in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 

@@ -1,23 +1,31 @@
-"""User agent filters: Envoy's CPU for the worst filters and requests, and their memory."""
+"""User agent filters: what the worst of them cost Envoy and other accounts, with the worst requests."""
 
+import asyncio
 import itertools
+import ssl
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import results
+from bench import results, visitors
 from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
 from chalicelib.model.backends import HttpResponse
 from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from edge.process.settings import Limits
 from infra import CommandError
+from infra.local.cloud import HOST
 from tests.edge import worst_filters
 from tests.edge.running import ENVOY, Edge, running, until
 from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers
 
 EDGES, ROUTES = 8, 100
+CONNECTIONS, ROUNDS = 10, 5
+SLOWER, LATER = 1.5, 0.03  # others may take 1.5 of the quiet time, or 30 ms more
 _GET, _GRPC = b"GET / HTTP/1.1\r\n", b"POST /group HTTP/1.1\r\ncontent-length: 0\r\ncontent-type: application/grpc\r\n"
 _WORDS = [f"{number:064}" for number in range(66)]
 LARGEST = UserAgentFilter(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
@@ -28,22 +36,25 @@ def measure(_setting: Setting) -> Result:
         raise CommandError("The figure of filters needs the edge's environment: make .venv-edge/ready.")
     with TemporaryDirectory() as named, running(Path(named), with_envoy=True, max_requests_per_visitor=10**6) as edge:
         worst_filters.serve(edge, "open", None)
-        rows = [it for name, rules in WORST.items() for it in _costs(edge, name, rules)]
-        return Result([*rows, _names(edge), _memory(edge)])
+        costs = {name: _costs(edge, name, rules) for name, rules in WORST.items()}
+        rows = [_cost(f"{name}{kind}", it) for name, kinds in costs.items() for kind, it in kinds.items()]
+        rows += [_names(edge), _memory(edge)]
+    return Result([*rows, _wait(max(costs, key=lambda name: costs[name][""]))])
 
 
-def _costs(edge: Edge, name: str, rules: UserAgentFilter) -> list[Row]:
-    """Return the additional CPU of a filter, for a usual and a gRPC request."""
+def _costs(edge: Edge, name: str, rules: UserAgentFilter) -> dict[str, float]:
+    """Return the CPU above a request without a filter, of a usual request and of one of gRPC."""
     host = f"worst{list(WORST).index(name)}"
     worst_filters.serve(edge, host, rules)
     lines = {"": _GET, ", gRPC": _GRPC}
-    above = {
+    return {
         kind: cpu(edge, host, it, agents(rules)) - cpu(edge, "open", it, agents(rules)) for kind, it in lines.items()
     }
-    figure = "CPU of Envoy above no filter, {}{}: 3 ms"
-    return [
-        results.at_most(1, figure.format(name, kind), it / 1e3, BAR / 1e3, results.ms) for kind, it in above.items()
-    ]
+
+
+def _cost(name: str, above: float) -> Row:
+    figure = f"CPU of Envoy above no filter, {name}: {BAR} ms"
+    return results.at_most(1, figure, above / 1e3, BAR / 1e3, results.ms)
 
 
 def _names(edge: Edge) -> Row:
@@ -73,3 +84,52 @@ def _routes(edge: Edge, name: str, rules: UserAgentFilter | None) -> int:
         edge.store.keep(ServedEdge("acct_many", ids.new("edghts"), 1, (hostport,), routes=routes))
         until(lambda number=number: edge.status(f"{name}{number}", path="/0") == "200", within=60)  # type: ignore[misc]
     return worst_filters.resident(edge)
+
+
+def _wait(name: str) -> Row:
+    """Return how long other accounts' visitors wait while 100 requests a second meet a filter."""
+    with visitors.running(Limits()) as ports:
+        rounds = [_round(ports, list(WORST).index(name)) for _ in range(ROUNDS)]
+    quiet, harmed = (min(it) for it in zip(*rounds, strict=True))
+    figure = f"p99 of other accounts under {visitors.RATE} requests a second, {name}"
+    return results.at_most(round(max(SLOWER, 1 + LATER / quiet), 2), figure, harmed, quiet, results.ms)
+
+
+def _round(ports: visitors.Ports, place: int) -> tuple[float, float]:
+    """Return the 99th percentile of others' seconds in a quiet time and under harm."""
+    (_, quiet, failed), begun = visitors.visited(ports), visitors.SPAWN.Event()
+    with visitors.child(visitors.harm, ask, ports, place, begun):
+        if not begun.wait(60):
+            raise CommandError("The edge with the filter does not answer.")
+        _, harmed, failed_under_harm = visitors.visited(ports)
+    if failed or failed_under_harm:
+        raise CommandError(f"Of other accounts' requests {failed} failed, and {failed_under_harm} under harm.")
+    return quiet, harmed
+
+
+async def ask(ports: visitors.Ports, place: int, begun: Callable[[], object]) -> None:
+    """Send 100 requests a second with the worst User-Agents to an edge with a filter, without end."""
+    host, user_agents = f"worst{place}.tunnels.localhost", agents(list(WORST.values())[place])
+    context = ssl._create_unverified_context()
+    address = {"server_hostname": host, "local_addr": (visitors.ATTACKERS[0], 0)}
+    streams = [
+        await asyncio.open_connection(HOST, ports.edge, ssl=context, **address)  # type: ignore[arg-type]
+        for _ in range(CONNECTIONS)
+    ]
+    begin = time.perf_counter()
+    for number in itertools.count():
+        await asyncio.sleep(max(0, begin + number / visitors.RATE - time.perf_counter()))
+        reader, writer = streams[number % CONNECTIONS]
+        if number >= CONNECTIONS:
+            await _read_ok(reader)
+        if number == 2 * CONNECTIONS:
+            begun()
+        writer.write(b"%bhost: %b\r\nuser-agent: %b\r\n\r\n" % (_GET, host.encode(), user_agents()))
+
+
+async def _read_ok(reader: asyncio.StreamReader) -> None:
+    """Read a response that passed the filter."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise CommandError(f"An edge with a filter answered {head!r}.")
+    await reader.readuntil(b"open\n")

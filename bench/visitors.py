@@ -35,12 +35,13 @@ from edge.ssh.gateway import Server
 from edge.store.records import Grant
 from infra.local.cloud import HOST
 from tests.edge.memory import Memory
+from tests.edge.worst_filters import WORST, keep
 
 ATTACKERS = [f"127.0.0.{number}" for number in range(60, 66)]
 OTHERS = [f"127.0.0.{number}" for number in range(2, 22)]
 RATE, SECONDS, TIMEOUT = 100, 5, 10.0  # requests per second of the other visitors; seconds
 _NAME = "demo.tunnels.localhost"
-_SPAWN = multiprocessing.get_context("spawn")
+SPAWN = multiprocessing.get_context("spawn")
 _SSH = ["ssh", "-F", "none", "-N", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]
 _CONTEXT = ssl._create_unverified_context()
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -62,6 +63,8 @@ def serve_edge(folder: Path, ports: Ports, limits: Limits) -> None:
     store = Memory()
     fingerprint = asyncssh.read_public_key(folder / "key.pub").get_fingerprint()
     store.keys[fingerprint] = Grant("acct_1", "sshcr_1", ())
+    for place, rules in enumerate(WORST.values()):
+        keep(store, settings.tunnel_domain, f"worst{place}", rules)
 
     async def serve() -> None:
         gateway, control = (kind(settings, store, store.authority) for kind in (Server, Control))
@@ -228,7 +231,7 @@ def visit(ports: Ports, seconds: int, pipe: "Connection[Any, Any]") -> None:
 
 def visited(ports: Ports) -> tuple[float, float, int]:
     """Return the median and 99th percentile of the seconds, and the number of failures."""
-    ours, theirs = _SPAWN.Pipe()
+    ours, theirs = SPAWN.Pipe()
     with child(visit, ports, SECONDS, theirs):
         taken, failed = ours.recv()
     cuts = quantiles(taken, n=100)
@@ -238,7 +241,7 @@ def visited(ports: Ports) -> tuple[float, float, int]:
 @contextlib.contextmanager
 def child(work: Callable[..., None], *arguments: object) -> Iterator[None]:
     """Run a function in a child process during the block."""
-    process = _SPAWN.Process(target=work, args=arguments)
+    process = SPAWN.Process(target=work, args=arguments)
     process.start()
     try:
         yield
@@ -281,7 +284,7 @@ def main(wanted: list[str]) -> None:
         if wanted and what.__name__ not in wanted:
             continue
         with running(replace(Limits(), **bounds)) as ports:
-            quiet, begun = visited(ports), _SPAWN.Event()
+            quiet, begun = visited(ports), SPAWN.Event()
             with child(harm, what, ports, count, begun):
                 begun.wait(60)
                 median, p99, failed = visited(ports)

@@ -1,4 +1,4 @@
-"""The gateway's REQUEST authorizer: who is calling, before the app is reached. Never imports the app."""
+"""The gateway's REQUEST authorizer, which authenticates requests before the app. It never imports the app."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,16 +12,16 @@ log.start()
 
 
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """Return the policy for a request: Allow, with the caller as its context, or Deny, for its version alone.
+    """Return the policy for a request: Allow with the caller as context, or Deny.
 
-    Raises Exception("Unauthorized") where the token is refused, which the gateway answers with its 401, and
-    aws.AwsError, which it answers with a 5xx. It answers the denial with its 400: its GatewayResponses say so.
+    Deny means an unsupported version: the gateway's GatewayResponses make it a 400. Raises Exception("Unauthorized")
+    for a rejected token, which the gateway answers with a 401, and aws.AwsError, which it answers with a 5xx.
     """
     try:
         who = auth.authenticate(event.get("headers") or {})
     except Unauthenticated as error:
         _log(event, error.code)
-        raise Exception("Unauthorized") from None  # the one word that API Gateway answers with a 401
+        raise Exception("Unauthorized") from None  # API Gateway answers exactly this text with a 401
     except UnsupportedVersion as error:
         _log(event, error.code)
         return _policy("Deny", "unsupported-version", {})
@@ -33,7 +33,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
-    # For every route: with a cache in front, the gateway would hold a policy for one route against the next one.
+    # For every route: if the gateway caches policies, it applies the policy for one route to others.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
         "principalId": principal,

@@ -1,6 +1,6 @@
-"""GET /docs: the reference for people, one page that the build makes; GET / leads to it. Both are open to everyone.
+"""GET /docs: the reference for people, a page that the build makes. GET / redirects to it.
 
-The page is read when it is asked for, not before.
+Both need no authentication. The page is read from disk at its first request.
 """
 
 import base64
@@ -16,7 +16,7 @@ from chalicelib.http.static import Redirect, Static
 
 _PAGE = Path(__file__).with_name("docs.html")
 
-# Only what stands in the page itself: the one script and the one style, by their digests.
+# Allows only the page's own script and style, by their digests.
 _POLICY = (
     "default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -25,7 +25,7 @@ _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",  # keep it, and ask each time whether it has changed
+    "Cache-Control": "no-cache",  # clients check each time whether it has changed
 }
 _LINKS = {"docs": "/docs", "openapi": "/openapi.json"}
 
@@ -39,13 +39,13 @@ def _page() -> Static:
 
 
 def _digest(page: str, element: str) -> str:
-    """Return the source expression of the only such element in the page."""
+    """Return the policy's source expression for the page's only element of that name."""
     (content,) = re.findall(rf"<{element}>(.*?)</{element}>", page, flags=re.DOTALL)
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def show(_call: Call) -> Static:
-    """Return the page. Raises NotFound where the build made none."""
+    """Return the page. Raises NotFound if the build did not make it."""
     try:
         return _page()
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def show(_call: Call) -> Static:
 
 
 def lead(call: Call) -> Redirect:
-    """Return the addresses of the reference and of its document."""
+    """Return the URLs of the reference and of the OpenAPI document."""
     return Redirect("docs", {name: f"{call.base_url}{path}" for name, path in _LINKS.items()})
 
 

@@ -1,4 +1,4 @@
-"""GET /openapi.json: the OpenAPI document, for everyone. `make openapi` makes it of the routes."""
+"""GET /openapi.json: the OpenAPI document, without authentication. `make openapi` builds it from the routes."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("openapi.json")
 
 
 def operations() -> Iterator[dict[str, Any]]:
-    """Yield the document's operations in short, with the scope that a key needs and the error codes by status."""
+    """Yield a summary of each operation: its required scope, and error codes by status."""
     document = _document()
     for path, methods in document["paths"].items():
         for method, told in methods.items():
@@ -31,7 +31,7 @@ def operations() -> Iterator[dict[str, Any]]:
 
 
 def _codes(told: dict[str, Any], status: str) -> Iterator[str]:
-    """Yield the error codes of a status: what the response's examples are of."""
+    """Yield the error codes of a status, from the examples of its response."""
     components, name = _document()["components"], told["responses"][status]["$ref"].rpartition("/")[2]
     examples = components["responses"][name]["content"]["application/json"]["examples"].values()
     named = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
@@ -47,7 +47,10 @@ class OpenAPI(Shape):
     """The version of OpenAPI."""
 
 
-_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache"}  # ask each time whether it has changed
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-cache",
+}  # clients check each time whether it has changed
 
 
 @cache
@@ -58,7 +61,7 @@ def _document() -> dict[str, Any]:
 
 
 def show(call: Call) -> Static:
-    """Return the document, with the address at which it was requested and the version header of this deployment."""
+    """Return the document, with the requested base URL and this deployment's version header."""
     return _served(call.base_url)
 
 

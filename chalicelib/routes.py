@@ -1,4 +1,4 @@
-"""All routes of the API: of every resource, edge and module, of the document of them, and of the page that shows it."""
+"""All routes of the API: resources, edges, modules, the OpenAPI document and the reference page."""
 
 from chalicelib import docs, edges, modules, openapi, resources
 from chalicelib.http.endpoints import Routes
@@ -12,4 +12,4 @@ DOCUMENTED: tuple[Routes, ...] = (
     *modules.ALL,
     openapi.DOCUMENT,
 )
-ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # a page for people has no place in the document
+ALL: tuple[Routes, ...] = (*DOCUMENTED, docs.DOCS)  # the document leaves out the page for people

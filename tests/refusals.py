@@ -6,15 +6,17 @@ from typing import Any
 from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
-NO_TOKEN_OF_OURS = f"This is no token of this service: they are 27 letters and digits, '_' and a secret. {NO_TOKEN}"
+NO_TOKEN_OF_OURS = (
+    f"This is not a token of this service. A token is 27 letters and digits, '_' and a secret. {NO_TOKEN}"
+)
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."
 NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."
-NO_ROUTE = "No such path. The paths of this API stand in its reference."
+NO_ROUTE = "No such path. GET /docs and GET /openapi.json describe the paths of this API."
 NO_JSON_TYPE = "Send the body as JSON, with the header 'Content-Type: application/json'."
 INTERNAL = "The service failed to answer. Quote the operation id when you report it."
 UNAVAILABLE = (
-    "The service is busy or briefly out of reach. What was asked may have happened: repeat it with the same "
-    "Idempotency-Key, and it happens once."
+    "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with the same "
+    "Idempotency-Key, and it is done only once."
 )
 
 
@@ -42,4 +44,4 @@ def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
 
 def assert_not_found(answer: Answer, path: str) -> None:
     """Assert a 404 for a resource of the list at the path."""
-    assert_refused(answer, 404, "not_found", f"This account has nothing of that id under {path}.")
+    assert_refused(answer, 404, "not_found", f"This account has no resource with that id under {path}.")

@@ -1,4 +1,4 @@
-"""Edges and routes: what modules attach to. One file each; their modules are those whose path says so."""
+"""Edges and routes, one file for each kind. The paths of modules say where they attach."""
 
 from chalicelib.edges import https, routes, tcp, tls
 from chalicelib.http.resource import Resource

@@ -1,4 +1,4 @@
-"""Hostports: where an edge listens, as host:port. No other edge of the account may have one meanwhile."""
+"""Hostports: host:port, where an edge listens. Each belongs to one edge of the account."""
 
 from typing import Annotated
 
@@ -50,7 +50,7 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 
 
 class Listeners(EditableResource):
-    """Edges. A hostport below TUNNEL_DOMAIN takes the name for the account, and ends the account's tunnel there."""
+    """Edges. A hostport below TUNNEL_DOMAIN reserves the name and ends the account's tunnel there."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
@@ -70,7 +70,7 @@ class Listeners(EditableResource):
         return changed
 
     def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
-        """Return the hostports; those that the edge of a `call` has may have any port.
+        """Validate the hostports and return them. The edge of a PATCH `call` keeps its ports.
 
         Raises InvalidRequest, Conflict for one that the operator reserves, NotFound, OtherSettingsError.
         """
@@ -82,7 +82,7 @@ class Listeners(EditableResource):
             if names.is_kept(names.unit(host)) or bans.matches(host, banned):
                 raise Conflict(names.KEPT_SENTENCE.format(field), {field: names.KEPT_RULE})
             if names.is_below(host) and not names.unit(host) and (self.kind is not TCP_EDGES or "*" in host):
-                raise InvalidRequest.of({field: f"must be of a name below {names.domain()}"})
+                raise InvalidRequest.of({field: f"must have a host below {names.domain()}"})
         closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []
         if wrong := [place for place in closed if hostports[place] not in stored]:

@@ -1,4 +1,4 @@
-"""HTTPS edges: what answers HTTPS requests to their hostports, by routes. Deleting one deletes its routes first."""
+"""HTTPS edges, which answer HTTPS requests by their routes. Deleting one deletes its routes first."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast
@@ -22,34 +22,35 @@ from chalicelib.storage.items import Item
 
 class HTTPSListener(Described):
     hostports: HostportsOn443 = []
-    """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
-    domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
+    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
+    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
+    proved."""
 
     terminate_at: Annotated[Place, if_empty(EDGE)] = EDGE
-    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
+    """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""
 
     keep_headers: KeepHeaders = []
-    """Names of request headers that visitors may send, although upstreams may believe them of a proxy: at most 20, in
-    lower case. A response has it if it is not empty."""
+    """Names of request headers that visitors may send, although upstreams may trust them as a proxy's: at most 20, in
+    lower case. Responses have the field if it is not empty."""
 
 
 class HTTPSEdgeChange(HTTPSListener):
-    # Where TLS ends does not move because a client sends every field it knows.
+    # Some clients send every field that they know: an empty one must not change where TLS ends.
     terminate_at: Annotated[Place, unless_blank] = EDGE
 
 
 class HTTPSEdge(HTTPSListener, Shown):
-    """Answers HTTPS requests to its hostports, by routes."""
+    """An edge that answers HTTPS requests to its hostports by its routes."""
 
     keep_headers: list[str] = cast(list[str], ABSENT)
-    """Names of request headers that visitors may send, in lower case; absent where there are none."""
+    """Names of request headers that visitors may send, in lower case; absent if there are none."""
 
     routes: list[routes.RESOURCE.response]  # type: ignore[name-defined]
-    """Its routes, newest first: at most 100."""
+    """Its routes, newest first, at most 100."""
 
 
 def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-    """Yield the responses of edges: the routes of one are read when it is its turn, and can be 5 MB."""
+    """Yield the responses of edges. Each edge's routes, up to 5 MB, are read only when needed."""
     for edge, own in zip(found, edges.routes_of(found), strict=True):
         shown = plain(HttpsEdge, edge, call)
         if not shown["keep_headers"]:

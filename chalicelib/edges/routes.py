@@ -1,6 +1,6 @@
-"""Routes of HTTPS edges: the requests that a path selects, and the modules they pass through.
+"""Routes of HTTPS edges: requests that a path selects, and the modules for them.
 
-A route refers to its edge always, strict references or not: the edge cannot go before its routes.
+A route always refers to its edge, even without strict references: an edge cannot be deleted before its routes.
 """
 
 from dataclasses import replace
@@ -23,12 +23,12 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
 
 _MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
-MAX_ROUTES = 100  # of one edge, which shows them whole
+MAX_ROUTES = 100  # of one edge, whose response contains them all
 _NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]
 Match = Annotated[
-    str, form(r"/[!-~]*", "must be a path: it starts with a slash and holds no space"), max_bytes(_MAX_MATCH)
+    str, form(r"/[!-~]*", "must be a path that starts with a slash and contains no space"), max_bytes(_MAX_MATCH)
 ]
 
 
@@ -36,14 +36,14 @@ class RouteCreate(Described):
     metadata: Annotated[Metadata, max_encoded(_MAX_ENCODED)] = ""
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text.
 
-    At most {_MAX_ENCODED:,} characters, counted in JSON that stands in JSON once more: only control characters can exceed that.
-    """  # noqa: E501
+    At most {_MAX_ENCODED:,} characters, counted as JSON within JSON: only control characters can exceed that.
+    """
 
     match_type: MatchType
-    """How `match` selects requests."""
+    """The way in which `match` selects requests."""
 
     match: Match
-    f"""A path, visible ASCII, at most {_MAX_MATCH} bytes; unique in the edge with its match_type."""
+    f"""A path of visible ASCII, at most {_MAX_MATCH} bytes. It is unique in the edge together with match_type."""
 
 
 class RouteChange(RouteCreate):
@@ -52,17 +52,17 @@ class RouteChange(RouteCreate):
 
 
 class HTTPSEdgeRoute(RouteCreate, Shown):
-    """Requests to an HTTPS edge that a path selects, and the modules they pass through."""
+    """Requests to an HTTPS edge that a path selects, and the modules for them."""
 
     edge_id: str
-    """The HTTPS edge that it belongs to."""
+    """The HTTPS edge of the route."""
 
 
 _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 
 
 class Routes(EditableResource):
-    """Routes, of which each edge has at most 100: it shows them whole."""
+    """Routes. An edge has at most 100, because its response contains them all."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
         edge = table.read(*_edge(self.scope(call)).target)
@@ -76,7 +76,7 @@ class Routes(EditableResource):
         except MissingTarget as missing:
             raise (NotFound(_NO_EDGE) if missing.reference.field == "edge_id" else missing) from None
         except TooManyReferrers as crowded:
-            full = Conflict(f"The edge has {MAX_ROUTES} routes already, which is the most.")
+            full = Conflict(f"The edge already has {MAX_ROUTES} routes, the maximum.")
             raise (full if crowded.reference.field == "edge_id" else crowded) from None
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:

@@ -1,4 +1,4 @@
-"""The status of an edge: what the live edge has made of it, as the edge hosts that live say."""
+"""The status of an edge on the live edge, as the live edge hosts report it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,86 +17,87 @@ class StatusOfHostport(Shape):
     """The state of a hostport on the live edge."""
 
     hostport: str
-    """Where the edge listens, as host:port."""
+    """An address on which the edge listens, as host:port."""
 
     state: State
-    """As of the edge; `unproved`: the domain is not the account's, `verification` of its reservation says why;
-    `refused` also if no certificate covers the host."""
+    """The same values as for the edge. `unproved`: the account has not proved the domain; `verification` of its
+    reservation says why. `refused` also means that no certificate covers the host."""
 
     since: Timestamp
     """When that state began, RFC 3339."""
 
     error: str
-    """Why it is not served, a sentence; the engine's own where it refused. Empty where there is nothing to say."""
+    """Why the hostport is not served, as a sentence, from Envoy itself if it refused it; otherwise empty."""
 
     certificate_id: str
-    """The TLS certificate that it shows; empty where it shows none, or the operator's."""
+    """The TLS certificate that is served; empty if there is none, or if it is the operator's."""
 
     not_after: Timestamp | None
-    """When the certificate ends, RFC 3339; null without one."""
+    """When the certificate expires, RFC 3339; null without one."""
 
 
 class StatusOfRoute(Shape):
     """The state of a route on the live edge."""
 
     id: str
-    """The route."""
+    """The id of the route."""
 
     state: State
-    """As the edge's."""
+    """The same values as for the edge."""
 
     since: Timestamp
     """When that state began, RFC 3339."""
 
     error: str
-    """Why it is not served, a sentence; the engine's own where it refused. Empty where there is nothing to say."""
+    """Why the route is not served, as a sentence, from Envoy itself if it refused it; otherwise empty."""
 
 
 class StatusOfBackend(Shape):
     """The number of tunnels behind a backend."""
 
     backend_id: str
-    """A backend that the edge leads to."""
+    """The id of a backend of the edge."""
 
     tunnels: int
-    """The number of online tunnels that answer for it."""
+    """The number of online tunnels behind it."""
 
 
 class TCPEdgeStatus(Shape):
-    """The state of the edge on the live edge, as the living edge hosts report it."""
+    """The state of the edge on the live edge, as the live edge hosts report it."""
 
     state: State
-    """`live`: each living edge host serves all of the present revision; `partly`: some of it, or some hosts alone;
-    `refused`: the engine cannot serve it, and serves its last good state if there is one; `unproved`: none of its
-    domains is the account's; `waiting`: edge hosts have yet to take the present revision up, or none serves it."""
+    """`live`: each live edge host serves all of the current revision. `partly`: only parts of it are served, or only by
+    some hosts. `refused`: Envoy cannot serve it, and serves the last good state if there is one. `unproved`: the
+    account has proved none of its domains. `waiting`: edge hosts have not yet applied the current revision, or none
+    serves it."""
 
     revision: int
-    """The last revision that every edge host took up, of which all that follows is told; 0 where none has yet."""
+    """The last revision that every edge host has applied, to which all other fields refer; 0 if there is none yet."""
 
     at: Timestamp | None
-    """When something of it changed last, RFC 3339; null where no edge host says anything."""
+    """When the status last changed, RFC 3339; null if no edge host reports one."""
 
     hosts: int
-    """The number of living edge hosts that report it."""
+    """The number of live edge hosts that report it."""
 
     hostports: list[StatusOfHostport]
     """Its hostports as edge hosts serve them."""
 
     backends: list[StatusOfBackend]
-    """The backends that it leads to, and those that they share traffic between."""
+    """The backends of the edge, and the children of weighted ones."""
 
 
 class TLSEdgeStatus(TCPEdgeStatus):
-    """The state of the edge on the live edge, as the living edge hosts report it.
+    """The state of the edge on the live edge, as the live edge hosts report it.
 
-    With mutual TLS each certificate of a client is believed until it ends: its revocation is not checked.
+    Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
 
 
 class HTTPSEdgeStatus(TLSEdgeStatus):
-    """The state of the edge on the live edge, as the living edge hosts report it.
+    """The state of the edge on the live edge, as the live edge hosts report it.
 
-    With mutual TLS each certificate of a client is believed until it ends: its revocation is not checked.
+    Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
 
     routes: list[StatusOfRoute]
@@ -111,7 +112,7 @@ SHAPES: Mapping[Kind, type[Shape]] = {
 
 
 def show(edge: Item, _call: Call) -> dict[str, Any]:
-    """Return the response for an edge, which is compared with its present revision. Raises aws.Unavailable."""
+    """Return the status of an edge, compared with its current revision. Raises aws.Unavailable."""
     found, hosts = edge_status.read(edge.account, edge.id, edge.revision)
     hostports = [{**asdict(it), "not_after": it.not_after or None} for it in found.hostports]
     routes = {"routes": [asdict(it) for it in found.routes]} if kinds.of(edge.id) is kinds.HTTPS_EDGES else {}

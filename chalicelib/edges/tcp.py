@@ -1,4 +1,4 @@
-"""TCP edges: what answers TCP connections to their hostports, on any port."""
+"""TCP edges, which answer TCP connections to their hostports, on any port."""
 
 from chalicelib import modules
 from chalicelib.edges.hostports import Hostports, Listeners
@@ -11,12 +11,13 @@ from chalicelib.schema.fields import Described, Shown
 
 class TCPListener(Described):
     hostports: Hostports = []
-    """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
-    domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
+    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
+    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
+    proved."""
 
 
 class TCPEdge(TCPListener, Shown):
-    """Answers TCP connections to its hostports, on any port."""
+    """An edge that answers TCP connections to its hostports, on any port."""
 
 
 _MODULES = modules.of(kinds.TCP_EDGES)

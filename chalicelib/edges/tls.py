@@ -1,4 +1,4 @@
-"""TLS edges: what answers TLS connections to their hostports, on port 443."""
+"""TLS edges, which answer TLS connections to their hostports, on port 443."""
 
 from chalicelib import modules
 from chalicelib.edges.hostports import HostportsOn443, Listeners
@@ -11,12 +11,13 @@ from chalicelib.schema.fields import Described, Shown
 
 class TLSListener(Described):
     hostports: HostportsOn443 = []
-    """Where the edge listens, as host:port; no other edge of the account may have one meanwhile. A name below the
-    domain of tunnels is the account's for as long; elsewhere a hostport is served when its domain is proved."""
+    """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
+    name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is
+    proved."""
 
 
 class TLSEdge(TLSListener, Shown):
-    """Answers TLS connections to its hostports, on port 443."""
+    """An edge that answers TLS connections to its hostports, on port 443."""
 
 
 _MODULES = modules.of(kinds.TLS_EDGES)

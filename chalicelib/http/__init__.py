@@ -1,1 +1,1 @@
-"""The behaviour that all endpoints share. Only here is Chalice imported."""
+"""The behaviour that all endpoints share, and the only importer of Chalice."""

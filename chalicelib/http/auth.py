@@ -1,4 +1,4 @@
-"""Authentication (SPEC 5, 9): the caller of a request, the account of all its storage scopes, and the owner rule.
+"""Authentication (SPEC 5, 9): the caller of a request, its account, and the owner rule.
 
 Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
 """
@@ -21,9 +21,9 @@ _BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re
 
 @dataclass(frozen=True)
 class Caller:
-    """A user or bot of an account, the API version it speaks, and the id of the API key it came with.
+    """The user or bot that sends a request, with its API key and API version.
 
-    Of a caller for whom the operator acts, the key is `operator`.
+    `key` is the id of the API key, or `operator` when the operator acts for the caller.
     """
 
     account: str
@@ -32,31 +32,37 @@ class Caller:
     version: str = VERSIONS[0]
     key: str = ""
     reach: Reach = EVERYTHING
-    used: int = 0  # the Unix second at which the key was last noted to be in use
+    used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
 
     def scope(self, path: str) -> str:
-        """Return the storage scope of a list in the caller's account: the only way from a request to the storage."""
+        """Return the storage scope of a list in the caller's account.
+
+        Requests reach the storage in no other way, so a caller never reaches another account.
+        """
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
-        """Return who is to own what the caller creates (SPEC 5.4): "" is the caller; only admins may name another.
+        """Return the owner of a resource that the caller creates (SPEC 5.4).
+
+        "" is the caller. Only admins may name another owner.
 
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # who is active, or could not call
+            return Owner(self.id, self.admin, name=self.name)  # an inactive caller could not call
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
         owner = accounts.owner(self.account, requested)
         if owner is None:
             raise UnknownReference(
-                "The owner is not known.", {"owner_id": "must be the id of a user or bot of this account"}
+                "'owner_id' names no user or bot of this account.",
+                {"owner_id": "must be the id of a user or bot of this account"},
             )
         return owner
 
     def as_context(self) -> dict[str, str]:
-        """Return the caller as the gateway hands it from the authorizer to the app: strings only."""
+        """Return the caller as the authorizer's context, which the gateway hands to the app: strings only."""
         return {
             "account": self.account,
             "caller": self.id,
@@ -71,7 +77,7 @@ class Caller:
 
     @staticmethod
     def from_context(context: Mapping[str, str]) -> "Caller":
-        """Return the caller that `as_context` described."""
+        """Return the caller from the context that `as_context` made."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
         reach = Reach(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
         used = int(context.get("used", "0"))
@@ -79,13 +85,13 @@ class Caller:
         return Caller(context["account"], context["caller"], admin, context["version"], key, reach, used, name)
 
 
-ANONYMOUS = Caller(account="", id="", admin=False)  # who calls what is open to everyone: of no account
+ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of open endpoints, which has no account
 
 
 def authenticate(headers: Mapping[str, str]) -> Caller:
-    """Return the caller behind a request's headers, whatever the case of their names.
+    """Return the caller that a request's headers authenticate.
 
-    Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
+    Names of headers match in any case. Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     holder = _holder(_token(lowered.get("authorization", "")))
@@ -94,20 +100,23 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
 
 
 def check_scope(caller: Caller, method: str, path: str) -> None:
-    """Raise Forbidden if the caller's API key does not have the scope that a method on a path needs."""
+    """Raise Forbidden if the caller's API key lacks the required scope."""
     scope = api_keys.wanted_scope(method, path)
     if scope and not caller.reach.covers(scope):
         raise Forbidden(f"This API key lacks the scope {scope}.")
 
 
 def admins(caller: Caller) -> None:
-    """Permit admins alone to see and change bots. Raises Forbidden."""
+    """Permit only admins to see and change bots. Raises Forbidden."""
     if not caller.admin:
         raise Forbidden("Only an admin may see and change bots.")
 
 
 def version_headers() -> list[str]:
-    """Return the names of the headers in which clients may send the version; the OpenAPI document names the first."""
+    """Return the names of the headers that may carry the version.
+
+    The OpenAPI document names only the first.
+    """
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
 
 
@@ -115,12 +124,15 @@ def _token(authorization: str) -> str:
     text = authorization.strip(" \t")
     form = _BEARER.fullmatch(text)
     if not form:
-        raise Unauthenticated(f"{_instead(text)}Send the header 'Authorization: Bearer <token of an API key>'.")
+        raise Unauthenticated(f"{_diagnose(text)}Send the header 'Authorization: Bearer <token of an API key>'.")
     return form[1]
 
 
-def _instead(text: str) -> str:
-    """Return a sentence, with a space behind it, on what was sent in the place of a token; without a word of it."""
+def _diagnose(text: str) -> str:
+    """Return a sentence about what was sent instead of a token, or "".
+
+    The sentence ends with a space. It quotes nothing: what was sent may be a secret.
+    """
     scheme, _, sent = text.partition(" ")
     word = text.rpartition(" ")[2]
     if not text:
@@ -128,10 +140,12 @@ def _instead(text: str) -> str:
     if ids.is_id(word, word.partition("_")[0]):
         return "This is an id: the token of a key is shown once, when the key is created. "
     if scheme.lower() == "bearer":
-        return "This is no token of this service: they are 27 letters and digits, '_' and a secret. " if sent else ""
+        return (
+            "This is not a token of this service. A token is 27 letters and digits, '_' and a secret. " if sent else ""
+        )
     if _BEARER.fullmatch(f"Bearer {text}"):
         return "The word Bearer is missing before the token. "
-    return f"This is {'a Basic login' if scheme.lower() == 'basic' else 'of another scheme than Bearer'}. "
+    return f"This is {'a Basic login' if scheme.lower() == 'basic' else 'not the scheme Bearer'}. "
 
 
 def _holder(token: str) -> Holder:
@@ -155,7 +169,7 @@ def _version(lowered: Mapping[str, str]) -> str:
 
 
 def unsupported_version(headers: Sequence[str]) -> str:
-    """Return the message for a request that has no supported version in any of these headers."""
+    """Return the message for a request without a supported version in these headers."""
     named = f"the header {_listed(headers)}" if len(headers) == 1 else f"one of the headers {_listed(headers)}"
     return f"Send {named} with a supported version: {' or '.join(VERSIONS)}."
 

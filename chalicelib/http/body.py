@@ -1,4 +1,4 @@
-"""Bodies: JSON, read more strictly than Python's own reader does, and then in its shape."""
+"""Parsing of bodies: as JSON, more strictly than Python parses it, then into a shape."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _MODULE = "module"
 
 
 def parse(raw: bytes, media_type: str) -> dict[str, Any]:
-    """Return the JSON object of a body; no body at all is an empty one.
+    """Return the JSON object of a body. No body is an empty object.
 
     Raises UnsupportedMediaType, PayloadTooLarge, MalformedJson.
     """
@@ -32,14 +32,17 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
 
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
-    """Return the values as an instance of the shape, or the validation errors, as `models.check` does."""
-    from chalicelib.schema import models  # with pydantic, which a request without a body does not wait for
+    """Return an instance of the shape, or the validation errors by dotted path."""
+    from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
 
     return models.check(shape, values, path)
 
 
 def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a PATCH sets: null is as good as absent. An unknown field stays, to be refused."""
+    """Return the fields that a PATCH sets. Null is the same as absent.
+
+    Unknown fields stay even if they are null, so that validation rejects them.
+    """
     known = names(shape)  # type: ignore[arg-type]  # mypy looks for the hash of an instance
     return {name: value for name, value in values.items() if value is not None or name not in known}
 
@@ -47,9 +50,9 @@ def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
 def without_ids(
     method: str, template: str, path: Mapping[str, str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a body without the ids that it may repeat of the path, and a validation error for each that differs.
+    """Return a body without ids that repeat the path, and validation errors for ids that differ.
 
-    Some clients do: `id` is of what is changed or replaced, `edge_id` of the edge.
+    Some clients send them: `id` of the resource that is changed or replaced, and `edge_id` of its edge.
     """
     named = [*path.values()]
     own = {"id": named[-1]} if method in ("PATCH", "PUT") else {}
@@ -60,8 +63,9 @@ def without_ids(
 
 
 def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the module in the body of a PUT, which some clients send as {"module": {…}}, and the prefix of its
-    fields' dotted paths: "module." or "".
+    """Return the module in the body of a PUT, and the prefix of its fields' dotted paths.
+
+    Some clients send {"module": {…}}: then the prefix is "module.", otherwise "".
     """
     if values.keys() == {_MODULE} and isinstance(values[_MODULE], dict):
         return values[_MODULE], f"{_MODULE}."
@@ -69,24 +73,24 @@ def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that a text is. Raises MalformedJson."""
+    """Parse a text as a JSON object. Raises MalformedJson."""
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
-        if "\\u" in text:  # an escape can name half a character, which nothing behind here could write
+        if "\\u" in text:  # an escape can be an unpaired surrogate, which cannot be encoded as UTF-8 later
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise MalformedJson(f"This is not JSON: {error.msg} at character {error.pos}.") from None
     except UnicodeEncodeError:
-        raise MalformedJson("This holds half a character: a surrogate without its pair.") from None
+        raise MalformedJson("This contains half a character: a surrogate without its pair.") from None
     except (ValueError, RecursionError):
-        raise MalformedJson("A number is too long or brackets are too deep to read.") from None
+        raise MalformedJson("A number is too long, or the nesting of objects and arrays too deep.") from None
     if not isinstance(found, dict):
         raise MalformedJson("This must be a JSON object.")
     return found
 
 
 def text(value: Any) -> str:
-    """Return JSON as responses carry it: ASCII alone."""
+    """Return the compact JSON of responses, in ASCII only."""
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
@@ -94,7 +98,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise MalformedJson(f"The key {json.dumps(name[:100])} stands twice in one object.")
+            raise MalformedJson(f"The key {json.dumps(name[:100])} occurs twice in one object.")
         found[name] = value
     return found
 

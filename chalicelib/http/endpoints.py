@@ -1,7 +1,6 @@
-"""Endpoints as plain tuples, and the one path from a request to a view.
+"""Endpoints as plain tuples, and the steps from a request to its view.
 
-Every request passes the same steps in the contract's order: route, token, version, body, fields, permission; then its
-view.
+Every request passes the same steps in the same order: route, token, version, scope, body, fields, permission, view.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True)
 class Made:
-    """The answer of a POST: the item that it made, and the fields that this response alone shows."""
+    """The result of a POST: the new item, and the fields that only this response shows."""
 
     item: Item
     once: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -39,10 +38,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Call:
-    """One request as its view sees it: who calls, the path's values, the body in its shape, the query.
+    """One request as its view gets it, authenticated and validated.
 
-    `change` is the change that the request is to make, to which the view adds: it knows who acts and from where, which
-    state is to be changed, and which request it stands for. `log` are further fields of the log line.
+    `change` is the change that the request makes. It already has the actor and source address, the precondition, and
+    the idempotency key; the view adds the writes. `log` has additional fields of the log line.
     """
 
     caller: Caller
@@ -55,12 +54,12 @@ class Call:
 
     @property
     def id(self) -> str:
-        """Return the id of what the request is about: the last value in the path."""
+        """Return the id of the request's resource: the last value in the path."""
         return next(reversed(self.path.values()))
 
 
 class GatewayAuthorizer(Authorizer):
-    """The gateway's REQUEST authorizer; Chalice has none that sees more than one header."""
+    """The gateway's REQUEST authorizer. Chalice's own authorizers get only one header."""
 
     name = "authorizer"
 
@@ -91,15 +90,18 @@ Answer = Made | Item | dict[str, Any] | str | Static | Binary | Redirect | None
 
 
 class Endpoint(NamedTuple):
-    """A view for a method on a path. It returns the item that it read, changed or (as Made) made, of which `show` makes
-    the response, with its ETag; or another value for the JSON body, None for no body, a str that is JSON already.
+    """A view for a method on a path.
 
-    Every POST has a `show`: a request that is repeated is answered by it alone. `module` is the part of the item that
-    it shows, "" for all of it. Where `body` is None, a body that is sent is ignored. `response` is the shape of the
-    response, `media` the media types of what is not JSON; `errors` are those of its own, beside those of every endpoint
-    like it; `permits` raises Forbidden for a caller whom it is not for. With None for its authorizer it is open: it
-    asks neither for a token nor for a version, and its caller is ANONYMOUS. `headers` are those of its JSON, beside
-    those of all. The ETag of one that is not `is_versioned` depends on the response alone, not on the item's revision.
+    - `view` returns an item that it read or changed, or a Made with a new one: `show` makes the response, with an ETag.
+      Any other value is the JSON body; None is no body, and a str is JSON already.
+    - `show` is required for every POST: only `show` answers a repeated request.
+    - `module` is the part of the item that `show` shows, "" for all of it.
+    - `body` is the shape of the request's body. With None, a body is ignored.
+    - `response` is the shape of the response, `media` the media types of responses that are not JSON.
+    - `errors` are errors beyond the common ones, `headers` response headers beyond the common ones.
+    - `permits` raises Forbidden for callers that may not use the endpoint.
+    - `authorizer` None opens the endpoint: it requires neither token nor version, and its caller is ANONYMOUS.
+    - `is_versioned` False makes the ETag depend only on the response, not on the item's revision.
     """
 
     method: str
@@ -126,7 +128,7 @@ class Routes(Protocol):
 
 
 def serve(app: Chalice, routes: Iterable[Routes]) -> None:
-    """Register every endpoint with the app, and on every path the gateway's fallback for other methods."""
+    """Register all endpoints with the app, and a fallback for other methods on each path."""
     paths = {"/": None, ANY_PATH: None}
     for route in routes:
         for endpoint in route.endpoints():
@@ -140,14 +142,14 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
 
 
 class _Methods(dict[str, Any]):
-    """The methods of a path. It claims OPTIONS, which `chalice local` would otherwise answer without the app."""
+    """The methods of a path, including OPTIONS, which `chalice local` would otherwise answer itself."""
 
     def __contains__(self, method: object) -> bool:
         return method == "OPTIONS" or super().__contains__(method)
 
 
 def _never() -> None:
-    """Stand in for the views of fallbacks, which the middleware answers."""
+    """Serve as the view of fallbacks, which is never called: the middleware answers them."""
 
 
 def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
@@ -166,7 +168,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
 
 
 def _answer(endpoint: Endpoint, call: Call) -> Answer:
-    """Return the view's answer, or the item that the same request made before under its idempotency key."""
+    """Return the view's answer, or the item that the same request created before."""
     request = call.change.request
     if request is None:
         return endpoint.view(call)
@@ -174,14 +176,14 @@ def _answer(endpoint: Endpoint, call: Call) -> Answer:
     if done is None:
         try:
             return endpoint.view(call)
-        except Exception:  # perhaps since another request of the same time has done it
+        except Exception:  # possibly because a concurrent request with the same key was faster
             done = request.find()
             if done is None:
                 raise
     if done.digest != request.digest:
-        raise Conflict("The Idempotency-Key stands for another request already: choose another one.")
+        raise Conflict("This Idempotency-Key was already used for another request: choose another one.")
     if done.once:
-        raise Conflict(f"This request was done: it made {done.item.id}, which is not shown again.")
+        raise Conflict(f"This request was already done: it created {done.item.id}, which is not shown again.")
     return Made(done.item)
 
 
@@ -201,7 +203,10 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
-    """Return the entity tag of a response: the revision it shows, and a digest of what it is about and of its JSON."""
+    """Return the entity tag of a response: its revision and a digest.
+
+    The digest covers the item's id, the module and the JSON.
+    """
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
@@ -210,7 +215,7 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
     if endpoint.authorizer:
-        with suppress(AwsError):  # which is no reason to refuse
+        with suppress(AwsError):  # a failure here must not fail the request
             api_keys.note_use(who.key, who.used)
         auth.check_scope(who, endpoint.method, endpoint.path)
     content, parameters = _check(request, endpoint, path)
@@ -219,7 +224,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     log = request.context.setdefault("noted", {})
     if path:
         links.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
+        log["resource"] = [*path.values()][-1]  # only after the check: anything else in the path may be a secret
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
     by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip)
     change = Change(by, request=_repeatable(request, endpoint, who))
@@ -232,7 +237,10 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
 
 
 def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callable[[Item], None]:
-    """Return a check of an item, which raises PreconditionFailed unless a GET of it now would meet the conditions."""
+    """Return a function that raises PreconditionFailed if an item does not meet the conditions.
+
+    It compares the ETag that a GET of the item would have now.
+    """
 
     def check(item: Item) -> None:
         try:
@@ -248,27 +256,27 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 def _repeatable(request: Request, endpoint: Endpoint, who: Caller) -> idempotency.Request | None:
     """Return the request's idempotency key and digest, None without a key. Raises InvalidRequest.
 
-    The API key is part of the digest: another one may neither see what this one made, nor mean the same by it.
+    The API key is part of the digest: another API key must not see what this one created.
     """
     key = request.headers.get("idempotency-key")
     if key is None or endpoint.method != "POST":
         return None
     if not re.fullmatch(r"[!-~]{1,255}", key):
-        raise InvalidRequest("The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters.")
+        raise InvalidRequest("The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters.")
     sent = f"{who.key} {request.context.get('resourcePath')} {request.uri_params} ".encode()
     digest = hashlib.sha256(sent + cast(bytes, request.raw_body)).hexdigest()
     return idempotency.Request(who.account, key, digest)
 
 
 def _caller(request: Request) -> Caller:
-    """Return the caller that the gateway's authorizer names; where there is none, the app authenticates by itself."""
+    """Return the caller from the gateway's authorizer. Without a gateway, authenticate here."""
     if "authorizer" not in request.context:
         request.context["authorizer"] = auth.authenticate(request.headers).as_context()
     return Caller.from_context(request.context["authorizer"])
 
 
 def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Mapping[str, Any]]:
-    """Read the body and the query. Raises InvalidRequest with the validation errors of both."""
+    """Return the validated body and query. Raises InvalidRequest with the errors of both."""
     content, wrong = _body(request, endpoint, path)
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})

@@ -1,8 +1,7 @@
-"""Every error of the API, one class per row of the table in docs/conventions.md; the middleware makes their body.
+"""Every error of the API, one class per row of the table in docs/conventions.md.
 
-Messages are worded where an error is raised; those for errors of the storage, most 409s among them, in middleware.py.
-
-Imports nothing, so that the gateway's authorizer can use it.
+Messages are written where an error is raised. middleware.py writes those for errors of the storage, such as most 409s,
+and makes the bodies. This file imports nothing, so that the gateway's authorizer can use it.
 """
 
 from collections.abc import Mapping
@@ -14,8 +13,8 @@ _MAX_NAMED = 100  # fields that one error names, so that it stays far below the 
 class ApiError(Exception):
     """An error that the API answers with.
 
-    `message` is a sentence a person can act on; `details` maps dotted field paths to what would be right there.
-    Neither ever holds a secret.
+    `message` is a sentence that a person can act on. `details` maps dotted field paths to what would be accepted there.
+    Neither contains a secret.
     """
 
     status = 500
@@ -32,13 +31,13 @@ class ApiError(Exception):
 
 
 class InvalidRequest(ApiError):
-    """A body, path or query value breaks a rule; every bad field is named at once."""
+    """A value in the body, path or query breaks a rule. `details` names every such field."""
 
     status, code = 400, "invalid_request"
 
     @staticmethod
     def of(wrong: Mapping[str, str]) -> "InvalidRequest":
-        """Return the error that names what would be right at each dotted path that is wrong, at least one."""
+        """Return the error for a map of dotted paths to rules, with at least one entry."""
         named = dict(list(wrong.items())[:_MAX_NAMED])
         first, rule = next(iter(named.items()))
         rest = f" {len(wrong) - 1} more: see the details." if len(wrong) > 1 else ""
@@ -46,25 +45,25 @@ class InvalidRequest(ApiError):
 
 
 class MalformedJson(ApiError):
-    """The body is not JSON, is not an object, holds NaN or Infinity, or names a key twice."""
+    """The body is not JSON, is not an object, contains NaN or Infinity, or repeats a key."""
 
     status, code = 400, "malformed_json"
 
 
 class UnknownReference(ApiError):
-    """An id in the body names nothing this account has."""
+    """An id in the body names a resource that this account does not have."""
 
     status, code = 400, "unknown_reference"
 
 
 class UnsupportedVersion(ApiError):
-    """The version header is absent or not supported; the message lists the supported ones."""
+    """The version header is missing or not supported. The message lists the supported versions."""
 
     status, code = 400, "unsupported_version"
 
 
 class Unauthenticated(ApiError):
-    """The bearer token is missing, malformed, unknown, deleted or expired, or its owner may not act any more."""
+    """The bearer token is missing, malformed, unknown, deleted or expired, or its owner is inactive or deleted."""
 
     status, code = 401, "unauthenticated"
 
@@ -74,25 +73,25 @@ class Unauthenticated(ApiError):
 
 
 class Forbidden(ApiError):
-    """The caller is known, and may not do this."""
+    """The caller is authenticated, but not allowed to do this."""
 
     status, code = 403, "forbidden"
 
 
 class NotFound(ApiError):
-    """No such resource in this account: another account's id looks exactly the same."""
+    """This account has no such resource. An id of another account gets the same answer."""
 
     status, code = 404, "not_found"
 
 
 class NoSuchRoute(ApiError):
-    """No such path."""
+    """The path does not exist."""
 
     status, code = 404, "no_such_route"
 
 
 class MethodNotAllowed(ApiError):
-    """The path exists, the method does not."""
+    """The path exists, but does not have this method."""
 
     status, code = 405, "method_not_allowed"
 
@@ -106,19 +105,19 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """A value is taken, a limit is reached, the resource is in use, or the `Idempotency-Key` is another request's."""
+    """A value is taken, a limit is reached, the resource is in use, or the `Idempotency-Key` had another request."""
 
     status, code = 409, "conflict"
 
 
 class PreconditionFailed(ApiError):
-    """The resource is in another state than `If-Match` names, or in one that `If-None-Match` names."""
+    """The resource is not in the state that `If-Match` names, or is in a state that `If-None-Match` names."""
 
     status, code = 412, "precondition_failed"
 
 
 class PayloadTooLarge(ApiError):
-    """The body is above the limit."""
+    """The body is larger than the limit."""
 
     status, code = 413, "payload_too_large"
 
@@ -130,7 +129,7 @@ class UnsupportedMediaType(ApiError):
 
 
 class RateLimited(ApiError):
-    """Too many requests. `Retry-After` is the number of seconds to wait."""
+    """There are too many requests. `Retry-After` is the number of seconds to wait."""
 
     status, code = 429, "rate_limited"
 
@@ -144,7 +143,7 @@ class RateLimited(ApiError):
 
 
 class InternalError(ApiError):
-    """An error of the service itself. The response says nothing but the operation id."""
+    """The service failed. The response contains only the operation id."""
 
     def __init__(self, cause: str = "") -> None:
         failed = f"The service is not set up: {cause}. docs/guide.md describes how." if cause else _FAILED
@@ -152,15 +151,15 @@ class InternalError(ApiError):
 
 
 class Unavailable(ApiError):
-    """The store or the key service is throttling or down. Nothing is half done, but a change may have happened."""
+    """The store or the key service is overloaded or unavailable. A change may have been made, but never in part."""
 
     status, code = 503, "unavailable"
     retry_after = 1  # seconds
 
     def __init__(
         self,
-        message: str = "The service is busy or briefly out of reach. What was asked may have happened: repeat it with "
-        "the same Idempotency-Key, and it happens once.",
+        message: str = "The service is busy or temporarily unavailable. The request may have succeeded: repeat it with "
+        "the same Idempotency-Key, and it is done only once.",
     ) -> None:
         super().__init__(message)
 

@@ -1,6 +1,6 @@
-"""One JSON line per request on standard output, and per warning; never a header, a body or the text of an exception.
+"""One JSON line per request and per warning, without headers, bodies and texts of exceptions.
 
-Exceptions tell where they came from but not what they say, since what they say may hold what they were given.
+Of an exception, the log has only its type and place in the code: its text may contain values of the request.
 """
 
 import json
@@ -19,7 +19,7 @@ _logger = logging.getLogger("tunnel_edge")
 
 
 def start() -> None:
-    """Send the lines to standard output, from LOG_LEVEL (default INFO) up."""
+    """Start logging to standard output, from LOG_LEVEL (default INFO) up."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(logging.Formatter("%(message)s"))
     _logger.handlers = [handler]
@@ -29,7 +29,7 @@ def start() -> None:
 
 
 def request(line: Mapping[str, Any], error: BaseException | None) -> None:
-    """Log an answered request, and the place in the code of the error behind a 5xx."""
+    """Log an answered request, and for a 5xx the error's place in the code."""
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
@@ -42,7 +42,10 @@ def warning(event: str, sentence: str) -> None:
 
 
 def _cause(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of the error behind a 5xx; for one of the store also its settings and what is missing."""
+    """Return the log fields of the error that caused a 5xx.
+
+    For an error of the store, they include its settings and what is missing.
+    """
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
     malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
     return {

@@ -1,6 +1,6 @@
-"""The middleware around every request: the operation id, the one error body, the answer's JSON, the log line.
+"""The middleware of every request: operation id, error body, JSON of the answer, log line.
 
-Nothing but this and the view beneath it, which hands all errors over, catches everything.
+Only this file and the view in endpoints.py, which passes all errors on to it, catch every exception.
 """
 
 import time
@@ -25,12 +25,12 @@ from chalicelib.storage.revocation_lists import ListFull
 from chalicelib.storage.unique_keys import Taken
 from chalicelib.storage.writes import TransactionTooLarge
 
-ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods no endpoint has
-ANY_PATH = "/{proxy+}"  # and for paths
+ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
+ANY_PATH = "/{proxy+}"  # and for paths without one
 
 
 class Raised(ChaliceUnhandledError):
-    """Carries any exception out of a view: Chalice would answer all others itself before a middleware sees them."""
+    """Wraps an exception of a view. Chalice would answer any other before the middleware gets it."""
 
 
 def wrap(app: Chalice) -> None:
@@ -64,7 +64,7 @@ def _check_settings(_table: str) -> None:
 def _attempt(
     app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
 ) -> tuple[Response, BaseException | None]:
-    """Return the answer, and the error behind it if it is a 5xx."""
+    """Return the answer, and the error that caused it if it is a 5xx."""
     try:
         _check_route(app, request)
         response = get_response(request)
@@ -80,7 +80,7 @@ def _attempt(
 def _line(
     request: Request | None, context: Mapping[str, Any], response: Response, seconds: float
 ) -> dict[str, str | float | None]:
-    """Return the log line of a request that was answered after so many seconds."""
+    """Return the fields of the log line of an answered request."""
     caller = context.get("authorizer", {})
     return {
         "operation_id": context["operationId"],
@@ -96,31 +96,31 @@ def _line(
 
 
 def _note_denied(key: str) -> None:
-    """Count a denied request with the use of the API key, if it came with one."""
+    """Count a denied request in the usage of its API key, if it has one."""
     if key:
-        with suppress(AwsError):  # which changes nothing of the answer
+        with suppress(AwsError):  # a failure here must not change the answer
             api_keys.note_denied(key)
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:
-    """Reject paths and methods that no endpoint has, and that the gateway's fallbacks let through."""
+    """Reject paths and methods without an endpoint, which the gateway's fallbacks let through."""
     if request is None:
         raise errors.InternalError
     methods = app.routes.get(request.path, {}).keys() - {ANY_METHOD}
     if not methods or _has_empty_segment(request):
-        raise errors.NoSuchRoute("No such path. The paths of this API stand in its reference.")
+        raise errors.NoSuchRoute("No such path. GET /docs and GET /openapi.json describe the paths of this API.")
     if request.method not in methods:
         raise errors.MethodNotAllowed(", ".join(sorted(methods)))
 
 
 def _has_empty_segment(request: Request) -> bool:
-    """Return whether the path has a slash too many, which gateways ignore when they look for a route."""
-    path = request.context.get("path") or ""  # as the client sent it, behind that of the stage
+    """Return whether the path has an extra slash, which gateways ignore when they match routes."""
+    path = request.context.get("path") or ""  # as the client sent it, with the stage in front
     return request.path != "/" and ("//" in path or path.endswith("/"))
 
 
 def _api_error(error: BaseException) -> ApiError:
-    """Return the API error that stands for an exception; an unknown one is an InternalError."""
+    """Return the API error for an exception, InternalError for an unknown one."""
     match error:
         case ApiError():
             return error
@@ -134,11 +134,13 @@ def _api_error(error: BaseException) -> ApiError:
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources, and one change may add and remove no more than that"
+            rule = f"must name at most {most} resources, and one change can add and remove at most as many"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field
-            return errors.UnknownReference(f"'{field}' names nothing.", {field: f"{reference.id} is not known"})
+            return errors.UnknownReference(
+                f"'{field}' names a resource that does not exist.", {field: f"{reference.id} does not exist"}
+            )
         case _:
             return errors.InternalError()
 
@@ -146,28 +148,28 @@ def _api_error(error: BaseException) -> ApiError:
 def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames) -> ApiError:
     match error:
         case LastAdmin():
-            return errors.Conflict("This is the account's last active admin, whom only the operator switches off.")
+            return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
-            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names already, which is the most.")
+            return errors.Conflict(f"The account has {name_counts.MAX_HELD} names, the maximum.")
         case ListFull():
-            return errors.Conflict(
-                f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, which is the most."
-            )
+            return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
         case Taken(key=key) if names.is_of_the_operator(error):
             return errors.Conflict(names.KEPT_SENTENCE.format(key.field), {key.field: names.KEPT_RULE})
         case Taken(key=key):
             field = key.field or key.kind
-            return errors.Conflict(f"'{field}' is in use already.", {field: "must be one that nothing else uses"})
+            return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})
         case InUse(referrers=referrers):
             named = {f"used_by.{place}": referrer for place, referrer in enumerate(referrers[:10])}
             return errors.Conflict(f"Still in use by {', '.join(referrers[:10])}.", named)
         case TooManyReferrers(reference=reference):
-            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others already, which is the most"
-            return errors.Conflict(f"'{reference.field}' names what cannot be used once more.", {reference.field: rule})
+            rule = f"{reference.id} is used by {references.MAX_REFERRERS} others, the maximum"
+            return errors.Conflict(
+                f"'{reference.field}' names a resource that cannot be used once more.", {reference.field: rule}
+            )
 
 
 def error_response(error: ApiError, operation_id: str) -> Response:
-    """Return the response of an error, in its one body."""
+    """Return the response for an error."""
     content = {
         "error_code": error.code,
         "status_code": error.status,

@@ -1,6 +1,6 @@
-"""A module: a part of an edge or route that is replaced, read and deleted by itself (SPEC 2.9, 4.8).
+"""Modules: parts of edges and routes with their own endpoints (SPEC 2.9, 4.8).
 
-Without strict references it may be put on an edge that this account has not registered.
+Without strict references, it can be put on an edge that this account has not registered.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,12 +28,14 @@ class Enabled(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """A module at a path: `shape` is its request, `stored` what is stored, `shows` its response where that differs.
+    """A module at a path. Its holder is the edge, route or authority that it belongs to.
 
-    Its holder is the edge, route or authority that it belongs to. `to_response` makes the response from what is stored
-    and the holder, where the two differ. `conflicts` returns the validation errors of a request together with its
-    holder; the request is None where the module stays as it is stored. `errors` are those of PUT and `headers` those of
-    responses that show the module, beside the common ones. `permits` raises Forbidden for callers who may not use it.
+    - `shape` is the shape of a request, `stored` the stored type, `shows` the shape of a response if it differs.
+    - `to_response` makes the response from the stored module and the holder, if it is not shown as it is stored.
+    - `conflicts` returns the validation errors of a request against its holder. The request is None if the module does
+      not change.
+    - `errors` are errors of PUT beyond the common ones, `headers` headers of responses that show the module.
+    - `permits` raises Forbidden for callers that may not use the module.
     """
 
     path: str
@@ -52,12 +54,12 @@ class Module:
 
     @property
     def home(self) -> str:
-        """Return the path of the edge or route that holds it."""
+        """Return the path of its holder."""
         return self.path.rpartition("/")[0]
 
     @property
     def response(self) -> type[Shape]:
-        """Return the shape of its response."""
+        """Return the shape of a response."""
         return self.shows or self.shape
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -71,7 +73,7 @@ class Module:
         )
 
     def put(self, call: Call) -> Item | None:
-        """Set the module, also on an edge or route that is not registered here unless references are strict."""
+        """Set the module. Without strict references, the edge or route may be unregistered."""
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
@@ -108,14 +110,14 @@ class Module:
         writes.retried(attempt)
 
     def _holder(self, call: Call) -> Item:
-        """Return the edge or route of a request, with an empty body where it is not registered here."""
+        """Return the holder, with an empty body if it is not registered here."""
         scope = self._scope(call)
         return table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
-        """Return an edge or route with the module as requested, and what it refers to where references are strict.
+        """Return the holder with the requested module, and its references if they are strict.
 
-        `at` is the module's path in the body. Raises aws.Unavailable where it holds a secret.
+        `at` is the module's path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
         before = self.stored.of(holder.modules[self.name]) if self.name in holder.modules else None
         context = vault.context(holder.account, holder.id)
@@ -128,20 +130,23 @@ class Module:
         return replace(holder, modules={**holder.modules, self.name: record}, references=linked)
 
     def show(self, holder: Item, call: Call) -> dict[str, Any]:
-        """Return the response of the module of an edge or route. Raises NotFound where it is not set."""
+        """Return the response for the module. Raises NotFound if it is not set."""
         if self.name not in holder.modules:
             raise self._unset()
         module = self.stored.of(holder.modules[self.name])
         return self.to_response(module, holder, call) if self.to_response else asdict(module)
 
     def check(self, request: Shape | None, holder: Item, *, at: str = "") -> None:
-        """Refuse what does not go with the holder; `at` is the module's path in the body. Raises InvalidRequest."""
+        """Raise InvalidRequest if the module contradicts its holder.
+
+        `at` is the module's path in the body.
+        """
         if wrong := self.conflicts(request, holder) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def _scope(self, call: Call) -> str:
-        """Return the storage scope, in the caller's account, of the edge or route that holds the module."""
+        """Return the holder's storage scope in the caller's account."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
 
     def _unset(self) -> NotFound:
-        return NotFound(f"The module {self.name} is not set there.")
+        return NotFound(f"The module {self.name} is not set.")

@@ -1,4 +1,4 @@
-"""Kinds of what users and bots own, which can be listed by their owner. A page of such a list may be short or empty."""
+"""Kinds that can be listed by their owner. A page of such a list may be short or empty."""
 
 from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
@@ -11,14 +11,14 @@ from chalicelib.storage.items import Item
 
 _READ = 500  # items that one page picks from
 _ABOUT = (
-    "Only what this user or bot owns, or had signed. It is picked out of the newest entries: a page may be short or "
-    "empty, and still lead to the next."
+    "Only resources that this user or bot owns, or certificates that they requested. The newest entries are filtered: "
+    "a page may be short or empty although `next_page_uri` is not null."
 )
 _OWNER_ID = After(OWNER.check, {"type": "string", **OWNER.json_schema, "description": _ABOUT})
 
 
 class OwnedResource(EditableResource):
-    """A kind that has owners, of its own or, unseen, those who had it made."""
+    """A kind whose resources have owners, or certificates with a requester that is not shown."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -46,5 +46,5 @@ class OwnedResource(EditableResource):
 
 
 def _owner_of(item: Item) -> str | None:
-    """Return the owner that a record names, None for a certificate of an earlier edition."""
+    """Return the owner in a record, None for certificates from before owners were recorded."""
     return item.body.get("owner_id") or item.unseen.get("owner_id")

@@ -1,4 +1,4 @@
-"""Lists: newest first, in pages that lead to the next one. Only a filter can leave a page empty."""
+"""Lists in pages, newest first. Only a filter can leave a page empty."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ def parameters(kind: Kind) -> Parameters:
 def _before_id(kind: Kind) -> After:
     def check(text: str) -> str:
         if not ids.is_id(text, text.partition("_")[0]):
-            raise ValueError("must be an id; it need not exist any more")
+            raise ValueError("must be an id of a resource that exists or existed")
         if not kind.has(text):
-            raise ValueError(f"must be an id of this list, which begins with {kind.prefix}_")
+            raise ValueError(f"must be an id of this list's kind, which begins with {kind.prefix}_")
         return text
 
-    about = "Only entries older than that id, which need not exist any more."
+    about = "Only entries older than this id. Its resource may be deleted."
     return After(check, {"type": "string", "pattern": ids.pattern(kind.prefix), "description": about})
 
 
@@ -57,7 +57,7 @@ _LIMIT = After(
         "minimum": 1,
         "maximum": 100,
         "default": Page.limit,
-        "description": "The most entries of a page.",
+        "description": "The maximum number of entries in a page.",
     },
 )
 
@@ -66,14 +66,14 @@ class Listed(Shape):
     """A page of a list, newest first."""
 
     uri: Uri
-    """Absolute address of the list."""
+    """Absolute URL of the list."""
 
     next_page_uri: Uri | None
-    """Absolute address of the next page, null on the last one."""
+    """Absolute URL of the next page; null on the last page."""
 
 
 def listed(array: str, entry: type[Shape]) -> type[Shape]:
-    """Return the shape of a list whose entries stand in the array of that name."""
+    """Return the shape of a list with its entries in an array of that name."""
     return type("Listed", (Listed,), {"__annotations__": {array: list[entry]}})  # type: ignore[valid-type]
 
 
@@ -87,10 +87,10 @@ def text(
     has_more: bool,
     others: Mapping[str, str] = NO_OTHERS,
 ) -> str:
-    """Return the JSON of a page, with as many of the entries, at least one, as fit into an answer.
+    """Return the JSON of a page, with as many entries as fit into an answer, at least one.
 
     The next page begins after the id `last` if all entries fit, else after the last entry shown. `others` are further
-    query parameters to repeat in the next page's address.
+    query parameters of the next page's URL.
     """
     shown, cut = _fitting(entries)
     has_rest = cut not in ("", last)
@@ -108,7 +108,7 @@ def last(found: Sequence[Item]) -> str:
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
     """Return the JSON of the entries that fit into an answer, and the id of the last one if others may not.
 
-    An entry costs reads and memory: it is not made where it would not fit if it is as large as the largest before it.
+    An entry costs reads and memory. It is not made if one as large as the largest before it would not fit.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0

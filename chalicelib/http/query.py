@@ -1,4 +1,4 @@
-"""The parameters of a query: each a name and the rule that reads its text."""
+"""Query parameters: each has a name and a rule that parses its text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ Parameters = Mapping[str, After]
 
 
 def check(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values of the parameters that were sent, and what would be right for each that is wrong."""
+    """Return the values of the parameters that were sent, and the validation errors by name."""
     found, wrong = {}, {}
     for name in dict.fromkeys([*(name for name in parameters if name in sent), *sent]):
         try:

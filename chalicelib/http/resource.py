@@ -1,4 +1,4 @@
-"""A resource: a value that says what is special about one kind; everything else is the same for all of them."""
+"""A resource: a value with what is special about one kind. All other behaviour is common."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,11 +28,14 @@ from chalicelib.storage.unique_keys import UniqueKey
 
 @dataclass(frozen=True)
 class New:
-    """A resource to be created. The field in which a value stands decides where it may ever be seen.
+    """A resource that will be created. Each field decides where its values can be seen.
 
-    `stored` is what is stored and may be shown, `sealed` is encrypted and never shown, `once` is shown in the
-    creation's response and never stored. `unique_keys` are those that `stored` does not say itself; `details` is what
-    the log tells of it, and the audit event beside what `stored` tells; `also` are writes that go with it.
+    - `stored` is stored and may be shown.
+    - `sealed` is encrypted and never shown.
+    - `once` is shown in the response to the creation and never stored.
+    - `unique_keys` replace those of `stored`.
+    - `details` go to the log, and to the audit event in addition to those of `stored`.
+    - `also` are writes in the same transaction.
     """
 
     stored: Stored
@@ -53,10 +56,10 @@ def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
 class Resource:
     """A kind that can be listed and read.
 
-    `stored` is what is stored of one, `response` the shape of what is shown; `to_responses` makes the responses of
-    some, perhaps one by one, where they are not shown as they are stored. `permits` raises Forbidden for callers who
-    may not use the endpoints. `errors` are their errors by method, beside the common ones, and `headers` those of their
-    responses.
+    - `stored` is the stored type, `response` the shape of a response.
+    - `to_responses` makes responses, at once or one by one, if items are not shown as they are stored.
+    - `permits` raises Forbidden for callers that may not use the endpoints.
+    - `errors` are errors by method beyond the common ones, `headers` headers of all responses.
     """
 
     kind: Kind
@@ -77,7 +80,7 @@ class Resource:
         )
 
     def endpoint(self, method: str, path: str, status: int, view: Callable[[Call], Any], **more: Any) -> Endpoint:
-        """Return an endpoint with the kind's `show`, `permits`, headers, and errors of that method."""
+        """Return an endpoint with the kind's `show`, `permits`, headers and errors."""
         every = (self.headers, *(module.headers for module in self.modules))
         headers = {name: value for some in every for name, value in some.items()}
         own = {"show": self.show, "permits": self.permits, "errors": self.errors.get(method, ()), "headers": headers}
@@ -92,9 +95,9 @@ class Resource:
         )
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
-        """Return the items on a page of the list, and whether there is more.
+        """Return the items on a page of the list, and whether there are more.
 
-        Raises NotFound if the account lacks the parent in the path, such as the edge of routes; aws.Unavailable.
+        Raises NotFound if the parent in the path, such as the edge of routes, does not exist; aws.Unavailable.
         """
         return table.page(self.scope(call), before=page.before_id, count=page.limit)
 
@@ -142,7 +145,7 @@ class Resource:
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
 
     def path(self, call: Call) -> str:
-        """Return the path of the list that the request is about."""
+        """Return the path of the request's list."""
         return self.kind.path.format(**call.path)
 
     def scope(self, call: Call) -> str:
@@ -150,15 +153,15 @@ class Resource:
         return call.caller.scope(self.path(call))
 
     def missing(self) -> NotFound:
-        return NotFound(f"This account has nothing of that id under {self.kind.path}.")
+        return NotFound(f"This account has no resource with that id under {self.kind.path}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EditableResource(Resource):
     """A kind that can also be created, changed and deleted.
 
-    `make` makes a new one from the caller, its id and the request in the shape `create`, where what is stored is not
-    what was requested. `remove` deletes one, where more goes with it.
+    `make` builds a new resource from the caller, its id and the request in the shape `create`, if it is not stored as
+    requested. `remove` deletes a resource, if more than its item must be deleted.
     """
 
     create: type[Shape]
@@ -193,13 +196,16 @@ class EditableResource(Resource):
         return Made(item, new.once)
 
     def show_made(self, item: Item, call: Call) -> dict[str, Any]:
-        """Return the response to a creation. Modules are not kept for its repetition, which names them again."""
+        """Return the response to a creation.
+
+        Modules are not stored with the idempotency key: a repeated request contains them again.
+        """
         if self.modules and not item.modules:
             item = inline_modules.set_in(item, self.modules, call.body)
         return self.show(item, call)
 
     def new(self, caller: Caller, request: Shape, *, scope: str) -> tuple[Item, New]:
-        """Return the item of a new resource, its secrets encrypted, and the New that `make` returned for it.
+        """Return the item of a new resource, with encrypted secrets, and the New from `make`.
 
         Raises ApiError, aws.Unavailable.
         """
@@ -229,7 +235,7 @@ class EditableResource(Resource):
         return item
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return a resource with the fields and modules set that a request names, and all that follows from them."""
+        """Return a resource with the requested fields and modules, their unique keys and references."""
         modules = {module.name for module in self.modules}
         fields = {name: value for name, value in request.fields_set().items() if name not in modules}
         self.check(item)

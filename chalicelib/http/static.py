@@ -1,6 +1,6 @@
-"""Answers that are not made for each request: texts, compressed for whoever takes that, and bytes made when needed.
+"""Answers that are not JSON of one resource: texts, redirects for browsers, and bytes.
 
-They are sent again only when they have changed. And where people are led who ask for none of them.
+Texts and bytes have an ETag, and are sent again only if they have changed.
 """
 
 import base64
@@ -23,7 +23,7 @@ _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 
 
 class _Encoded(Response):
-    """Bytes in base64 already, of any media type; Chalice's own knows bytes by their media type alone."""
+    """A response in base64, of any media type. Chalice encodes only media types that it knows."""
 
     def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
         return {**super().to_dict(), "isBase64Encoded": True}
@@ -31,7 +31,7 @@ class _Encoded(Response):
 
 @dataclass(frozen=True)
 class Static:
-    """A text, and the headers that go with it. It is compressed once, when it is first asked for so."""
+    """A text with its headers. It is compressed once, for the first client that accepts gzip."""
 
     content: str
     headers: Mapping[str, str]
@@ -41,7 +41,7 @@ class Static:
         return f'"{hashlib.sha256(self.content.encode()).hexdigest()[:32]}"'
 
     def answer(self, request: Request) -> Response:
-        """Return the text, or a 304 to whoever has it already."""
+        """Return the text, or a 304 if the client already has it."""
         takes_gzip = len(self.content) > _MIN_SIZE and _takes_gzip(request)
         etag = f'{self.etag[:-1]}-gzip"' if takes_gzip else self.etag
         headers: dict[str, str | list[str]] = {**self.headers, "ETag": etag, "Vary": "Accept-Encoding"}
@@ -53,14 +53,14 @@ class Static:
 
     @cached_property
     def _compressed(self) -> str:
-        import gzip  # which no other answer needs
+        import gzip  # here, because no other answer needs it
 
         return base64.b64encode(gzip.compress(self.content.encode(), mtime=0)).decode()
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """Addresses by their names: people, whose browsers accept HTML, are led to one of them, programs get them all."""
+    """Named URLs. A browser, which accepts HTML, is redirected to one; programs get all as JSON."""
 
     to: str
     links: Mapping[str, str]
@@ -73,7 +73,10 @@ class Redirect:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Return whether the client takes gzip: it says so, and sends Accept, without which API Gateway sends no bytes."""
+    """Return whether gzip can be sent to the client.
+
+    The client must also send Accept: without it, API Gateway sends no bytes.
+    """
     taken = _accepted(request, "accept-encoding")
     return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
 
@@ -84,27 +87,28 @@ def _accepted(request: Request, header: str) -> dict[str, bool]:
 
 
 def _accepts(part: str) -> tuple[str, bool]:
-    """Return the name of one coding or media type, and whether it is accepted."""
+    """Parse one part of a header: a coding or media type, and whether it is accepted."""
     name, _, weight = part.partition(";")
     return name.strip().lower(), not _IS_REFUSED.fullmatch(weight.replace(" ", "").lower())
 
 
 @dataclass(frozen=True)
 class Binary:
-    """Bytes, made only for whoever does not have them: raw to whoever accepts that first, to others as base64 text.
+    """Bytes that are only made if the client does not have them.
 
-    API Gateway goes by the first media type of an Accept header too. `tag` stands for what the bytes mean.
+    They are sent raw if Accept names that media type first, as API Gateway decides too, otherwise as base64 text. Equal
+    values of `tag` mean the same content.
     """
 
     tag: str
     make: Callable[[], bytes]
 
     def answer(self, request: Request) -> Response:
-        """Return the bytes, or a 304 to whoever has them already."""
+        """Return the bytes, or a 304 if the client already has them."""
         first = request.headers.get("accept", "").partition(",")[0].partition(";")[0]
         is_raw = first.strip().lower() == BINARY
         etag = f'"{self.tag}-{"raw" if is_raw else "base64"}"'
-        varies = "Accept, Accept-Encoding"  # by the latter the gateway compresses
+        varies = "Accept, Accept-Encoding"  # the gateway compresses by the latter
         headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": varies}
         if etag in request.headers.get("if-none-match", ""):
             return Response(None, {**headers, "Content-Type": TEXT}, status_code=304)

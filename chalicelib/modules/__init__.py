@@ -1,6 +1,7 @@
-"""The modules of edges and routes (SPEC 2.9, 4.8): one file each, named as the last segment of its path.
+"""The modules of edges and routes (SPEC 2.9, 4.8): one file each.
 
-Each declares its MODULES: one for every edge or route that it attaches to.
+A file is named like the end of its module's path. It declares its MODULES: one for each kind of edge or
+route that it attaches to.
 """
 
 from importlib import import_module
@@ -17,5 +18,5 @@ ALL: tuple[Module, ...] = tuple(
 
 
 def of(kind: Kind) -> tuple[Module, ...]:
-    """Return the modules of the edges or routes of a kind."""
+    """Return the modules of a kind of edge or route."""
     return tuple(module for module in ALL if module.home == kind.one)

@@ -1,4 +1,4 @@
-"""The backend of TLS and TCP edges and of HTTPS edge routes (SPEC 2.9): what answers the traffic."""
+"""The backend of TLS and TCP edges and of HTTPS edge routes (SPEC 2.9)."""
 
 from typing import Annotated, Any
 
@@ -16,14 +16,14 @@ class Backend(Enabled):
     """The backend that answers the traffic of an edge or route."""
 
     backend_id: Annotated[BackendId | None, if_empty(None)] = None
-    """Backend that backs the endpoint; null detaches."""
+    """The id of the backend; null removes it."""
 
 
 class ShownBackend(Enabled):
     """The backend that answers the traffic of an edge or route."""
 
     backend: Ref | None
-    """Backend that backs the endpoint, null without one."""
+    """The backend; null if there is none."""
 
 
 def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def _response(module: modules.Backend, _holder: Item, call: Call) -> dict[str, A
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a shape of its own for a kind of holder, by which the document can tell them apart."""
-    return type(shape.__name__, (shape,), {"__doc__": f"What answers the traffic of {holder}."})
+    """Return a shape for one kind of holder, which the document describes separately."""
+    return type(shape.__name__, (shape,), {"__doc__": f"The backend that answers the traffic of {holder}."})
 
 
 _HOLDERS = {

@@ -1,4 +1,4 @@
-"""Mutual TLS on TLS edges (SPEC 2.9) and HTTPS edges: the authorities that vouch for the clients' certificates."""
+"""Mutual TLS on TLS edges (SPEC 2.9) and HTTPS edges: the authorities of clients' certificates."""
 
 from typing import Annotated, Any
 
@@ -21,29 +21,29 @@ def _distinct(ids: list[str]) -> list[str]:
 
 
 class MutualTls(Enabled):
-    """Lets only clients with a certificate of these authorities connect."""
+    """Lets only clients connect that have a certificate of these authorities."""
 
     certificate_authority_ids: Annotated[
         list[Annotated[str, id_of("certificate_authority_ids")]],
         entries(1, 10),
         After(_distinct, {"uniqueItems": True}),
     ]
-    """Authorities used to validate the TLS client certificate of the connection initiator."""
+    """The authorities that the client's TLS certificate is checked against."""
 
 
 class ShownMutualTls(Enabled):
-    """Lets only clients with a certificate of these authorities connect."""
+    """Lets only clients connect that have a certificate of these authorities."""
 
     certificate_authorities: list[Ref]
-    """Authorities used to validate the TLS client certificate of the connection initiator."""
+    """The authorities that the client's TLS certificate is checked against."""
 
 
 class HttpsMutualTls(MutualTls):
-    """Lets only clients with a certificate of these authorities connect; not where TLS is terminated upstream."""
+    """Lets only clients connect that have a certificate of these authorities. TLS must end at the edge."""
 
 
 class ShownHttpsMutualTls(ShownMutualTls):
-    """Lets only clients with a certificate of these authorities connect."""
+    """Lets only clients connect that have a certificate of these authorities."""
 
 
 def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str, Any]:
@@ -52,11 +52,14 @@ def _response(module: modules.MutualTls, _holder: Item, call: Call) -> dict[str,
 
 
 def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
-    """Return the validation errors of a module, requested or stored, where its edge does not see the handshakes."""
+    """Return the validation errors if the edge does not see TLS handshakes.
+
+    They are about the requested module, or the stored one if the request does not change it.
+    """
     stored = edge.modules.get("mutual_tls")
     enabled = request.enabled if request else stored is not None and modules.MutualTls.of(stored).enabled
     is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
-    return {"enabled": "must be false where TLS is terminated upstream"} if enabled and is_upstream else {}
+    return {"enabled": "must be false if TLS ends upstream"} if enabled and is_upstream else {}
 
 
 MODULES = tuple(

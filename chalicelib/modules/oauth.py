@@ -1,6 +1,6 @@
-"""The OAuth module of HTTPS edge routes (SPEC 2.9): who may pass, as one identity provider knows them.
+"""The OAuth module of HTTPS edge routes (SPEC 2.9): only users of an identity provider may pass.
 
-The client secret of an OAuth app is sealed like every secret. It is decrypted only for keys that may write the edge.
+The client secret of an OAuth app is encrypted like every secret. It is decrypted only for keys that may write edges.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from chalicelib.storage.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _MAX_PROVIDER = 16 * 1024
-_WRITE = "edges:write"  # the scope that shows the client secret: who may replace a secret may see it
+_WRITE = "edges:write"  # the scope that shows the client secret: a key that may replace a secret may see it
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
@@ -40,39 +40,39 @@ def _only_with_an_app(scopes: list[str], above: Mapping[str, Any]) -> list[str]:
 
 
 class OAuthProvider(Shape):
-    """An identity provider, and which of its users may pass."""
+    """An identity provider, and the users that may pass."""
 
-    model_config = {"validate_default": True}  # a secret that is left out is missing beside a client_id
+    model_config = {"validate_default": True}  # so that client_id without client_secret is rejected
 
     client_id: Annotated[Text, max_bytes(1024)] = ""
-    """OAuth app client ID. Unspecified, the service uses its own managed OAuth application, with restrictions.
+    """Client ID of an OAuth app. Default: the service's own managed OAuth app, with restrictions.
 
-    If present, client_secret must be present too.
+    If it is present, client_secret must be present too.
     """
 
     client_secret: Annotated[Text, max_bytes(1024), WithData(_both_or_none)] = ""
-    """OAuth app client secret; only together with client_id. In responses it is `""` for API keys without the scope
-    `edges:write`.
+    """Client secret of the OAuth app; only together with client_id. In responses it is `""` for API keys without the
+    scope `edges:write`.
     """
 
     scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_only_with_an_app)] = []
-    """Provider-specific OAuth scopes. Both client_id and client_secret are needed to set them."""
+    """OAuth scopes of the provider. They require client_id and client_secret."""
 
     email_addresses: Annotated[list[Email], entries(0, 1000), if_null([])] = []
-    """Email addresses of authenticated users allowed access."""
+    """Email addresses of users that may pass."""
 
     email_domains: Annotated[list[Domain], entries(0, 1000), if_null([])] = []
-    """Email domains of authenticated users allowed access."""
+    """Email domains of users that may pass."""
 
 
 class GitHubOAuthProvider(OAuthProvider):
-    """GitHub as identity provider, and which of its users may pass."""
+    """GitHub as identity provider, and the users that may pass."""
 
     teams: Annotated[list[Team], entries(0, 1000), if_null([])] = []
-    """Access for members of any listed team; identifiers as `<org-slug>/<team-slug>`."""
+    """Members of any of these teams may pass. A team is written `<org-slug>/<team-slug>`."""
 
     organizations: Annotated[list[Organization], entries(0, 1000), if_null([])] = []
-    """Access for members of any listed organization; identifiers are the organization slug."""
+    """Members of any of these organizations may pass. An organization is its slug."""
 
 
 class EndpointOAuthProvider(Shape):
@@ -110,30 +110,30 @@ def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
 
 
 class OAuth(Enabled):
-    """Lets only users pass who have logged in at an identity provider."""
+    """Lets only users pass that have logged in at an identity provider."""
 
     provider: Annotated[EndpointOAuthProvider, After(_exactly_one), max_encoded(_MAX_PROVIDER)]
     f"""Identity provider configuration: exactly one.
 
-    At most {_MAX_PROVIDER:,} characters together, counted in JSON that stands in JSON once more: some 500 addresses of 25 letters.
-    """  # noqa: E501
+    At most {_MAX_PROVIDER:,} characters together, counted as JSON within JSON: about 500 addresses of 25 letters.
+    """
 
     options_passthrough: Annotated[bool, if_null(False)] = False
-    """When true, authentication is not enforced on HTTP OPTIONS requests (needed for CORS)."""
+    """True: HTTP OPTIONS requests pass without authentication, as CORS requires."""
 
     cookie_prefix: Annotated[CookiePrefix, if_empty("service.")] = "service."
-    """Prefix of the session cookie set on the client to cache authentication."""
+    """Prefix of the names of session cookies."""
 
     inactivity_timeout: Seconds = 0
-    """Seconds of inactivity after which the session times out and re-authentication is forced."""
+    """Seconds of inactivity after which the user must log in again."""
 
     maximum_duration: Seconds = 0
-    """Seconds of maximum duration of an authenticated session; afterwards re-authentication is forced."""
+    """Seconds after which a session ends and the user must log in again."""
 
     auth_check_interval: Seconds = 0
-    """Seconds after which user state is refreshed from the identity provider and authorization rechecked.
+    """Seconds after which the user's state is read again from the identity provider and checked.
 
-    The preferred setting to bound how long a revoked user keeps access.
+    This is the preferred way to limit how long a revoked user keeps access.
     """
 
 

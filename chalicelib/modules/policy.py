@@ -1,4 +1,4 @@
-"""The policy of SSH authorities: what they sign at most, for users and for hosts. For admins with every reach."""
+"""The policy of SSH authorities: limits of what they sign. Only for admins with a key of scope `*`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensi
 from chalicelib.storage.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
-_MAX_STARS = 8  # of a pattern: each of 256 is tried with each of 256 principals
+_MAX_STARS = 8  # in a pattern: each of 256 patterns is matched with each of 256 principals
 
 
 def _distinct(values: list[str]) -> list[str]:
     if len(set(values)) < len(values):
-        raise ValueError("must not name one twice")
+        raise ValueError("must not contain a value twice")
     return values
 
 
 def _pattern(value: str) -> str:
     if "," in value:
-        raise ValueError("must not hold a comma")
+        raise ValueError("must not contain a comma")
     if value.count("*") > _MAX_STARS:
         raise ValueError(f"must have at most {_MAX_STARS} stars")
     return value
@@ -55,71 +55,71 @@ _DISTINCT = After(_distinct, {"uniqueItems": True})
 
 
 class HostBounds(Shape):
-    """Bounds of host certificates; null where there is none."""
+    """Limits of host certificates. Null is no limit."""
 
     backdate: Annotated[Annotated[int, between(0, 3600)], if_null(0)] = 0
-    """Seconds before its creation at which a certificate that names no start begins: for servers with a slow clock."""
+    """Seconds that a certificate without a requested start begins before its creation, for servers with slow clocks."""
 
     default_lifetime: Annotated[int, _SECONDS] | None = None
-    """Seconds that a certificate lives that does not say; at most max_lifetime."""
+    """Lifetime in seconds of a certificate without a requested end; at most max_lifetime."""
 
     max_lifetime: Annotated[Annotated[int, _SECONDS] | None, WithData(_not_below_the_default)] = None
-    """The most seconds that a certificate lives, from `valid_after` on, or from now on where that is later."""
+    """Maximum lifetime in seconds, from `valid_after` or from now, if that is later."""
 
     allowed_principals: Annotated[list[Pattern], entries(1, 256), _DISTINCT] | None = None
-    """Patterns of names, of which each principal matches one; certificates without principals are refused then.
+    """Patterns of names. Each principal must match one of them, and certificates without principals are refused.
 
-    `*` is any text without a comma, at most eight in a pattern; `{user}` is the caller's name, taken literally.
+    `*` matches any text without a comma, at most eight times in a pattern. `{user}` matches exactly the caller's name.
     """
 
     require_principals: Annotated[bool, if_null(False)] = False
-    """True refuses certificates without principals."""
+    """True: certificates without principals are refused."""
 
     allowed_key_types: Annotated[list[crypto.keys.KeyType], entries(1, 3), _DISTINCT] | None = None
-    """The types of keys that are certified."""
+    """Types of keys that may be certified."""
 
     min_rsa_bits: Annotated[int, between(2048, 16384)] | None = None
-    """The fewest bits of RSA keys that are certified."""
+    """Minimum size in bits of RSA keys that may be certified."""
 
 
 class UserBounds(HostBounds):
-    """Bounds of user certificates; null where there is none."""
+    """Limits of user certificates. Null is no limit."""
 
     allowed_extensions: Annotated[list[ExtensionName], entries(0, 64), _DISTINCT] | None = None
-    """The extensions that a certificate may have; `[]`: none."""
+    """Extensions that a certificate may have; `[]` allows none."""
 
     default_extensions: Annotated[Extensions | None, WithData(_among_the_allowed)] = None
-    """The extensions of a certificate that names none, among the allowed ones."""
+    """Extensions of a certificate without requested ones. They must be among the allowed ones."""
 
     critical_options: CriticalOptions | None = None
-    """Critical options of every certificate; a request may repeat them, and name no other value."""
+    """Critical options of every certificate. A request may repeat them, but not with another value."""
 
 
 class Policy(Enabled):
-    """Bounds what an SSH authority signs. Only admins whose key has the scope `*` see and change it."""
+    """Limits what an SSH authority signs. Only admins with a key of scope `*` can see and change it."""
 
     user: UserBounds | None = None
-    """Bounds of user certificates; null: none."""
+    """Limits of user certificates; null is no limit."""
 
     host: HostBounds | None = None
-    """Bounds of host certificates; null: none."""
+    """Limits of host certificates; null is no limit."""
 
 
 class ShownUserBounds(UserBounds):
-    """Bounds of user certificates; null where there is none."""
+    """Limits of user certificates. Null is no limit."""
 
     critical_options: dict[str, str] | None = None  # type: ignore[assignment]  # only those that are set
-    """Critical options of every certificate; a request may repeat them, and name no other value."""
+    """Critical options of every certificate. A request may repeat them, but not with another value."""
 
 
 class ShownPolicy(Enabled):
-    """Bounds what an SSH authority signs. Only admins whose key has the scope `*` see and change it."""
+    """Limits what an SSH authority signs. Only admins with a key of scope `*` can see and change it."""
 
     user: ShownUserBounds | None = None
-    """Bounds of user certificates; null: none."""
+    """Limits of user certificates; null is no limit."""
 
     host: HostBounds | None = None
-    """Bounds of host certificates; null: none."""
+    """Limits of host certificates; null is no limit."""
 
 
 def _permit(caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""TLS termination on HTTPS edges (SPEC 2.9). Where TLS ends is the edge's own; the module says which versions."""
+"""TLS termination on HTTPS edges (SPEC 2.9): TLS versions. The edge itself has `terminate_at`."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,38 +14,41 @@ Version = Literal["1.0", "1.1", "1.2", "1.3"]
 
 
 class TlsTermination(Enabled):
-    """Which versions of TLS an HTTPS edge takes."""
+    """The TLS versions that an HTTPS edge accepts."""
 
     terminate_at: Annotated[Place | None, if_empty(None)] = None
-    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server.
+    """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server.
 
-    It is the edge's own: a request may repeat it and not change it.
+    It is a field of the edge. A request may repeat it, but not change it.
     """
 
     min_version: Annotated[Version | None, if_empty(None)] = None
-    """Minimum TLS version for termination. Null: a safe default; must be null where terminate_at is `upstream`."""
+    """Minimum TLS version for termination. Null is a safe default. It must be null if terminate_at is `upstream`."""
 
 
 class ShownTermination(Enabled):
-    """Which versions of TLS an HTTPS edge takes."""
+    """The TLS versions that an HTTPS edge accepts."""
 
     terminate_at: Place
-    """Where TLS ends: `edge`, or `upstream` when it is passed through to the agent or application server."""
+    """The place where TLS ends: at the `edge`, or `upstream` at the agent or application server."""
 
     min_version: Version | None
-    """Minimum TLS version for termination; null: a safe default, or TLS ends upstream."""
+    """Minimum TLS version for termination. Null is a safe default, or means that TLS ends upstream."""
 
 
 def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
-    """Return the validation errors of a module, requested or stored, that contradicts where its edge terminates TLS."""
+    """Return the validation errors if a module contradicts its edge's `terminate_at`.
+
+    They are about the requested module, or the stored one if the request does not change it.
+    """
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     stored = modules.TlsTermination.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
-        wrong["terminate_at"] = f"is the edge's own, {terminate_at}: change it there"
+        wrong["terminate_at"] = f"must be {terminate_at}, as on the edge: change it on the edge"
     if terminate_at == UPSTREAM and min_version:
-        wrong["min_version"] = "must be null where TLS is terminated upstream"
+        wrong["min_version"] = "must be null if TLS ends upstream"
     return wrong
 
 

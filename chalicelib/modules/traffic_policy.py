@@ -1,4 +1,4 @@
-"""The traffic policy of TCP edges (SPEC 2.9): a JSON document in a string, kept as it was sent."""
+"""The traffic policy of TCP edges (SPEC 2.9): a JSON document in a string, stored as it was sent."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from chalicelib.schema.shapes import Shape
 
 
 class Action(Shape):
-    model_config = {"extra": "allow"}  # every type of action has settings of its own
+    model_config = {"extra": "allow"}  # each type of action has additional settings
 
     type: Annotated[str, not_empty]
 
@@ -39,14 +39,14 @@ def _policy(text: str) -> str:
 
 
 class TrafficPolicy(Enabled):
-    """The traffic policy applied to the traffic of a TCP edge."""
+    """The rules that are applied to the traffic of a TCP edge."""
 
     value: Annotated[
         str,
         max_bytes(128 * 1024),
         After(_policy, {"format": "traffic-policy"}),
     ]
-    """A serialized JSON document, kept as it was sent: an object with arrays of rules, `inbound` and `outbound`.
+    """A serialized JSON document, stored as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 
     Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for
     example `deny`).

@@ -1,6 +1,6 @@
-"""The user agent filter of HTTPS edge routes (SPEC 2.9): RE2 patterns, since they run on live traffic.
+"""The user agent filter of HTTPS edge routes (SPEC 2.9), with RE2 patterns.
 
-They are compiled as the engine of the live edge does, which reads patterns and headers byte by byte (Latin-1).
+They are compiled like in Envoy, which reads patterns and headers byte by byte (Latin-1).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from chalicelib.model.match_costs import Uncompilable
 from chalicelib.model.user_agents import MAX_COST
 from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
-_MAX_LIST = 4608  # characters: the worst patterns of that size take a second to compile
+_MAX_LIST = 4608  # characters: the slowest patterns of that size take a second to compile
 
 
 def _compiles(pattern: str) -> str:
@@ -26,7 +26,7 @@ def _compiles(pattern: str) -> str:
 def _without_a_name_twice(patterns: list[str]) -> list[str]:
     names = [name for pattern in patterns for name in match_costs.compiled(pattern).groupindex]
     if len({*names}) < len(names):
-        raise ValueError("must not have two groups of one name")
+        raise ValueError("must not have two groups with the same name")
     return patterns
 
 
@@ -48,27 +48,27 @@ Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_enc
 
 
 class UserAgentFilter(Enabled):
-    """Lets requests pass, or refuses them, by their User-Agent header; several are one, joined with commas.
+    """Lets requests pass, or refuses them, by their User-Agent header. Several headers are joined with commas.
 
-    Patterns and header are read byte by byte (Latin-1): what is not ASCII is several signs to a pattern, one for each
-    byte of its UTF-8, and `\\x{…}` is `\\x{ff}` at most.
+    Patterns and header are read byte by byte (Latin-1). For a pattern, a character that is not ASCII is several
+    characters, one for each byte of its UTF-8, and `\\x{…}` is at most `\\x{ff}`.
 
-    A request passes if a pattern of `allow` is found in the header, or none of `deny` is. So `allow` makes exceptions
-    from `deny`; alone it refuses nobody: deny `.*` beside it to refuse all others. Without the header, a request passes
-    only if a pattern of `allow` matches the empty text, as `^$` does. A header of more than 512 bytes is
-    answered 431.
+    A request passes if a pattern of `allow` is found in the header, or if no pattern of `deny` is. So `allow` makes
+    exceptions from `deny`, and has no effect without it: add `.*` to `deny` to refuse all other requests. A request
+    without the header passes only if a pattern of `allow` matches the empty text, as `^$` does. A header of more than
+    512 bytes is answered 431.
 
-    Both lists together may take 300 instructions of RE2 for a byte of the header. Patterns of words alone, such
-    as `(?i)bot|crawler`, take few, however many they are. All others take each of their instructions.
+    Both lists together may take 300 instructions of RE2 for each byte of the header. Patterns that are only words, such
+    as `(?i)bot|crawler`, take few, in any number. Every other pattern takes all of its instructions.
     """
 
     allow: Annotated[Patterns, After(_without_a_name_twice), WithData(_cheap_to_match)] = []
-    f"""Regular expressions (RE2), one of which found in the User-Agent lets it pass, whatever `deny` says;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
+    f"""Regular expressions (RE2). A request passes if one is found in its User-Agent, whatever `deny` contains.
+    At most {_MAX_LIST:,} characters together, counted as JSON within JSON."""
 
     deny: Annotated[Patterns, WithData(_cheap_to_match)] = []
-    f"""Regular expressions (RE2), one of which found in the User-Agent has it refused;
-    at most {_MAX_LIST:,} characters together, counted in JSON that stands in JSON once more."""
+    f"""Regular expressions (RE2). A request is refused if one is found in its User-Agent.
+    At most {_MAX_LIST:,} characters together, counted as JSON within JSON."""
 
 
 MODULES = (

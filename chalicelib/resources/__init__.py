@@ -1,6 +1,6 @@
-"""The resources of the API: one file per table of SPEC 2.2–2.8, named as its path. Each declares its RESOURCE.
+"""The resources of the API: one file per table of SPEC 2.2–2.8, named like its path.
 
-A file without one holds what two of them share.
+Each file declares its RESOURCE. A file without one contains what other files share.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""API keys: bearer tokens for this API (SPEC 2.2). The token is shown once; only its digest is stored."""
+"""API keys: bearer tokens for this API (SPEC 2.2). A token is shown once; only its digest is stored."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -36,14 +36,14 @@ Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[
 
 class KeyCreate(Described):
     owner_id: OwnerId = ""
-    """User or bot that owns the key. Defaults to the authenticated user or bot. Only admins may set another."""
+    """User or bot that owns the key. Default: the authenticated user or bot. Only admins may set another."""
 
     expires_at: Annotated[Time, After(_in_the_future)] = None
-    """When the key ends, RFC 3339; unspecified: when the key that creates it does. It cannot be changed."""
+    """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
     scopes: Annotated[list[Scope], entries(1, 50)] | None = None
-    """What it may do: `*`, `*:read`, `<collection>:read` or `<collection>:write`, where the collection is the first
-    segment of a path. Unspecified: that of the key that creates it. It cannot be changed.
+    """The scopes of the key: `*`, `*:read`, `<collection>:read` or `<collection>:write`. The collection is the first
+    segment of a path. Default: the scopes of the key that creates it. They cannot be changed.
     """
 
 
@@ -54,23 +54,23 @@ class APIKey(Described, Traced):
     """User or bot that owns the key."""
 
     token: str | None
-    """Bearer token for the Authorization header. Present only in the response to creation, null in every other."""
+    """Bearer token for the Authorization header. Only in the response to the creation; null in every other response."""
 
     expires_at: Timestamp = ABSENT
-    """When the key ends, RFC 3339; absent where it does not."""
+    """When the key expires, RFC 3339; absent if it never does."""
 
     scopes: list[str] = ABSENT
-    """What the key may do; absent where it may do everything."""
+    """The scopes of the key; absent if it may do everything."""
 
 
 class Usage(Shape):
-    """When an API key was last used, and whether it asks for more than it may."""
+    """When an API key was last used, and how many of its requests were denied."""
 
     last_used_at: Timestamp | None
-    """When it was last used, RFC 3339, accurate to an hour; null for never."""
+    """When it was last used, RFC 3339, accurate to an hour; null if never."""
 
     denied_last_hour: int
-    """The number of its requests that were a 403 in the last hour; 100 stands for a hundred and more."""
+    """The number of its requests that got a 403 in the last hour; 100 means 100 or more."""
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:
@@ -92,21 +92,24 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
 
 
 def _reach(caller: Caller, request: KeyCreate) -> Reach:
-    """Return how far a new key goes: no further than the key that makes it. Raises Forbidden."""
+    """Return the scopes and end of a new key. Raises Forbidden if they exceed the caller's own."""
     own, wrong = caller.reach, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
     if beyond := [scope for scope in named if not own.covers(scope)]:
-        wrong["scopes"] = f"must not go beyond your own key's: {', '.join(own.scopes)}; {beyond[0]} does"
+        wrong["scopes"] = f"must be within the scopes of your own key, {', '.join(own.scopes)}; {beyond[0]} is not"
     if own.expires is not None and (expires or own.expires) > own.expires:
         wrong["expires_at"] = "must not be later than the end of your own key"
     if wrong:
-        raise Forbidden("A key never makes one with more reach or a later end than its own.", wrong)
+        raise Forbidden("A key cannot create a key with more scopes or a later end than its own.", wrong)
     return Reach(tuple(named), expires)
 
 
 class ApiKeys(OwnedResource):
-    """Keys, when each was last used, and the one of the request, which every key may see and end."""
+    """API keys, with their usage, and the request's own key at `self`.
+
+    Every key may read and delete itself, whatever its scopes.
+    """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path = f"{self.kind.one}/usage"
@@ -126,7 +129,7 @@ class ApiKeys(OwnedResource):
 
     def get_own(self, call: Call) -> Item:
         key = table.read(self.scope(call), call.caller.key)
-        if key is None:  # deleted since its token was looked at
+        if key is None:  # deleted since the request was authenticated
             raise _gone()
         return key
 

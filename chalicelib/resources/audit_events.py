@@ -1,8 +1,7 @@
-"""Audit events: who changed what, when and from where. Read-only; each was written with the change it tells of.
+"""Audit events: who changed what, when and from where. Each was written with its change.
 
-By resource and by actor they come from an index, which may lag by a second, and a page reads what it shows. By the
-other parameters they are picked out of the newest, some hundreds at a time, so that a page may have fewer than `limit`,
-and still lead to the next.
+A query by resource or by actor reads an index, which may lag by a second. A query by other parameters filters the
+newest events, some hundreds for each page: a page may be short although a next one follows.
 """
 
 import re
@@ -22,14 +21,14 @@ from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
-_READ = 500  # events that one page picks from
+_READ = 500  # events that are filtered for one page
 
 
 class Actor(Shape):
-    """Who acted: an API key and the user or bot that owns it, the operator or the edge."""
+    """The actor of a change: an API key with its owner, the operator or the edge."""
 
     type: Literal["api_key", "operator", "edge"]
-    """What kind of actor it is."""
+    """The type of the actor."""
 
     key_id: str
     """The API key of the request, empty for the operator and the edge."""
@@ -38,49 +37,50 @@ class Actor(Shape):
     """The user or bot that owns the key, empty for the operator and the edge."""
 
     name: str
-    """The name that the owner of the key had then, or the operator; empty for the edge."""
+    """The name that the owner of the key or the operator had at that time; empty for the edge."""
 
 
 class AuditEvent(Shown):
-    """One change: what was done to what, by whom and from where. Holds neither secrets nor free text."""
+    """One change of a resource, with its actor and source address. It contains no secrets and no free text."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 
     action: str
-    """The kind of the resource, the module if it was one, and the verb: `https_edge_route.oauth.replace`."""
+    """The kind of the resource, the module if one was changed, and the verb: `https_edge_route.oauth.replace`."""
 
     resource_id: str
-    """What was created, changed or deleted."""
+    """The id of the resource that was created, changed or deleted."""
 
     resource_uri: str
-    """Absolute address of it or of its module; empty for what has no address, as accounts."""
+    """Absolute URL of the resource or its module; empty if it has none, for example for an account."""
 
     actor: Actor
-    """Who acted."""
+    """The actor of the change."""
 
     operation_id: str
-    """The id of the operation, as its response and its log line have it; empty for the edge."""
+    """The operation id, the same as in the response and the log; empty for the edge."""
 
     source_ip: str
-    """The address that the request came from, the host where the operator acted; empty for the edge."""
+    """The address of the client, or the host of the operator; empty for the edge."""
 
     created_at: Timestamp
     """When it happened, RFC 3339."""
 
     changed: list[str]
-    """The names of the fields and modules that a change changed."""
+    """The names of the fields and modules that were changed."""
 
     details: dict[str, Any]
-    """Strings and lists of strings. Of what was made or deleted: its bounds, references and rights. Of a change:
-    `before` and `after`, with those of them that differ, by their dotted paths; what is long by its digest.
+    """Strings and lists of strings. For a creation or deletion: the limits, references and rights of the resource.
+    For a change: `before` and `after`, each with the values that differ by their dotted paths. A long value is replaced
+    by its digest.
     """
 
     revision: int = 0
-    """The revision of the resource after the change, which orders the events of one resource; absent where unknown."""
+    """The revision of the resource after the change; absent if unknown. It orders the events of one resource."""
 
 
 def response(event: Item, base_url: str) -> dict[str, Any]:
-    """Return the response of an event, with addresses below the base URL."""
+    """Return the response for an event, with URLs below the base URL."""
     shown = {"id": event.id, "uri": "", **audit.Event.of(event.body).to_record()}
     path = shown.pop("resource_path")
     shown["actor"] = asdict(audit.Actor(**shown["actor"]))
@@ -133,23 +133,23 @@ def _ids(of: Iterable[Kind]) -> dict[str, Any]:
 _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _PARAMETERS = {
     **paging.parameters(kinds.AUDIT_EVENTS),
-    "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with that id."}),
-    "actor_id": After(_actor_id, {**_ids(_ACTORS), "description": "Only events of that API key, user or bot."}),
+    "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with this id."}),
+    "actor_id": After(_actor_id, {**_ids(_ACTORS), "description": "Only events of this API key, user or bot."}),
     "action": After(
         _action,
         {
             "type": "string",
             "pattern": "^[a-z_.]+[*]?$|^[*]$",
-            "description": "Only events of that action, for example `api_key.create`, or with that prefix: `ssh_*`.",
+            "description": "Only events of this action, for example `api_key.create`, or with this prefix: `ssh_*`.",
         },
     ),
-    "after": After(_moment, {**_TIME, "description": "Only events at or after that time, RFC 3339."}),
-    "before": After(_moment, {**_TIME, "description": "Only events before that time, RFC 3339."}),
+    "after": After(_moment, {**_TIME, "description": "Only events at or after this time, RFC 3339."}),
+    "before": After(_moment, {**_TIME, "description": "Only events before this time, RFC 3339."}),
 }
 
 
 class AuditEvents(Resource):
-    """Audit events, whose list has query parameters of its own."""
+    """Audit events. Their list has additional query parameters."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         listing, *others = super().endpoints()
@@ -171,7 +171,7 @@ class AuditEvents(Resource):
         return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
 
     def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
-        """Return the events of a page, the id of the last that was looked at, and whether there are more."""
+        """Return the events of a page, the last id that was filtered, and whether there are more."""
         account, before = call.caller.account, page.before_id
         if not wanted:
             found, has_more = events.page(account, before=before, count=page.limit)
@@ -191,7 +191,10 @@ class AuditEvents(Resource):
 
 
 def _is_of(action: str, wanted: str | None) -> bool:
-    """Tell whether an action is the wanted one, of which a star at the end stands for any text; None wants all."""
+    """Return whether an action matches a pattern.
+
+    A star at the end of the pattern matches any text. None matches all actions.
+    """
     if wanted is None or not wanted.endswith("*"):
         return wanted in (None, action)
     return action.startswith(wanted[:-1])

@@ -1,4 +1,4 @@
-"""Bots: they own credentials as users do. Admins only; that a bot is an admin itself, only the operator can say."""
+"""Bots, which own credentials like users. They are for admins only. Only the operator makes a bot an admin."""
 
 import re
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.items import Item
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
-_HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  # these reorder or hide text
+_HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  # characters that reorder or hide text
 _FORM = re.compile(rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*")
 
 
 def _new_name(text: str) -> str:
     if not _FORM.fullmatch(text) or _HIDDEN.search(text):
-        raise ValueError("must not be empty, begin with =, +, - or @, nor contain control or formatting characters")
+        raise ValueError("must not be empty, begin with =, +, - or @, or contain control or formatting characters")
     return text
 
 
@@ -34,10 +34,10 @@ NewName = Annotated[
 
 class BotCreate(Described):
     name: NewName
-    """Unique in the account, users included."""
+    """Unique among the bots and users of the account."""
 
     active: Annotated[bool, if_null(True)] = True
-    """API keys and SSH credentials of an inactive bot are refused from the next request on."""
+    """False: API keys and SSH credentials of the bot are refused from the next request on."""
 
 
 class BotChange(BotCreate):
@@ -45,13 +45,13 @@ class BotChange(BotCreate):
 
 
 class BotUser(BotCreate, Shown):
-    """A program that owns API keys and SSH credentials, as users do. For admins only."""
+    """A program that owns API keys and SSH credentials, like a user. For admins only."""
 
-    name: Name  # which may be older than the rules of new ones
+    name: Name  # existing names may break the rules for new ones
 
 
 def make_admin(caller: Caller, id: str, request: BotCreate) -> New:
-    """Make a bot that may act for the others of its account: for the operator only."""
+    """Make a bot with the role admin. Only the operator may do this."""
     return New(Bot.of({**request.values(), "admin": True}))
 
 
@@ -61,7 +61,7 @@ def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 class Bots(EditableResource):
-    """Bots, whose keys and SSH credentials follow when they are switched on or off."""
+    """Bots. Switching one on or off also updates its API keys and SSH credentials."""
 
     def patch(self, call: Call) -> Item:
         bot = owners.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
@@ -70,7 +70,7 @@ class Bots(EditableResource):
         return owners.tell(bot.account, bot.id) if {"active", "name"} & call.body.fields_set().keys() else bot
 
     def changed(self, item: Item, request: Shape) -> Item:
-        """Return the bot with the requested fields. It may keep a name that would be rejected today."""
+        """Return the bot with the requested fields. An unchanged name is not checked again."""
         name = request.fields_set().get("name")
         if name and name != Bot.of(item.body).name:
             _check_name(name)

@@ -1,4 +1,4 @@
-"""Certificate authorities: who vouches for the clients of an edge with mutual TLS. All but its PEM is read from it."""
+"""Certificate authorities for mutual TLS. All other fields are read from the PEM."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _MAX_CA = 16  # KiB
 
 def _authority(value: Any) -> crypto.authorities.Authority:
     if not isinstance(value, str):
-        raise ValueError("must be a string of PEM")
+        raise ValueError("must be a string in PEM format")
     return crypto.authorities.read(value, _MAX_CA * 1024)
 
 
 class AuthorityCreate(Described):
     ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"minLength": 1, "format": "ca-certificate"})]
-    f"""PEM of exactly one CA certificate of at most {_MAX_CA} KiB, expired or not; text around it is dropped."""
+    f"""PEM of exactly one CA certificate, at most {_MAX_CA} KiB. It may be expired. Text around it is dropped."""
 
 
 class CertificateAuthority(AuthorityCreate, Shown):
-    """An authority whose client certificates edges with mutual TLS accept. The other fields are read from its PEM."""
+    """A certificate authority for mutual TLS: edges accept clients with its certificates."""
 
     subject_common_name: str
-    """Common name of the certificate's subject; empty when absent."""
+    """Common name of the certificate's subject; empty if absent."""
 
     not_before: Timestamp
     """Start of validity."""
@@ -40,7 +40,7 @@ class CertificateAuthority(AuthorityCreate, Shown):
     """End of validity."""
 
     key_usages: list[str]
-    """What the key may be used for, in the names of RFC 5280."""
+    """Key usages, in the names of RFC 5280."""
 
     extended_key_usages: list[str]
     """Extended key usages, in the names of RFC 5280; others as dotted numbers."""

@@ -1,4 +1,4 @@
-"""HTTP response backends: they answer every request themselves, always with the same response."""
+"""HTTP response backends, which answer every request with the same response."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from chalicelib.model.backends import HttpResponse
 from chalicelib.schema.fields import Described, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
-# What the connection is made of, and not the response (RFC 9110, 7.6.1 and 8.6), and what Envoy takes in none.
+# Headers of the connection, not of the response (RFC 9110, 7.6.1 and 8.6), and those that Envoy does not accept.
 _NOT_OF_A_RESPONSE = (
     *("connection", "content-length", "host", "keep-alive", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade"),
@@ -19,7 +19,7 @@ _MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
 
 def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
-        raise ValueError("must not name a header twice, in whatever case")
+        raise ValueError("must not name a header twice, in any case")
     if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
         raise ValueError(f"must be at most {_MAX_HEADER_BYTES} bytes of UTF-8 together")
     return headers
@@ -40,19 +40,19 @@ HeaderName = Annotated[
 
 class Answer(Described):
     status_code: Annotated[int, between(200, 599), if_zero(200)] = 200
-    """HTTP status of the response; those below 200 end no request."""
+    """HTTP status of the response. A status below 200 would not complete the response."""
 
     headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
-    f"""Headers of the response by their names; at most {_MAX_HEADER_BYTES // 1024} KiB together.
+    f"""Headers of the response by name, at most {_MAX_HEADER_BYTES // 1024} KiB together.
 
-    None of these, in whatever case: {", ".join(_NOT_OF_A_RESPONSE)}."""
+    These are not allowed, in any case: {", ".join(_NOT_OF_A_RESPONSE)}."""
 
     body: Annotated[Text, max_bytes(_MAX_BODY_BYTES)] = ""
     f"""Body of the response, at most {_MAX_BODY_BYTES // 1024} KiB."""
 
 
 class HTTPResponseBackend(Answer, Shown):
-    """A backend that answers every request itself, always with the same response."""
+    """A backend that answers every request with the same response."""
 
 
 RESOURCE = EditableResource(

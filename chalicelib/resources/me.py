@@ -1,4 +1,4 @@
-"""GET /me: the caller and its API key, for every key, whatever its scopes."""
+"""GET /me: the caller and its API key. No scope is required."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ class MeOwner(Shape):
     """Its name."""
 
     role: Literal["admin", "member"]
-    """An admin may act for the others of the account."""
+    """An admin may act for the other users and bots of the account."""
 
 
 class MeKey(Shape):
@@ -34,23 +34,23 @@ class MeKey(Shape):
     """Its id."""
 
     scopes: list[str]
-    """Its rights; `*` is everything."""
+    """Its scopes; `*` is everything."""
 
     expires_at: Timestamp | None
-    """When it ends, RFC 3339; null where it does not."""
+    """When it expires, RFC 3339; null if it never does."""
 
 
 class MeNames(Shape):
     """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
 
     held: int
-    """How many names its edges and reservations have. Each counts once."""
+    """The number of names of its edges and reservations. Each counts once."""
 
     cooldown: int
-    """How many names it released within a day. Only this account can take them again until then."""
+    """The number of names that it released within a day. Until the day ends, only this account can take them again."""
 
     allowed: int
-    """How many names it can hold. Those in cooldown do not count."""
+    """The maximum number of names that it can hold. Names in cooldown do not count."""
 
 
 class Me(Shape):
@@ -71,7 +71,7 @@ class Me(Shape):
 
 def _get(call: Call) -> Item:
     owner = accounts.read(call.caller.account, call.caller.id)
-    if owner is None:  # gone since the token was looked at
+    if owner is None:  # deleted since the request was authenticated
         raise Unauthenticated("The owner of the API key was deleted.")
     return owner
 

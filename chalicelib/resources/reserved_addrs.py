@@ -1,4 +1,4 @@
-"""Reserved addresses: a port of the live edge that stays the account's."""
+"""Reserved addresses: ports of the live edge that belong to one account."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
@@ -18,29 +18,29 @@ from chalicelib.storage.items import Item
 
 class Create(Described):
     region: Region = ""
-    """Accepted for clients that send it; the answer is always empty."""
+    """Accepted but ignored; always empty in responses."""
 
     proxy_protocol: Annotated[bool, if_null(False)] = False
-    """True: what answers behind it reads the PROXY protocol first. It cannot be changed."""
+    """True: the upstream expects the PROXY protocol. It cannot be changed."""
 
 
 class ReservedAddrShown(Described, Shown):
-    """A port that stays the account's, whether something answers there or not."""
+    """A port that belongs to the account, even while nothing listens there."""
 
     addr: str
     """The address, host:port."""
 
     region: str
-    """Empty: one region has all."""
+    """Always empty: there is one region."""
 
     proxy_protocol: bool = ABSENT
-    """Present where true: what answers behind it reads the PROXY protocol first."""
+    """True: the upstream expects the PROXY protocol; otherwise absent."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
     names.check_settings()
     if not (names.domain() and names.ports()):
-        raise Conflict("No ports can be reserved here: the operator has set none aside (TCP_PORTS).")
+        raise Conflict("No ports can be reserved here: the operator has not set TCP_PORTS.")
     addr = reservations.free_address(caller.account, [names.address(port) for port in names.ports()])
     if addr is None:
         raise Conflict("All ports are reserved: none is left.")

@@ -1,4 +1,4 @@
-"""Reserved domains: below TUNNEL_DOMAIN an account's at once, elsewhere once the account has proved them."""
+"""Reserved domains. Outside TUNNEL_DOMAIN, an account must prove that it owns them."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from chalicelib.storage.items import Item
 def _domain(text: str) -> str:
     name = domains.normal(text)
     if not names.is_below(name) and domains.is_public_suffix(name):
-        raise ValueError("must not be a public suffix, below which names belong to anybody")
+        raise ValueError("must not be a public suffix: the names below it belong to different owners")
     return name
 
 
@@ -42,77 +42,77 @@ def _no_policy(given: Any) -> None:
 
 _CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
 Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
-# One region has all: what clients name is taken, and shown as "".
+# There is only one region: the clients' values are accepted and shown as "".
 Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
 CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
-# Null alone; generators of clients have no type for what is nothing else.
+# Only null is accepted. The schema is wider because client generators have no type for a field that is always null.
 Policy = Annotated[None, Plain(_no_policy, {"type": ["object", "null"], "not": {"type": "object"}})]
 
 
 class Change(Described):
     region: Region = ""
-    """Accepted for clients that send it; the answer is always empty."""
+    """Accepted but ignored; always empty in responses."""
 
     certificate_id: Annotated[CertificateId, Unchanged((None, ""))] = ""
     """TLS certificate that the domain is served with, before any other that covers it."""
 
     certificate_management_policy: Policy = None
-    """Null: certificates are uploaded."""
+    """Must be null: certificates are uploaded."""
 
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
-    """Null or empty."""
+    """Must be null or empty."""
 
     keep_headers: KeepHeaders = []
-    """Names of request headers that visitors of its tunnels may send, although upstreams may believe them of a proxy:
-    at most 20, in lower case. A response has it if it is not empty."""
+    """Names of request headers that visitors of its tunnels may send, although upstreams may trust them as a proxy's:
+    at most 20, in lower case. Responses have the field if it is not empty."""
 
 
 class Create(Change):
     domain: Domain
-    """The domain, in its ASCII form; `*.` in front stands for all names below. Below the domain of tunnels it is the
-    account's at once, with all below the same label; elsewhere it is served once it is proved.
+    """The domain in ASCII form. `*.` in front means all names below it. Below the domain of tunnels, it belongs to the
+    account at once, with all names below the same label. Elsewhere it is served once it is proved.
     """
 
     certificate_id: CertificateId = ""
     """TLS certificate that the domain is served with, before any other that covers it."""
 
     proxy_protocol: Annotated[bool, if_null(False)] = False
-    """True: what answers behind it reads the PROXY protocol first. It cannot be changed."""
+    """True: the upstream expects the PROXY protocol. It cannot be changed."""
 
 
 class ReservedDomainVerification(Shape):
-    """The progress of the proof of a domain, and the TXT record that proves it."""
+    """The state of the proof of a domain, and the TXT record that proves it."""
 
     name: str
     """The name of the TXT record."""
 
     value: str
-    """The value of the TXT record. No other reservation has the same."""
+    """The value of the TXT record, unique to this reservation."""
 
     status: Literal["pending", "verified", "lapsing", "lapsed"]
-    """`lapsing`: the record is gone for less than seven days, and the domain is still served."""
+    """`lapsing`: the record has been missing for less than seven days, and the domain is still served."""
 
     checked_at: Timestamp | None
-    """When it was last looked for, RFC 3339; null for never."""
+    """When the record was last checked, RFC 3339; null if never."""
 
     error: str
-    """Why it is not proved, as a sentence; empty where it is."""
+    """Why the domain is not proved, as a sentence; empty if it is."""
 
 
 class ReservedDomainShown(Described, Shown):
-    """A domain that stays the account's, whether something answers there or not."""
+    """A domain that belongs to the account, even while nothing listens there."""
 
     domain: str
     """The domain, in lower case."""
 
     region: str
-    """Empty: one region has all."""
+    """Always empty: there is one region."""
 
     cname_target: str | None
-    """The target of a CNAME of the domain that proves it too; null below the domain of tunnels."""
+    """A CNAME of the domain to this target proves it too; null below the domain of tunnels."""
 
     certificate: Ref | None
-    """The TLS certificate that was chosen for it, null where the best that covers it is taken."""
+    """The TLS certificate that was chosen for it; null if the best certificate that covers it is used."""
 
     certificate_management_policy: str | None
     """Null: certificates are uploaded."""
@@ -124,16 +124,16 @@ class ReservedDomainShown(Described, Shown):
     """Null: certificates are uploaded."""
 
     resolves_to: list[str]
-    """Empty."""
+    """Always empty."""
 
     proxy_protocol: bool = ABSENT
-    """Present where true: what answers behind it reads the PROXY protocol first."""
+    """True: the upstream expects the PROXY protocol; otherwise absent."""
 
     keep_headers: list[str] = ABSENT
-    """Names of request headers that visitors of its tunnels may send, in lower case; absent where there are none."""
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent if there are none."""
 
     verification: ReservedDomainVerification = ABSENT
-    """The progress of its proof; absent below the domain of tunnels, where none is needed."""
+    """The state of its proof; absent below the domain of tunnels, where no proof is needed."""
 
 
 def make(caller: Caller, id: str, request: Create) -> New:
@@ -185,7 +185,7 @@ def _verification(domain: str, proof: Proof) -> dict[str, Any]:
 
 
 def _remove(change: OneChange, scope: str, id: str) -> bool:
-    """Remove a reserved domain; False if there is none. Raises what `commit` does."""
+    """Delete a reserved domain. Return False if it does not exist. Raises what `commit` does."""
 
     def attempt() -> bool:
         item = table.find(scope, id)
@@ -197,7 +197,7 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
 
 
 class ReservedDomains(EditableResource):
-    """Reserved domains, with endpoints that remove a part of one and that ask for a look at its proof."""
+    """Reserved domains, with endpoints that unset fields and that request a check of the proof."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         one = self.kind.one

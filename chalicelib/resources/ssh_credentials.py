@@ -1,4 +1,7 @@
-"""SSH credentials (SPEC 2.3). The unique key of a public key repeats the rules, so that the SSH gateway reads once."""
+"""SSH credentials (SPEC 2.3).
+
+The unique key of a public key contains the ACL too, so that the SSH gateway needs only one read.
+"""
 
 from contextlib import suppress
 from typing import Annotated
@@ -16,7 +19,7 @@ from chalicelib.schema.fields import Described, OwnerId, Traced
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.aws import AwsError
 
-_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below what Lambda can answer
+_MAX_ACL_BYTES = 32 * 1024  # so that a page of a hundred stays far below Lambda's limit for a response
 
 
 def _public_key(text: str) -> str:
@@ -36,26 +39,27 @@ Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 class CredentialChange(Described):
     acl: Acl = []
-    f"""What the credential may bind; without rules, and with the rule `*`, everything.
+    f"""Rules for the names and ports that the credential may bind. Without rules, or with the rule `*`, it may bind
+    everything.
 
     A rule is `bind:<domain>`, `bind:*.<suffix>` for every domain with that suffix, `bind:<host>:<port>`, or
-    `bind:<key>=<value>` for a label, where key and value may be `*`. At most {_MAX_ACL_BYTES // 1024} KiB together.
+    `bind:<key>=<value>` for a label. Its key and value may be `*`. At most {_MAX_ACL_BYTES // 1024} KiB together.
     """
 
 
 class CredentialCreate(CredentialChange):
     public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"})]
-    """Public key of the SSH key pair used to authenticate: PEM, or OpenSSH authorized_keys form. Kept verbatim.
+    """Public key that authenticates the client: PEM or OpenSSH authorized_keys format. It is stored verbatim.
 
     rsa of 2048 to 16384 bits, ecdsa, ed25519, and their security-key forms. A key is unique in the whole service.
     """
 
     owner_id: OwnerId = ""
-    """User or bot that owns the credential. Defaults to the authenticated user or bot. Only admins may set another."""
+    """User or bot that owns the credential. Default: the authenticated user or bot. Only admins may set another."""
 
 
 class SSHCredential(CredentialCreate, Traced):
-    """A public key whose holder may start tunnels through the SSH gateway."""
+    """A public key that may start tunnels through the SSH gateway."""
 
 
 def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
@@ -64,7 +68,7 @@ def make(caller: Caller, _id: str, request: CredentialCreate) -> New:
 
 
 class SshCredentials(OwnedResource):
-    """Credentials. Whether its owner may act is copied to a new one; until then a sign-in reads the owner."""
+    """SSH credentials. A new one gets a copy of its owner's state; until then, a login reads the owner."""
 
     def post(self, call: Call) -> Made:
         made = super().post(call)

@@ -1,6 +1,6 @@
-"""SSH host certificates: clients that trust the authority believe the host, by `@cert-authority` in known_hosts.
+"""SSH host certificates: clients with `@cert-authority` in known_hosts trust the host.
 
-As user certificates, but for a year, and without options: OpenSSH defines none for hosts.
+They are like user certificates, but last a year and have no options: OpenSSH defines none for hosts.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ LIFETIME = timedelta(days=365)
 
 
 class HostCreate(Described):
-    model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
+    model_config = {"validate_default": True}  # also check that a default end is after the start
 
     ssh_certificate_authority_id: AuthorityId
-    """The SSH certificate authority that signs it."""
+    """The SSH certificate authority that signs the certificate."""
 
     public_key: Annotated[crypto.keys.AuthorizedKey, CERTIFIED_KEY]
-    """Public key of the host, in OpenSSH Authorized Keys format, that the certificate signs."""
+    """Public key of the host that is certified, in OpenSSH authorized_keys format."""
 
     principals: Principals = []
-    """Names and addresses by which clients reach the host. Empty: any."""
+    """Names and addresses of the host that clients use. Empty: any."""
 
     valid_after: ValidAfter = None
-    """Start of validity, RFC 3339, not before 1970; default: the current time, less the `backdate` of
-    the authority's policy."""
+    """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
+    policy."""
 
     valid_until: Annotated[Time, after_start(LIFETIME)] = None
-    """End of validity, RFC 3339, after its start; default: 365 days after creation. OpenSSH calls it valid_before."""
+    """End of validity, RFC 3339, after the start. Default: 365 days after creation. OpenSSH calls it valid_before."""
 
 
 class SSHHostCertificate(Described, Traced):
-    """Proves a host to SSH clients that trust the authority which signed it."""
+    """A certificate that proves a host to SSH clients that trust its authority."""
 
     public_key: str
-    """Public key of the host, in OpenSSH Authorized Keys format, that the certificate signs."""
+    """Public key of the host that is certified, in OpenSSH authorized_keys format."""
 
     key_type: crypto.keys.KeyType
     """Key type of public_key."""
 
     ssh_certificate_authority_id: str
-    """The SSH certificate authority that signed it."""
+    """The SSH certificate authority that signed the certificate."""
 
     principals: list[str]
-    """Names and addresses by which clients reach the host. Empty: any."""
+    """Names and addresses of the host that clients use. Empty: any."""
 
     valid_after: Timestamp
     """Start of validity, RFC 3339."""
 
     valid_until: Timestamp
-    """End of validity, RFC 3339. The OpenSSH certificate protocol calls it valid_before."""
+    """End of validity, RFC 3339. OpenSSH calls it valid_before."""
 
     certificate: str
-    """The signed certificate in OpenSSH Authorized Keys format: what HostCertificate of sshd names."""
+    """The signed certificate in OpenSSH authorized_keys format, for HostCertificate of sshd."""
 
 
 def make(caller: Caller, id: str, request: HostCreate) -> New:

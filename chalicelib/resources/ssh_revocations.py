@@ -1,4 +1,4 @@
-"""Revocations of an SSH authority: what it has taken back of what it signed, and keys that it signs no more."""
+"""Revocations of an SSH authority: of certificates, and of public keys that it no longer signs."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -47,28 +47,28 @@ _SUBJECT = ("ssh_user_certificate_id", "ssh_host_certificate_id", "serial", "pub
 
 
 class RevocationCreate(Shape):
-    """Takes exactly one of what an authority has signed, or may sign, back."""
+    """Revokes exactly one certificate or public key."""
 
     ssh_user_certificate_id: Annotated[str, _id_of(kinds.SSH_USER_CERTIFICATES), if_empty("")] = ""
-    """A user certificate that this authority signed and that has not ended."""
+    """A user certificate that this authority signed and that has not expired."""
 
     ssh_host_certificate_id: Annotated[str, _id_of(kinds.SSH_HOST_CERTIFICATES), if_empty("")] = ""
-    """A host certificate that this authority signed and that has not ended."""
+    """A host certificate that this authority signed and that has not expired."""
 
     serial: Annotated[str, After(_serial, {"pattern": "^[1-9][0-9]{0,19}$"}), if_empty("")] = ""
-    """The serial of a certificate without a record, as a decimal number: 64 bits do not fit JavaScript's numbers."""
+    """The serial of a certificate without a record: a decimal number in a string (JavaScript lacks 64-bit numbers)."""
 
     public_key: Annotated[str, max_bytes(16 * 1024), After(_public_key, {"format": "ssh-public-key"}), if_empty("")] = (
         ""
     )
-    """A public key, all certificates of which are revoked: OpenSSH authorized_keys form, PEM or RFC 4716."""
+    """A public key: all its certificates are revoked. OpenSSH authorized_keys format, PEM or RFC 4716."""
 
     reason: Description = ""
-    f"""Why, for people; at most {MAX_DESCRIPTION} bytes."""
+    f"""The reason, for people; at most {MAX_DESCRIPTION} bytes."""
 
 
 class SSHRevocation(Shape):
-    """A revocation by an SSH authority: it leaves the list when it ends, and carries only what is known of it."""
+    """A revocation by an SSH authority. It leaves the list when it ends. Fields without a value are absent."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 
@@ -76,35 +76,35 @@ class SSHRevocation(Shape):
     """Unique identifier; the order of ids is the order of creation."""
 
     uri: Uri
-    """Absolute address of the resource."""
+    """Absolute URL of the resource."""
 
     created_at: Timestamp
     """When it was revoked, RFC 3339."""
 
     reason: str = ""
-    """Why."""
+    """The reason."""
 
     ssh_user_certificate_id: str = ""
-    """The user certificate; it may be deleted."""
+    """The user certificate. It may be deleted."""
 
     ssh_host_certificate_id: str = ""
-    """The host certificate; it may be deleted."""
+    """The host certificate. It may be deleted."""
 
     serial: str = ""
     """The serial of the certificate, as a decimal number."""
 
     public_key: str = ""
-    """The public key, all certificates of which are revoked."""
+    """The public key: all its certificates are revoked."""
 
     key_fingerprint: str = ""
-    """The SHA256 fingerprint of the public key, as ssh-keygen -l prints it."""
+    """The SHA256 fingerprint of the public key, as `ssh-keygen -l` prints it."""
 
     valid_until: Timestamp = ""
-    """When the certificate ends, and with it the revocation. What has no known end stays until it is deleted."""
+    """When the certificate ends, and its revocation too. A revocation without a known end stays until it is deleted."""
 
 
 class Revocations(Resource):
-    """Revocations can also be made and taken back, and are never changed."""
+    """Revocations, which can be created and deleted but not changed."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
@@ -127,7 +127,7 @@ class Revocations(Resource):
         try:
             return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
-            raise Conflict(f"'{field}' is revoked already.", {field: "must be one that is not revoked yet"}) from None
+            raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
         if not revocations.take_back(call.change, self.scope(call), call.id):
@@ -140,12 +140,15 @@ _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 def _issuer(call: Call) -> Issuer:
     found = revocations.find(call.caller.account, call.path["id"])
     if found is None:
-        raise NotFound(f"This account has nothing of that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
+        raise NotFound(f"This account has no resource with that id under {kinds.SSH_CERTIFICATE_AUTHORITIES.path}.")
     return found
 
 
 def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
-    """Return the revocation of what a field names. Raises UnknownReference, InvalidRequest, aws.Unavailable."""
+    """Return the revocation for a field of the request.
+
+    Raises UnknownReference, InvalidRequest, aws.Unavailable.
+    """
     match field:
         case "serial":
             return Revocation(serial=value)
@@ -155,9 +158,9 @@ def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
     certificate = IssuedCertificate.of(item.body) if item else None
     if item is None or certificate is None or certificate.ssh_certificate_authority_id != issuer.id:
         rule = "must be the id of a certificate that this authority signed"
-        raise UnknownReference(f"'{field}' names nothing.", {field: rule})
+        raise UnknownReference(f"'{field}' names a resource that does not exist.", {field: rule})
     if certificate.end <= clock.seconds():
-        raise InvalidRequest.of({field: "must be the id of a certificate that has not ended"})
+        raise InvalidRequest.of({field: "must be the id of a certificate that has not expired"})
     return revocations.of_certificate(item)
 
 

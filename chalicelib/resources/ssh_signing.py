@@ -1,4 +1,4 @@
-"""The part of `make` that SSH certificates of users and hosts share: the authority, its policy, the signature."""
+"""Signing that SSH certificates of users and hosts share: the authority, its policy, the signature."""
 
 import secrets
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from chalicelib.storage.items import Item
 
 @dataclass(frozen=True)
 class Signer:
-    """The authority that is to sign, the fingerprint of the public key, and whether the authority has revoked it."""
+    """The authority that will sign, the public key's fingerprint, and whether it is revoked."""
 
     authority: Item
     fingerprint: str
@@ -27,19 +27,26 @@ class Signer:
 
 
 def signer(caller: Caller, request: Any) -> Signer:
-    """Return the authority of a request, and whether it revoked the key. Raises UnknownReference, aws.Unavailable."""
+    """Return the authority of a request, and whether it has revoked the key.
+
+    Raises UnknownReference, aws.Unavailable.
+    """
     digest = crypto.keys.digest(request.public_key.key)
     found, has_revoked_key = authorities.signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
-        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+        raise UnknownReference(
+            "'ssh_certificate_authority_id' names a resource that does not exist.",
+            {"ssh_certificate_authority_id": rule},
+        )
     return Signer(found, crypto.keys.fingerprint(digest), has_revoked_key)
 
 
 def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[str, Any]:
-    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
+    """Return the fields that certificates of users and hosts share.
 
-    It lives from its creation on for the policy's lifetime, or the default one, where the request names no end.
+    The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
+    from its creation for the policy's lifetime, or else the default.
     """
     created_at = ids.created_at(id)
     return {
@@ -53,7 +60,7 @@ def common(id: str, request: Any, bounds: Bounds, default: timedelta) -> dict[st
 
 
 def check(certificate: "crypto.ssh_certificates.Certificate", bounds: Bounds, caller: Caller) -> None:
-    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
+    """Raise InvalidRequest if a certificate breaks its authority's policy; aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
     if wrong := policies.violations(bounds, certificate, name, ids.created_at(certificate.key_id)):
@@ -67,7 +74,7 @@ def signed(
     request: Any,
     **options: Any,
 ) -> New:
-    """Return the signed certificate as its kind is stored, with the options of its kind.
+    """Sign a certificate and return it in its stored type.
 
     Raises InvalidRequest, Conflict, aws.Unavailable.
     """
@@ -89,8 +96,8 @@ def signed(
 
 
 def _check_signable(certificate: "crypto.ssh_certificates.Certificate", signer: Signer) -> None:
-    """Raise InvalidRequest or Conflict for a certificate that is not to be signed."""
-    if certificate.valid_until <= certificate.valid_after:  # the second of creation is later than that of the check
+    """Raise InvalidRequest or Conflict for a certificate that must not be signed."""
+    if certificate.valid_until <= certificate.valid_after:  # the creation may be in a later second than the first check
         raise InvalidRequest.of({"valid_until": "must be after valid_after"})
     if signer.has_revoked_key:
         rule = "must be a key that the authority has not revoked"

@@ -1,6 +1,6 @@
-"""The public key of an SSH authority and the list of what it has revoked, which servers fetch without a token.
+"""The public key and revocation list of an SSH authority, which servers fetch without a token.
 
-Neither holds a secret. Both are found by the authority's id in one read, and stay until the last revocation has ended.
+Neither contains a secret. One read finds both by the authority's id. They stay until the last revocation has ended.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from chalicelib.storage.revocation_lists import Head
 
 _KIND = kinds.SSH_CERTIFICATE_AUTHORITIES
 _MAX_ALSO = 10
-_MAX_ENTRIES = 500_000  # of all lists together: 8 bytes each where chance chose the serials, and a third more in base64
+_MAX_ENTRIES = 500_000  # in all lists together: 8 bytes each if the serials are random, and a third more in base64
 _TOO_LARGE = "These lists are too large for one answer: ask for fewer of them together."
 
 
@@ -34,15 +34,15 @@ _ALSO = After(
     {
         "type": "string",
         "pattern": f"^{_KIND.prefix}_[0-9A-Za-z]{{27}}(,{_KIND.prefix}_[0-9A-Za-z]{{27}})*$",
-        "description": "The ids of more authorities of the same account, whose lists are merged into this one.",
+        "description": "The ids of more authorities of the same account. Their lists are merged into this one.",
     },
 )
 
 
 def krl(call: Call) -> Binary:
-    """OpenSSH's list of revoked keys and certificates (KRL) of an authority, for RevokedKeys of sshd.
+    """The key revocation list (KRL) of an authority in OpenSSH's format, for RevokedKeys of sshd.
 
-    Raw with `Accept: application/octet-stream`, else as base64 text.
+    It is raw with `Accept: application/octet-stream`, otherwise base64 text.
     """
     named = sorted({call.path["id"], *call.query.get("also", ())})
     found = revocation_lists.read_each(named)
@@ -54,7 +54,7 @@ def krl(call: Call) -> Binary:
 
 
 def public_key(call: Call) -> Static:
-    """The public key of an authority as one line, for TrustedUserCAKeys of sshd and `@cert-authority` of ssh."""
+    """The public key of an authority in one line, for TrustedUserCAKeys of sshd and `@cert-authority` of ssh."""
     line = _head(call.path["id"]).public_key
     return Static(f"{line}\n", {"Content-Type": TEXT, "Cache-Control": "no-cache"})
 
@@ -76,7 +76,7 @@ def _head(id: str) -> Head:
 
 
 def _missing() -> NotFound:
-    return NotFound(f"This account has nothing of that id under {_KIND.path}.")
+    return NotFound(f"This account has no resource with that id under {_KIND.path}.")
 
 
 class _Trust:

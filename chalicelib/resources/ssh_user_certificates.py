@@ -1,4 +1,4 @@
-"""SSH user certificates (SPEC 2.4). Signed at creation and never again: a change alters only what describes them."""
+"""SSH user certificates (SPEC 2.4), signed only at creation. Only description and metadata can be changed."""
 
 from __future__ import annotations
 
@@ -30,67 +30,67 @@ LIFETIME = timedelta(hours=24)
 
 
 class UserCreate(Described):
-    model_config = {"validate_default": True}  # the end must be behind the start also where it is left out
+    model_config = {"validate_default": True}  # also check that a default end is after the start
 
     ssh_certificate_authority_id: AuthorityId
-    """The SSH certificate authority that signs it."""
+    """The SSH certificate authority that signs the certificate."""
 
     public_key: Annotated[crypto.keys.AuthorizedKey, CERTIFIED_KEY]
-    """Public key in OpenSSH Authorized Keys format that the certificate signs."""
+    """Public key of the user that is certified, in OpenSSH authorized_keys format."""
 
     principals: Principals = []
-    """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
+    """Names of users that the holder may sign in as, on machines that trust the authority. Empty: any user."""
 
     critical_options: CriticalOptions | None = None
-    """Restrictions of the holder; only `force-command` and `source-address` are defined."""
+    """Restrictions of the holder. Only `force-command` and `source-address` are defined."""
 
     extensions: Annotated[Extensions, if_null({})] = {}
-    """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like).
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others.
 
-    Default when unspecified, and for an empty object: `permit-pty` and `permit-user-rc`, each with an empty-string
-    value, as far as the authority's policy allows them, or those that it names. Whoever names any extension gets
-    exactly those. The ones that OpenSSH knows take no other value: `permit-pty`, `permit-user-rc`,
-    `permit-port-forwarding`, `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Critical options
-    are none.
+    Default, also for an empty object: the default extensions of the authority's policy. If it has none: `permit-pty`
+    and `permit-user-rc`, as far as the policy allows them. A request that names any extension gets exactly those.
+    The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`,
+    `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
+    options are rejected.
     """
 
     valid_after: ValidAfter = None
-    """Start of validity, RFC 3339, not before 1970; default: the current time, less the `backdate` of
-    the authority's policy."""
+    """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
+    policy."""
 
     valid_until: Annotated[Time, after_start(LIFETIME)] = None
-    """End of validity, RFC 3339, after its start; default: 24 hours after creation. OpenSSH calls it valid_before."""
+    """End of validity, RFC 3339, after the start. Default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
 class SSHUserCertificate(Described, Traced):
-    """Lets its holder sign in to machines that trust the authority which signed it."""
+    """A certificate that lets its holder sign in to machines that trust its authority."""
 
     public_key: str
-    """Public key in OpenSSH Authorized Keys format that the certificate signs."""
+    """Public key of the user that is certified, in OpenSSH authorized_keys format."""
 
     key_type: crypto.keys.KeyType
     """Key type of public_key."""
 
     ssh_certificate_authority_id: str
-    """The SSH certificate authority that signed it."""
+    """The SSH certificate authority that signed the certificate."""
 
     principals: list[str]
-    """Usernames the holder may sign in as on a machine that trusts the signing authority. Empty: any user."""
+    """Names of users that the holder may sign in as, on machines that trust the authority. Empty: any user."""
 
     critical_options: dict[str, str]
     """Restrictions of the holder: `force-command`, `source-address`."""
 
     extensions: dict[str, str]
-    """Metadata interpreted by the SSH server (terminal, port forwarding, x11 forwarding and the like)."""
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others."""
 
     valid_after: Timestamp
     """Start of validity, RFC 3339."""
 
     valid_until: Timestamp
-    """End of validity, RFC 3339. The OpenSSH certificate protocol calls it valid_before."""
+    """End of validity, RFC 3339. OpenSSH calls it valid_before."""
 
     certificate: str
-    """The signed certificate in OpenSSH Authorized Keys format."""
+    """The signed certificate in OpenSSH authorized_keys format."""
 
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:

@@ -1,4 +1,4 @@
-"""TLS certificates (SPEC 2.7). All a response says is read from the leaf; the private key is sealed and never shown."""
+"""TLS certificates (SPEC 2.7). Responses are read from the leaf; the private key is never shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_CHAIN = 64  # KiB
 
 def _pem(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a string of PEM")
+        raise ValueError("must be a string in PEM format")
     return value
 
 
@@ -40,13 +40,13 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
 
 class TLSCreate(Described):
     certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"minLength": 1, "format": "certificate-chain"})]
-    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB of them.
+    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB together.
     A leaf that requires OCSP stapling (must-staple) is rejected."""
 
     private_key_pem: Annotated[
         crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)
     ]
-    """Private key of the leaf, PEM; not part of any response."""
+    """Private key of the leaf in PEM. It is in no response."""
 
 
 class TLSCertificateSANs(Shape):
@@ -60,7 +60,7 @@ class TLSCertificateSANs(Shape):
 
 
 class TLSCertificate(Described, Traced):
-    """A certificate for edges. All a response says is read from the leaf; the private key is never shown."""
+    """A TLS certificate for edges. Fields are read from the leaf. The private key is never shown."""
 
     certificate_pem: str
     """Chain of PEM-encoded certificates, leaf first."""
@@ -118,7 +118,7 @@ def make(caller: Caller, id: str, request: TLSCreate) -> New:
             description=request.description,
             metadata=request.metadata,
             certificate_pem=request.certificate_pem.pem,
-            issued_at=None,  # set only for certificates that are issued automatically, which none is here
+            issued_at=None,  # set only for automatically issued certificates, which do not exist yet
             subject_alternative_names={"dns_names": leaf.dns_names, "ips": leaf.ips},
             not_before=clock.rfc3339(leaf.not_before),
             not_after=clock.rfc3339(leaf.not_after),

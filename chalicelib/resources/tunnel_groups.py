@@ -1,4 +1,4 @@
-"""Tunnel groups: backends made of the online tunnels that have all their labels. A group without labels has none."""
+"""Tunnel groups: backends of the online tunnels with all their labels. Without labels, a group is empty."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), 
 
 class GroupCreate(Described):
     labels: Labels = {}
-    """Labels that a tunnel must all have to belong to the group; a group without labels has no tunnels."""
+    """A tunnel belongs to the group if it has all these labels. A group without labels has no tunnels."""
 
 
 class GroupChange(GroupCreate):
@@ -26,10 +26,10 @@ class GroupChange(GroupCreate):
 
 
 class TunnelGroupBackend(GroupCreate, Shown):
-    """A backend made of the online tunnels that carry all its labels."""
+    """A backend of the online tunnels that have all its labels."""
 
     tunnels: list[Ref]
-    """The online tunnels that carry all its labels."""
+    """The online tunnels that have all its labels."""
 
 
 def _responses(groups: Sequence[Item], call: Call) -> list[dict[str, Any]]:

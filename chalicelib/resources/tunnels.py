@@ -1,4 +1,4 @@
-"""Tunnels that are online (SPEC 2.8): read-only over HTTP, since tunnel servers write them."""
+"""Online tunnels (SPEC 2.8). They are read-only over HTTP: tunnel servers write them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _REFS = ("tunnel_session", "endpoint")
 
 
 class Tunnel(Shape):
-    """A tunnel that is online, of an agent or for backends; each carries only the fields of its kind."""
+    """An online tunnel: agent-initiated, or for backends. It has only the fields of its type."""
 
     model_config = {"json_schema_serialization_defaults_required": False}
 
@@ -28,31 +28,31 @@ class Tunnel(Shape):
     """When it was started, RFC 3339."""
 
     metadata: str
-    """User-supplied metadata from the agent configuration; in version 0, from another option of it."""
+    """User-supplied metadata from the agent configuration. Version 0 takes it from another option."""
 
     region: str
     """Identifier of the region where the tunnel runs."""
 
     tunnel_session: Ref
-    """The tunnel session the tunnel was started on."""
+    """The tunnel session in which the tunnel was started."""
 
     forwards_to: str
-    """Upstream address (URL or network address) the agent forwards traffic to."""
+    """Upstream URL or network address to which the agent forwards traffic."""
 
     proto: Proto = "http"
-    """Protocol of an ephemeral tunnel; present for agent-initiated tunnels."""
+    """Protocol of the ephemeral tunnel. Only for agent-initiated tunnels."""
 
     public_url: str = ""
-    """URL of the ephemeral tunnel's public endpoint; present for agent-initiated tunnels."""
+    """URL of the ephemeral tunnel's public endpoint. Only for agent-initiated tunnels."""
 
     endpoint: Ref = Ref()
-    """The ephemeral endpoint; present for agent-initiated tunnels."""
+    """The ephemeral endpoint. Only for agent-initiated tunnels."""
 
     labels: dict[str, str] = {}
-    """Labels the tunnel group backends match against; present for backend tunnels."""
+    """Labels that tunnel group backends match. Only for backend tunnels."""
 
     backends: Ref = Ref()
-    """Tunnel group backend that a backend tunnel serves now: the oldest whose labels it has, absent without one."""
+    """The tunnel group backend that the tunnel serves now: the oldest that matches its labels; absent if none does."""
 
 
 def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 
 def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
-    """Return a tunnel as SPEC 2.8 has it: without an address, and without a Ref to a group where it serves none."""
+    """Return a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
     tunnel = tunnels.of(item)
     stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
     named = {name: stored.get(name) for name in _REFS} | {"backends": group}

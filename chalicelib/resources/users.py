@@ -1,4 +1,7 @@
-"""Users: the people of an account. The operator makes them; admins switch them on and off, but not their last one."""
+"""Users: the people of an account. The operator creates them.
+
+Admins switch them on and off, except the account's last active admin.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,20 +20,20 @@ from chalicelib.storage.items import Item
 
 class UserChange(Shape):
     active: bool = True
-    """API keys and SSH credentials of an inactive user are refused from the next request on."""
+    """False: API keys and SSH credentials of the user are refused from the next request on."""
 
 
 class ShownUser(Shown):
-    """A person of the account, whom the operator added. `owner_id` and events name users by their ids."""
+    """A person of the account, added by the operator. `owner_id` and audit events name users by id."""
 
     name: str
-    """Unique in the account, bots included."""
+    """Unique among the users and bots of the account."""
 
     role: Literal["admin", "member"]
-    """An admin may act for the others of the account."""
+    """An admin may act for the other users and bots of the account."""
 
     active: bool
-    """API keys and SSH credentials of an inactive user are refused."""
+    """False: API keys and SSH credentials of the user are refused."""
 
 
 def _responses(users: Sequence[Item], call: Call) -> list[dict[str, Any]]:
@@ -54,7 +57,7 @@ def _permit(caller: Caller) -> None:
 
 
 class Users(Resource):
-    """Users, whose keys and SSH credentials follow when they are switched on or off."""
+    """Users. Switching one on or off also updates its API keys and SSH credentials."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         own = {"body": UserChange, "response": self.response, "permits": _permit, "errors": (Forbidden, Conflict)}

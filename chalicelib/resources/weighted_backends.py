@@ -1,4 +1,4 @@
-"""Weighted backends: children and the share of the traffic each of them gets (SPEC 2.6)."""
+"""Weighted backends: child backends and their shares of the traffic (SPEC 2.6)."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -23,7 +23,7 @@ Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_not_
 
 class WeightedCreate(Described):
     backends: Children = {}
-    """Child backend id to weight; each weight is in [0, 10000]."""
+    """Weights by the ids of child backends. Each weight is from 0 to 10000."""
 
 
 class WeightedChange(WeightedCreate):
@@ -31,7 +31,7 @@ class WeightedChange(WeightedCreate):
 
 
 class WeightedBackend(WeightedCreate, Shown):
-    """Shares traffic between other backends by weight."""
+    """A backend that shares traffic between other backends by weight."""
 
 
 RESOURCE = EditableResource(

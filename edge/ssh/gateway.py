@@ -156,7 +156,7 @@ class Server:
                 self._blocked = Blocked(await asyncio.to_thread(self.store.blocked))
                 for session in [it for it in self._sessions if self._blocked.holds(it.address)]:
                     session.block()
-                self.tunnels.end_visits(self._blocked)  # also new ones: Envoy refuses bytes when it reads the first
+                self.tunnels.end_visits(self._blocked)  # also new ones, until Envoy refuses them
             await asyncio.sleep(_BLOCKS)
 
     async def _end(self) -> None:

@@ -15,7 +15,7 @@ from tests.openapi.test_document import OPERATIONS
 from tests.transports import Client
 
 pytestmark = pytest.mark.needs("the page of the reference")
-SIZE = 60 * 1024  # bytes that are sent
+SIZE = 64 * 1024  # bytes that are sent
 ELEMENTS = 16_000
 OF_ANY_KEY = {"/me", "/api_keys/self"}
 

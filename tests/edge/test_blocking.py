@@ -210,7 +210,8 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_
         with coming("127.0.0.3") as good:
             assert _received(good, 6 + len(hello)) == b"BANNER" + hello
             edge.store.networks.add("127.0.0.2/32")
-            until(lambda: banner("127.0.0.2") == b"", within=5)
+            # One may be ended by the gateway, which reads the list at another time, before Envoy refuses any.
+            until(lambda: not any(banner("127.0.0.2") for _ in range(5)), within=5)
             before = len(accepted)
             assert [banner("127.0.0.2") for _ in range(20)] == [b""] * 20
             assert len(accepted) == before

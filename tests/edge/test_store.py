@@ -633,15 +633,24 @@ def test_an_account_may_be_limited_to_reserved_names(records: Records, admin: Cl
 
 
 @pytest.mark.usefixtures("tunnel_domain")
-@pytest.mark.parametrize(("domain", "ports"), [("other.example", ""), ("tunnels.localhost", "20000-20099")])
+@pytest.mark.parametrize(
+    ("domain", "ports", "there", "here"),
+    [
+        ("other.example", "", "TUNNEL_DOMAIN=tunnels.localhost", "TUNNEL_DOMAIN=other.example"),
+        ("tunnels.localhost", "20000-20099", "TCP_PORTS=unset", "TCP_PORTS=20000-20099"),
+    ],
+)
 def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
-    monkeypatch: pytest.MonkeyPatch, domain: str, ports: str
+    monkeypatch: pytest.MonkeyPatch, domain: str, ports: str, there: str, here: str
 ) -> None:
     connect(Settings())
     monkeypatch.setenv("TCP_PORTS", ports)
     with pytest.raises(SettingError) as refused:
         connect(Settings(tunnel_domain=domain))
-    assert str(refused.value) == "This table is used with TUNNEL_DOMAIN=tunnels.localhost, TCP_PORTS=unset."
+    assert str(refused.value) == (
+        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        "stop what uses the table and run 'python -m chalicelib names forget-settings'."
+    )
 
 
 def test_a_banned_name_is_refused(records: Records, admin: Client) -> None:

@@ -11,6 +11,7 @@ from chalicelib import ids
 from chalicelib.model.backends import HttpResponse, TunnelGroup
 from chalicelib.model.modules import Backend, UserAgentFilter
 from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from tests.edge.memory import Memory
 from tests.edge.running import Edge, until
 
 ACCOUNT = "acct_filters"
@@ -36,25 +37,26 @@ WORST = {
 
 
 def serve(edge: Edge, name: str, rules: UserAgentFilter | None) -> ServedEdge:
-    """Serve an edge whose route for all paths has a filter, and another one has none."""
+    """Serve an edge with a filter, and wait until it answers."""
+    made = keep(edge.store, edge.settings.tunnel_domain, name, rules)
+    until(lambda: edge.status(name, path="/open") == "200")
+    return made
+
+
+def keep(store: Memory, domain: str, name: str, rules: UserAgentFilter | None) -> ServedEdge:
+    """Store an edge whose route for all paths has a filter, and another one has none."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))
     for backend in (answer, group):
-        edge.store.keep(backend)
+        store.keep(backend)
     modules = Modules(backend=Backend(backend_id=answer.id), user_agent_filter=rules)
     # Other routes of the edge have the same filter: a request must not pay for them.
     others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
-    routes = (
-        *others,
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", replace(modules, user_agent_filter=None)),
-        ServedRoute(
-            ids.new("edghtsrt"), "path_prefix", "/group", replace(modules, backend=Backend(backend_id=group.id))
-        ),
-    )
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
-    edge.store.keep(made)
-    until(lambda: edge.status(name, path="/open") == "200")
+    is_open, to_group = replace(modules, user_agent_filter=None), replace(modules, backend=Backend(backend_id=group.id))
+    paths = {"/": modules, "/open": is_open, "/group": to_group}
+    routes = (*others, *(ServedRoute(ids.new("edghtsrt"), "path_prefix", path, it) for path, it in paths.items()))
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{domain}:443",), routes=routes)
+    store.keep(made)
     return made
 
 

@@ -25,7 +25,7 @@ from tests.storage.conflicting import conflicting
 from tests.transports import Client, InProcess
 
 CYCLES = int(os.environ.get("NAME_CYCLES") or 60)
-FULL = "The account has 1000 names already, which is the most."
+FULL = "The account has 1000 names, the maximum."
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from tests.samples import Collection
 from tests.transports import Client
 
 EDGES = "/edges/https"
-UPSTREAM = "must be null where TLS is terminated upstream"
+UPSTREAM = "must be null if TLS ends upstream"
 UNSET = "must be one of '1.0', '1.1', '1.2' or '1.3'"
 
 
@@ -160,7 +160,7 @@ def test_a_version_that_goes_lets_tls_end_upstream(admin: Client) -> None:
 
 
 def test_where_tls_ends_may_be_repeated_in_the_module_but_not_changed(admin: Client) -> None:
-    rule = "is the edge's own, edge: change it there"
+    rule = "must be edge, as on the edge: change it on the edge"
     error = {"tls_termination.terminate_at": rule}
     assert_invalid(admin.post(EDGES, {"tls_termination": {"terminate_at": "upstream"}}), error)
     edge = admin.create(EDGES, {"tls_termination": {"terminate_at": "edge"}})

@@ -30,7 +30,7 @@ def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
-    rule = "must be one that nothing else uses"
+    rule = "must be a value that nothing else uses"
     assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
 
 
@@ -71,7 +71,7 @@ def test_elsewhere_two_accounts_may_name_one_hostport(admin: Client, stranger: C
 def test_the_domain_itself_and_every_name_below_it_are_nobody_s(admin: Client) -> None:
     for host in (D, f"*.{D}"):
         for path in ("/edges/https", "/edges/tls"):
-            rule = {"hostports.0": f"must be of a name below {D}"}
+            rule = {"hostports.0": f"must have a host below {D}"}
             assert_invalid(admin.post(path, {"hostports": [f"{host}:443"]}), rule)
 
 
@@ -192,7 +192,7 @@ def test_an_account_has_so_many_names_and_no_more(admin: Client) -> None:
     count_more(admin, names=name_counts.MAX_HELD - 2)
     edge = admin.create("/edges/https", {"hostports": [f"a.{D}:443", f"b.{D}:443", f"x.a.{D}:443"]})
     full = admin.post("/edges/https", {"hostports": [f"c.{D}:443"]})
-    assert_refused(full, 409, "conflict", "The account has 1000 names already, which is the most.", {})
+    assert_refused(full, 409, "conflict", "The account has 1000 names, the maximum.", {})
     admin.create("/edges/tls", {"hostports": [f"y.a.{D}:443"]})  # the name counts already
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"a.{D}:443"]})
     admin.create("/edges/https", {"hostports": [f"c.{D}:443"]})

@@ -10,7 +10,7 @@ from tests.transports import Answer, Client
 
 EDGES = "/edges/https"
 ROUTES = "/edges/https/{edge_id}/routes"
-MATCH = "must be a path: it starts with a slash and holds no space"
+MATCH = "must be a path that starts with a slash and contains no space"
 UNKNOWN_EDGE = "There is no such edge in this account."
 
 
@@ -24,7 +24,7 @@ def new_route(client: Client, path: str, match: str = "/", match_type: str = "pa
 
 
 def assert_taken(answer: Answer) -> None:
-    rule = {"match": "must be one that nothing else uses"}
+    rule = {"match": "must be a value that nothing else uses"}
     assert_refused(answer, 409, "conflict", "'match' is in use already.", rule)
 
 

@@ -35,7 +35,13 @@ def assert_held(answer: Answer, *holders: str) -> None:
 
 
 def assert_unknown(answer: Answer, field: str, id: str) -> None:
-    assert_refused(answer, 400, "unknown_reference", f"'{field}' names nothing.", {field: f"{id} is not known"})
+    assert_refused(
+        answer,
+        400,
+        "unknown_reference",
+        f"'{field}' names a resource that does not exist.",
+        {field: f"{id} does not exist"},
+    )
 
 
 def test_a_backend_stays_while_edges_point_at_it_and_the_refusal_names_them(admin: Client) -> None:
@@ -144,8 +150,8 @@ def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
         ExpressionAttributeValues={":holders": {"SS": holders}},
     )
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
-    rule = {"backend_id": f"{backend} is used by 1000 others already, which is the most"}
-    assert_refused(answer, 409, "conflict", "'backend_id' names what cannot be used once more.", rule)
+    rule = {"backend_id": f"{backend} is used by 1000 others, the maximum"}
+    assert_refused(answer, 409, "conflict", "'backend_id' names a resource that cannot be used once more.", rule)
     assert admin.get(f"{edge}/backend").json == {"enabled": True, "backend": None}
 
 

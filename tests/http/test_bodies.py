@@ -66,7 +66,7 @@ def test_a_body_that_is_not_an_object_is_refused(admin: Client, raw: bytes) -> N
     ],
 )
 def test_a_key_named_twice_is_refused_wherever_it_is(admin: Client, raw: bytes, key: str) -> None:
-    assert_malformed(admin.post("/api_keys", raw), f'The key "{key}" stands twice in one object.')
+    assert_malformed(admin.post("/api_keys", raw), f'The key "{key}" occurs twice in one object.')
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_body_that_is_not_utf_8_is_refused(admin: Client, raw: bytes) -> None:
 def test_brackets_too_deep_to_read_are_refused(admin: Client, opening: bytes) -> None:
     raw = (opening * LIMIT)[: LIMIT - len(opening)]
     answer = admin.post("/api_keys", raw[: len(raw) // len(opening) * len(opening)])
-    assert_malformed(answer, "A number is too long or brackets are too deep to read.")
+    assert_malformed(answer, "A number is too long, or the nesting of objects and arrays too deep.")
 
 
 def test_brackets_that_close_may_be_deep(admin: Client) -> None:
@@ -91,7 +91,7 @@ def test_brackets_that_close_may_be_deep(admin: Client) -> None:
 
 def test_a_number_too_long_to_read_is_refused(admin: Client) -> None:
     answer = admin.post("/api_keys", b'{"description": ' + b"9" * 5000 + b"}")
-    assert_malformed(answer, "A number is too long or brackets are too deep to read.")
+    assert_malformed(answer, "A number is too long, or the nesting of objects and arrays too deep.")
 
 
 def test_an_odd_number_is_refused_by_the_rule_of_its_field(admin: Client) -> None:
@@ -118,7 +118,7 @@ def test_an_odd_number_is_refused_by_the_rule_of_its_field(admin: Client) -> Non
     ],
 )
 def test_half_a_character_is_refused_wherever_it_is(admin: Client, raw: bytes) -> None:
-    assert_malformed(admin.post("/api_keys", raw), "This holds half a character: a surrogate without its pair.")
+    assert_malformed(admin.post("/api_keys", raw), "This contains half a character: a surrogate without its pair.")
 
 
 def test_any_unicode_is_kept_as_it_is(admin: Client) -> None:

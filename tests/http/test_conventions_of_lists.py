@@ -12,7 +12,7 @@ from tests.transports import Client
 
 BASE = "http://localhost"
 LIMIT = "must be a whole number from 1 to 100"
-ID = "must be an id; it need not exist any more"
+ID = "must be an id of a resource that exists or existed"
 ONCE = "must be given once"
 UNKNOWN = "is not a field here; known: before_id, limit, owner_id"
 
@@ -92,7 +92,7 @@ def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
 @each_kind
 def test_every_list_checks_its_query(mine: Collection) -> None:
     known = ", ".join(mine.resource.endpoints()[0].query)
-    own = f"must be an id of this list, which begins with {mine.kind.prefix}_"
+    own = f"must be an id of this list's kind, which begins with {mine.kind.prefix}_"
     answer = mine.client.get(f"{mine.path}?limit=0&page=2")
     assert_invalid(answer, {"limit": LIMIT, "page": f"is not a field here; known: {known}"})
     for prefix in ("aaa", "zzz", f"{mine.kind.prefix}x", mine.kind.prefix[1:]):

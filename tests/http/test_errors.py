@@ -41,7 +41,7 @@ def test_an_unknown_path_is_no_route(nobody: Client, path: str) -> None:
 AN_ID = f"This is an id: the token of a key is shown once, when the key is created. {NO_TOKEN}"
 NO_BEARER = f"The word Bearer is missing before the token. {NO_TOKEN}"
 BASIC = f"This is a Basic login. {NO_TOKEN}"
-OTHER_SCHEME = f"This is of another scheme than Bearer. {NO_TOKEN}"
+OTHER_SCHEME = f"This is not the scheme Bearer. {NO_TOKEN}"
 TOKEN = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
 
 
@@ -197,7 +197,7 @@ def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve:
     client = serve(admin, replace(http_response_backends.RESOURCE, make=make))
     path = "/backends/http_response"
     first = client.create(path, {})
-    rule = {"colour": "must be one that nothing else uses"}
+    rule = {"colour": "must be a value that nothing else uses"}
     assert_refused(client.post(path, {}), 409, "conflict", "'colour' is in use already.", rule)
     assert client.get(path).json["backends"] == [first]
     assert client.delete(f"{path}/{first['id']}").status == 204

@@ -13,7 +13,7 @@ from tests.refusals import assert_refused
 from tests.samples import KINDS, Collection, each_editable_kind
 from tests.transports import Client
 
-ANOTHER = "The Idempotency-Key stands for another request already: choose another one."
+ANOTHER = "This Idempotency-Key was already used for another request: choose another one."
 
 
 @each_editable_kind
@@ -24,7 +24,7 @@ def test_a_request_that_is_repeated_is_done_once(mine: Collection) -> None:
     assert first.status == 201, first.text
     again = admin.send("POST", mine.path, body, Idempotency_Key="a")
     if "token" in first.json:
-        msg = f"This request was done: it made {first.json['id']}, which is not shown again."
+        msg = f"This request was already done: it created {first.json['id']}, which is not shown again."
         assert_refused(again, 409, "conflict", msg)
     else:
         assert (again.status, again.json) == (201, first.json)
@@ -70,7 +70,7 @@ def test_after_a_day_a_key_stands_for_nothing(admin: Client) -> None:
 
 @pytest.mark.parametrize("key", ["a b", "é", "a" * 256])
 def test_a_key_is_visible_ascii_of_ordinary_length(admin: Client, key: str) -> None:
-    msg = "The header 'Idempotency-Key' must hold 1 to 255 visible ASCII characters."
+    msg = "The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters."
     answer = admin.send("POST", "/backends/weighted", {}, Idempotency_Key=key)
     assert_refused(answer, 400, "invalid_request", msg)
 

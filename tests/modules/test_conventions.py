@@ -13,7 +13,7 @@ from tests.transports import Answer, Client
 
 
 def assert_unset(answer: Answer, module: Module) -> None:
-    assert_refused(answer, 404, "not_found", f"The module {module.name} is not set there.")
+    assert_refused(answer, 404, "not_found", f"The module {module.name} is not set.")
 
 
 def test_every_module_of_an_edge_or_route_has_samples() -> None:

@@ -13,7 +13,7 @@ OF_HTTPS, MUTUAL_TLS = mutual_tls.MODULES
 
 PATH = "/certificate_authorities"
 FIELD = "certificate_authority_ids"
-AT_THE_EDGE = "must be false where TLS is terminated upstream"
+AT_THE_EDGE = "must be false if TLS ends upstream"
 
 
 def refs(named: list[str]) -> list[dict[str, str]]:
@@ -60,8 +60,8 @@ def test_strict_references_need_authorities_of_the_account(
     assert admin.put(address, {FIELD: known}).json == response
     for unknown in (ids.new("ca"), stranger.create(PATH, body)["id"]):
         answer = admin.put(address, {FIELD: [known[0], unknown]})
-        details = {FIELD: f"{unknown} is not known"}
-        assert_refused(answer, 400, "unknown_reference", f"'{FIELD}' names nothing.", details)
+        details = {FIELD: f"{unknown} does not exist"}
+        assert_refused(answer, 400, "unknown_reference", f"'{FIELD}' names a resource that does not exist.", details)
         assert admin.get(address).json == response
 
 

@@ -78,7 +78,7 @@ def test_a_policy_is_put_read_and_deleted_whole(admin: Client, path: str) -> Non
     assert admin.put(path, {"user": {}}).json == {"enabled": True, "user": NO_USER_BOUNDS, "host": None}
     assert admin.delete(path).status == 204
     for method in ("GET", "DELETE"):
-        assert_refused(admin.send(method, path), 404, "not_found", "The module policy is not set there.")
+        assert_refused(admin.send(method, path), 404, "not_found", "The module policy is not set.")
 
 
 def test_the_authority_does_not_show_its_policy(admin: Client, authority: str, path: str) -> None:
@@ -118,8 +118,8 @@ def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: C
         ({"backdate": -1}, {"user.backdate": "must be at least 0"}),
         ({"max_lifetime": 0}, {"user.max_lifetime": "must be at least 1"}),
         ({"allowed_principals": []}, {"user.allowed_principals": "must not be empty"}),
-        ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not name one twice"}),
-        ({"allowed_principals": ["a,b"]}, {"user.allowed_principals.0": "must not hold a comma"}),
+        ({"allowed_principals": ["a", "a"]}, {"user.allowed_principals": "must not contain a value twice"}),
+        ({"allowed_principals": ["a,b"]}, {"user.allowed_principals.0": "must not contain a comma"}),
         ({"min_rsa_bits": 1024}, {"user.min_rsa_bits": "must be at least 2048"}),
         ({"allowed_key_types": ["dsa"]}, {"user.allowed_key_types.0": "must be one of 'rsa', 'ecdsa' or 'ed25519'"}),
         (
@@ -155,7 +155,7 @@ EACH: list[tuple[dict[str, Any], dict[str, Any], dict[str, str], dict[str, Any]]
     (
         {"allowed_principals": ["deploy-*"]},
         {"principals": ["deploy-1,root"]},  # as two principals a server may read them
-        {"principals.0": f"must not hold a comma, {POLICY}"},
+        {"principals.0": f"must not contain a comma, {POLICY}"},
         {"principals": ["deploy-1", "deploy-root"]},
     ),
     (

@@ -37,14 +37,14 @@ JSON_FAULTS = [
     ("[]", "This must be a JSON object"),
     ("null", "This must be a JSON object"),
     ('"{}"', "This must be a JSON object"),
-    ('{"inbound": [], "inbound": []}', 'The key "inbound" stands twice in one object'),
+    ('{"inbound": [], "inbound": []}', 'The key "inbound" occurs twice in one object'),
     ('{"inbound": [{"actions": [{"type": "a", "n": NaN}]}]}', "NaN is not JSON"),
     ('{"inbound": [{"actions": [{"type": "a", "n": -Infinity}]}]}', "-Infinity is not JSON"),
     (
         '{"inbound": [{"actions": [{"type": "\\ud800"}]}]}',
-        "This holds half a character: a surrogate without its pair",
+        "This contains half a character: a surrogate without its pair",
     ),
-    ("[" * 100_000, "A number is too long or brackets are too deep to read"),
+    ("[" * 100_000, "A number is too long, or the nesting of objects and arrays too deep"),
 ]
 
 

@@ -52,7 +52,7 @@ def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standa
 def test_patterns_that_let_pass_are_one_expression_in_which_each_name_is_of_one_group(admin: Client) -> None:
     named = ["(?P<name>x)", "(?P<name>y)"]
     answer = admin.put(anywhere(USER_AGENT_FILTER), {"allow": named, "deny": named})
-    assert_invalid(answer, {"allow": "must not have two groups of one name"})
+    assert_invalid(answer, {"allow": "must not have two groups with the same name"})
     assert admin.put(anywhere(USER_AGENT_FILTER), {"allow": named[:1], "deny": named}).status == 200
 
 

@@ -112,7 +112,7 @@ def test_an_owner_is_a_user_or_bot_of_the_account(admin: Client, stranger: Clien
             admin.post(PATH, {"owner_id": owner}),
             400,
             "unknown_reference",
-            "The owner is not known.",
+            "'owner_id' names no user or bot of this account.",
             {"owner_id": "must be the id of a user or bot of this account"},
         )
     assert len(admin.get(PATH).json["keys"]) == 1

@@ -23,7 +23,7 @@ PATH = "/bot_users"
 NO_ADMIN = "Only an admin may see and change bots."
 NO_BOT = "The bot that owns the API key is inactive or was deleted."
 NAME = "must not be empty or contain control characters"
-NEW_NAME = "must not be empty, begin with =, +, - or @, nor contain control or formatting characters"
+NEW_NAME = "must not be empty, begin with =, +, - or @, or contain control or formatting characters"
 
 
 def uri(bot: Any) -> str:
@@ -41,7 +41,9 @@ def operated(client: Client, name: str, *, admin: bool = False) -> Any:
 
 
 def assert_taken(answer: Answer) -> None:
-    assert_refused(answer, 409, "conflict", "'name' is in use already.", {"name": "must be one that nothing else uses"})
+    assert_refused(
+        answer, 409, "conflict", "'name' is in use already.", {"name": "must be a value that nothing else uses"}
+    )
 
 
 @pytest.mark.parametrize("name", ["a\u202eb", "a\u2028", "\u200ba", "=cmd|' /C calc'!A0", "+1", "-1", "@ci", "\ufeffa"])

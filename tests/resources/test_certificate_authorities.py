@@ -97,7 +97,7 @@ def test_the_pem_is_written_anew_with_a_final_newline(admin: Client) -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: 7, "must be a string of PEM"),
+    (lambda: 7, "must be a string in PEM format"),
     (lambda: "", NONE),
     (lambda: "ca.pem", NONE),
     (lambda: openssl.key("p256").replace("PRIVATE KEY", "X509 CRL"), "must be only a certificate, not a 'X509 CRL'"),

@@ -20,7 +20,7 @@ from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
 from tests.transports import Client
 
 PATH = "/api_keys"
-BEYOND = "A key never makes one with more reach or a later end than its own."
+BEYOND = "A key cannot create a key with more scopes or a later end than its own."
 SCOPES = [scope for scope in api_keys.known_scopes() if "*" not in scope]  # each of them one collection's
 FAR, FARTHER = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
 ENDPOINTS = sorted(  # the end of the key itself last
@@ -93,7 +93,7 @@ def test_a_key_never_makes_one_with_more_reach(admin: Client, own: list[str]) ->
         if Reach(tuple(own)).covers(scope):
             assert answer.json["scopes"] == [scope]
         else:
-            rule = f"must not go beyond your own key's: {', '.join(own)}; {scope} does"
+            rule = f"must be within the scopes of your own key, {', '.join(own)}; {scope} is not"
             assert_refused(answer, 403, "forbidden", BEYOND, {"scopes": rule})
     assert bearer.create(PATH, {})["scopes"] == own
 

@@ -20,7 +20,7 @@ from tests.transports import Client
 PATH, OWN = "/reserved_domains", "app.example.com"
 CERTIFICATE = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 CERTIFICATE_URI = f"http://localhost/tls_certificates/{CERTIFICATE}"
-NO_SUFFIX = "must not be a public suffix, below which names belong to anybody"
+NO_SUFFIX = "must not be a public suffix: the names below it belong to different owners"
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +235,7 @@ def test_published_clients_are_answered_as_they_are(
 def test_without_a_domain_of_tunnels_only_others_are_reserved(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TUNNEL_DOMAIN")
     assert reserved(admin)["cname_target"] is None
-    sentence = "No ports can be reserved here: the operator has set none aside (TCP_PORTS)."
+    sentence = "No ports can be reserved here: the operator has not set TCP_PORTS."
     assert_refused(admin.post("/reserved_addrs", {}), 409, "conflict", sentence, {})
 
 

@@ -18,7 +18,7 @@ from tests.samples import public_key
 from tests.transports import Answer, Client
 
 PATH = "/ssh_credentials"
-UNIQUE = "must be one that nothing else uses"
+UNIQUE = "must be a value that nothing else uses"
 
 
 def found(key: str) -> dict[str, Any] | None:
@@ -137,7 +137,7 @@ def test_only_an_admin_names_another_owner(admin: Client, member: Client, strang
     for nobody in (stranger.user, ids.new("usr"), ids.new("bot")):
         answer = admin.post(PATH, {"public_key": public_key(), "owner_id": nobody})
         details = {"owner_id": "must be the id of a user or bot of this account"}
-        assert_refused(answer, 400, "unknown_reference", "The owner is not known.", details)
+        assert_refused(answer, 400, "unknown_reference", "'owner_id' names no user or bot of this account.", details)
 
 
 def test_a_key_serves_one_credential_in_the_whole_service(admin: Client, stranger: Client) -> None:

@@ -126,7 +126,7 @@ def test_a_certificate_that_has_ended_needs_no_revocation(admin: Client, authori
     times = {"valid_after": "2020-01-01T00:00:00Z", "valid_until": "2021-01-01T00:00:00Z"}
     ended = certify(admin, USERS, authority, **times)
     answer = admin.post(path, {"ssh_user_certificate_id": ended["id"]})
-    assert_invalid(answer, {"ssh_user_certificate_id": "must be the id of a certificate that has not ended"})
+    assert_invalid(answer, {"ssh_user_certificate_id": "must be the id of a certificate that has not expired"})
     assert admin.delete(f"{USERS}/{ended['id']}").status == 204
     assert listed(admin, path) == []
 
@@ -136,7 +136,7 @@ def test_nothing_is_revoked_twice(admin: Client, authority: str, path: str) -> N
     admin.create(path, {"ssh_user_certificate_id": certificate["id"]})
     key = samples.public_key()
     admin.create(path, {"public_key": key})
-    rule = "must be one that is not revoked yet"
+    rule = "must not be revoked yet"
     for field, value in (
         ("ssh_user_certificate_id", certificate["id"]),
         ("serial", serial(certificate)),
@@ -245,7 +245,7 @@ def test_a_request_that_is_repeated_revokes_once(admin: Client, path: str) -> No
     again = admin.send("POST", path, {"serial": "7"}, Idempotency_Key="a")
     assert (again.status, again.json) == (201, first.json)
     other = admin.send("POST", path, {"serial": "8"}, Idempotency_Key="a")
-    msg = "The Idempotency-Key stands for another request already: choose another one."
+    msg = "This Idempotency-Key was already used for another request: choose another one."
     assert_refused(other, 409, "conflict", msg)
     assert [one["serial"] for one in listed(admin, path)] == ["7"]
     told = admin.all("/audit_events", "audit_events")

@@ -16,7 +16,7 @@ WEIGHTED = "/backends/weighted"
 RESPONSE = "/backends/http_response"
 GROUP = "/backends/tunnel_group"
 BOTS = "/bot_users"
-TOO_MANY = "must name at most 96 resources, and one change may add and remove no more than that"
+TOO_MANY = "must name at most 96 resources, and one change can add and remove at most as many"
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,13 @@ def change(client: Client, backend: Any, *children: str) -> Answer:
 
 
 def assert_unknown(answer: Answer, field: str, id: str) -> None:
-    assert_refused(answer, 400, "unknown_reference", f"'{field}' names nothing.", {field: f"{id} is not known"})
+    assert_refused(
+        answer,
+        400,
+        "unknown_reference",
+        f"'{field}' names a resource that does not exist.",
+        {field: f"{id} does not exist"},
+    )
 
 
 def assert_held(answer: Answer, *holders: str) -> None:

@@ -238,7 +238,7 @@ def test_a_certificate_that_breaks_the_rules_of_certificates(
 
 @pytest.mark.parametrize("value", [None, 1, True, ["x"], {"pem": "x"}])
 def test_both_fields_are_strings(admin: Client, value: object) -> None:
-    sentence = "must be a string of PEM"
+    sentence = "must be a string in PEM format"
     answer = admin.post(PATH, {"certificate_pem": value, "private_key_pem": value})
     assert_invalid(answer, {"certificate_pem": sentence, "private_key_pem": sentence})
 

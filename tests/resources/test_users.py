@@ -11,7 +11,7 @@ from tests.resources.test_switched_owners import before_transaction
 from tests.transports import Client
 
 PATH, BOTS, KEYS = "/users", "/bot_users", "/api_keys"
-LAST = "This is the account's last active admin, whom only the operator switches off."
+LAST = "This is the account's last active admin. Only the operator can switch it off."
 FOR_ADMINS = "Only an admin may switch users on and off."
 NO_USER = "The user that owns the API key is inactive or was deleted."
 

@@ -15,7 +15,7 @@ from tests.samples import public_key
 from tests.transports import Answer, Client
 
 PATH = "/ssh_credentials"
-TAKEN = {"public_key": "must be one that nothing else uses"}
+TAKEN = {"public_key": "must be a value that nothing else uses"}
 
 
 def at_once(tasks: list[Any]) -> list[Answer]:

@@ -155,7 +155,7 @@ def _of_principals(bounds: Bounds, certificate: "Certificate", caller: str | Non
     known = [_pieces(pattern, caller or "") for pattern in patterns if caller or CALLER not in pattern]
     for place, principal in enumerate(certificate.principals):
         if "," in principal:  # sshd before 10.3 reads it as several where authorized_keys names principals
-            yield f"principals.{place}", _said("must not hold a comma")
+            yield f"principals.{place}", _said("must not contain a comma")
         elif not any(_matches(pieces, principal) for pieces in known):
             yield f"principals.{place}", rule
 

@@ -41,9 +41,6 @@ function entry({ part, heading, name }) {
   return link
 }
 
-// The page is also served with a trailing slash.
-document.querySelector("[href='openapi.json']").pathname = location.pathname.replace(/docs\/*$/, "openapi.json")
-
 field.form.hidden = false
 field.oninput = search
 field.form.onsubmit = (event) => { event.preventDefault(); found.querySelector("a")?.click() }

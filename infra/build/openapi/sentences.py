@@ -15,7 +15,7 @@ _CAUSES = {  # of an error, unless examples.json has a sentence for the operatio
     errors.Conflict: "an `Idempotency-Key` that another request has used",
     errors.PreconditionFailed: "an `If-Match` that is not the present ETag",
 }
-_OF_A_BODY = "a field that is unknown or breaks its rule, each named in `details`"
+_OF_A_BODY = "an unknown field or one that breaks its rule, each named in `details`"
 
 
 def about(operation: Operation) -> str:
@@ -41,10 +41,10 @@ def _does(operation: Operation) -> str:
         case "verify":
             return f"Checks the proof of {of_one} immediately; its status shows the result."
         case "delete" if operation.own:
-            return f"Removes {of_one}, and answers without a body."
+            return f"Removes {of_one}. The response has no body."
         case "delete":
             beneath = " and all resources below its path" if operation.path.startswith("/edges/") else ""
-            return f"Deletes {of_one}{beneath}, and answers without a body."
+            return f"Deletes {of_one}{beneath}. The response has no body."
         case _:
             return f"Returns {of_one}. {_doc(response or operation.endpoint.view)}"
 

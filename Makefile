@@ -72,8 +72,9 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
-openapi: .venv/dev ## Write the OpenAPI document of the routes: chalicelib/openapi.json.
+openapi: .venv/dev ## Write the OpenAPI document of the routes: chalicelib/openapi.json, and the table of records.
 	@$(BIN)/python -m infra.build.openapi
+	@$(BIN)/python -m infra.build.records
 
 test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
@@ -108,7 +109,7 @@ client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or 
 test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
 
-bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes writes the result down in bench/).
+bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes stores the table in bench/).
 	@$(MAKE) --no-print-directory package STAGE=dev
 	@$(BIN)/python -m bench $(if $(KEEP),--keep)
 

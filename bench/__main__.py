@@ -1,14 +1,13 @@
 """`make bench`: measure every figure in a fresh process, and write one table.
 
-The table (after each figure) and the plots are written to build/bench; with --keep also to this folder. A figure that
-fails is a row of the table.
+The table (after each figure) and the plots are written to build/bench; with --keep the table also replaces
+last_result.md. A figure that fails is a row of the table.
 """
 
 import argparse
 import logging
 import os
 import platform
-import re
 import sys
 import time
 import traceback
@@ -38,10 +37,9 @@ FIGURES = (
     "edge_sites",
     "filters",
 )
-_FOLDER = Path(__file__).parent
+_LAST = Path(__file__).parent / "last_result.md"
 _BUILT = ROOT / "build" / "bench"
 _TABLE = _BUILT / "table.md"
-_LAST = re.compile(r"(?<=<!-- last result -->\n).*(?=<!-- end -->)", flags=re.DOTALL)
 
 
 def main() -> None:
@@ -49,7 +47,7 @@ def main() -> None:
     signals.interrupt()
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
-    parser.add_argument("--keep", action="store_true", help="write the last result down in bench/")
+    parser.add_argument("--keep", action="store_true", help="write the table to bench/last_result.md")
     options = parser.parse_args()
     if options.keep and options.figures:
         parser.error("only a result of all figures is kept")
@@ -61,11 +59,9 @@ def main() -> None:
         sys.exit(f"Stopped. What was measured is in {_TABLE}.")
     print(table := _TABLE.read_text().rstrip())
     points = [point for result in measured.values() for point in result.points]
-    _draw(points, _BUILT)
+    _draw(points)
     if options.keep:
-        _draw(points, _FOLDER)
-        readme = _FOLDER / "README.md"
-        readme.write_text(_LAST.sub(lambda _: f"\n{table}\n\n", readme.read_text()))
+        _LAST.write_text(f"# The last result\n\n{table}\n")
     if failed := [name for name, result in measured.items() if result.failed]:
         sys.exit(f"These figures could not be measured: {', '.join(failed)}. All others are in {_TABLE}.")
 
@@ -99,12 +95,11 @@ def _measured(name: str, setting: Setting) -> Result:
     return result
 
 
-def _draw(points: Sequence[Point], folder: Path) -> None:
+def _draw(points: Sequence[Point]) -> None:
     if points:
         from bench import plots  # imports matplotlib, which is only needed for points
 
-        folder.mkdir(parents=True, exist_ok=True)
-        plots.draw(points, folder)
+        plots.draw(points, _BUILT)
 
 
 def _machine() -> str:

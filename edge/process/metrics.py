@@ -46,9 +46,9 @@ class ProcessMetrics(Collector):
             events.add_metric([event], count)
         yield events
         for name, value in self._gauges().items():
-            yield GaugeMetricFamily(f"{self._prefix}_{name}", "See docs/edge.md.", value)
+            yield GaugeMetricFamily(f"{self._prefix}_{name}", "See docs/edge-operations.md.", value)
         for name, value in self._counts().items():
-            yield CounterMetricFamily(f"{self._prefix}_{name}", "See docs/edge.md.", value)
+            yield CounterMetricFamily(f"{self._prefix}_{name}", "See docs/edge-operations.md.", value)
 
     async def read(self) -> bytes:
         """Return the metrics in Prometheus's text format."""

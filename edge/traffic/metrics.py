@@ -48,7 +48,7 @@ def format_for_prometheus(text: bytes) -> bytes:
         if name and line.startswith("# TYPE "):
             is_bare = line.endswith(" counter") and not name[0].endswith("_total")
             renamed[name[0]] = f"{name[0]}_total" if is_bare else name[0]
-            lines.append(f"# HELP {renamed[name[0]]} See docs/edge.md.")
+            lines.append(f"# HELP {renamed[name[0]]} See docs/edge-operations.md.")
         lines.append(_NAME.sub(lambda found: renamed.get(found[0], found[0]), line, count=1))
     return "".join(f"{line}\n" for line in lines).encode()
 

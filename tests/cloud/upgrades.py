@@ -21,7 +21,7 @@ from infra.deploy import indexes
 from tests.cloud.policies import each
 from tests.conftest import ROOT
 
-NEXT = "the next version"
+NEXT = "3.0.0"
 _FILES = ("data.yaml", "api.yaml", "pipeline.yaml", "edge.yaml")
 _POLICIES = ("policy-api.json", "policy-authorizer.json")
 

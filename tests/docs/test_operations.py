@@ -1,19 +1,18 @@
-"""docs/operations.md against the code: it names every kind of record."""
+"""docs/operations.md against the code: its table has every kind with its fields and modules."""
 
 from chalicelib import edges, modules, resources
-from tests.conftest import ROOT
-
-TEXT = (ROOT / "docs" / "operations.md").read_text()
+from infra.build import records
 
 
-def test_it_knows_every_kind_and_where_its_items_are() -> None:
+def test_the_table_of_items_is_generated_from_the_present_kinds() -> None:
+    page = records.PAGE.read_text()
+    assert records.with_table(page) == page, "Run 'make openapi'."
+
+
+def test_the_table_has_every_kind_and_module() -> None:
+    rows = [line for line in records.PAGE.read_text().splitlines() if line.startswith("| `A#")]
     for resource in (*resources.ALL, *edges.ALL):
-        scope = resource.kind.path.replace("{edge_id}", "<edge id>").replace("{id}", "<id>")
-        assert f"| `A#{scope}` | `{resource.kind.prefix}_` |" in TEXT
-
-
-def test_it_knows_every_module_and_what_holds_it() -> None:
-    for module in modules.ALL:
-        holder = module.home.rpartition("/")[0].replace("{edge_id}", "<edge id>")
-        (row,) = (line for line in TEXT.splitlines() if line.startswith(f"| `A#{holder}` |"))
-        assert f"`{module.name}`" in row
+        scope = resource.kind.path.replace("{edge_id}", "<id>").replace("{id}", "<id>")
+        (row,) = (line for line in rows if line.startswith(f"| `A#{scope}` | `{resource.kind.prefix}_` |"))
+        names = [it.name for it in modules.ALL if it.home.rpartition("/")[0] == resource.kind.path]
+        assert [name for name in names if f"`{name}`" not in row] == []

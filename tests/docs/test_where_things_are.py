@@ -8,7 +8,9 @@ from tests.conftest import ROOT
 
 CODE = "\n".join(file.read_text() for folder in ("edge", "chalicelib") for file in (ROOT / folder).rglob("*.py"))
 STEPS = [
-    line for line in (ROOT / "docs" / "edge.md").read_text().splitlines() if line.startswith("| ") and "` → `" in line
+    line
+    for line in (ROOT / "docs" / "edge-internals.md").read_text().splitlines()
+    if line.startswith("| ") and "` → `" in line
 ]
 PLAN = (
     (ROOT / "CONTRIBUTING.md")
@@ -29,4 +31,5 @@ def test_the_plan_of_the_edge_names_files_of_it() -> None:
     files = {file.stem for file in (ROOT / "edge").rglob("*.py")}
     named = {name for line in PLAN for name in re.findall(r"`(\w+)`", line)}
     assert named <= files
-    assert {file.stem for file in (ROOT / "edge" / "traffic").glob("[a-z]*.py")} <= named
+    folders = (ROOT / "edge" / name for name in ("plan", "envoy", "serving", "control"))
+    assert {file.stem for folder in folders for file in folder.rglob("[a-z]*.py")} <= named

@@ -321,7 +321,7 @@ def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[st
 
 
 def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_path: Path) -> None:
-    (name,), (claim, verify) = _blocks("Names that stay"), _blocks("A domain of your own")
+    (name,), (claim, verify) = _blocks("Reserve a name"), _blocks("A domain of your own")
     assert _pasted(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
     assert world.refused("team") == ["team.tunnels.localhost is in use already: choose another name."]
     claimed = _pasted(world, claim, tmp_path)

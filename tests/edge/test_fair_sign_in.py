@@ -89,8 +89,8 @@ def test_eight_of_ten_honest_sign_ins_succeed_beside_an_attack(
 
 
 def _filter() -> str:
-    """Return fail2ban's filter as docs/edge.md has it."""
-    page = (ROOT / "docs/edge.md").read_text()
+    """Return fail2ban's filter as docs/edge-operations.md has it."""
+    page = (ROOT / "docs/edge-operations.md").read_text()
     return page.partition("```ini\n[Definition]")[2].partition("```")[0]
 
 
@@ -133,15 +133,15 @@ def test_fail2ban_reads_each_failed_dropped_and_refused_sign_in(tmp_path: Path, 
 
 
 def _jail(page: str) -> str:
-    """Return the lines of fail2ban's jail as docs/edge.md has it, but for where the lines come from."""
+    """Return the lines of fail2ban's jail as docs/edge-operations.md has it, but for where the lines come from."""
     lines = page.partition("```\n[tunnel-edge]\n")[2].partition("```")[0].splitlines()
     return "".join(f"{line}\n" for line in lines if not line.startswith("backend"))
 
 
 @contextlib.contextmanager
 def _fail2ban(folder: Path, log: Path) -> Iterator[Path]:
-    """Run fail2ban on a log with the filter and jail of docs/edge.md; yield the file of the addresses that it bans."""
-    banned, page = folder / "banned", (ROOT / "docs/edge.md").read_text()
+    """Run fail2ban with the filter and jail of docs/edge-operations.md; yield the file of banned addresses."""
+    banned, page = folder / "banned", (ROOT / "docs/edge-operations.md").read_text()
     jail = f"[tunnel-edge]\n{_jail(page)}filter = tunnel-edge\nlogpath = {log}\nbackend = polling\naction = told\n"
     files = {
         "fail2ban.conf": f"[Definition]\nloglevel = INFO\nlogtarget = {folder}/fail2ban.log\nsyslogsocket = auto\n"

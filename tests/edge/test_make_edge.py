@@ -153,7 +153,7 @@ def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(st
 
 @pytest.mark.needs("redis")
 def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Started, tmp_path: Path) -> None:
-    (text,) = blocks("docs/edge.md", "Ports, and TLS passed through")
+    (text,) = blocks("docs/edge.md", "Ports and TLS passthrough")
     ssh = " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
     for old, new in (("ssh -p 2222", ssh), ("6399", str(free_port())), ("20033", str(free_ports(1)[0]))):
         text = text.replace(old, new)
@@ -258,7 +258,7 @@ NAME_OF_THE_PAGE = "demo.tunnels.example.com"
 
 
 def operate(started: Started, command: str, *words: tuple[str, str]) -> dict[str, str]:
-    """Run a command of docs/edge.md with other words in it; return what it tells, by name."""
+    """Run a command of docs/edge-operations.md with other words in it; return what it tells, by name."""
     for old, new in words:
         command = command.replace(old, new)
     settings = {**os.environ, **started.api.cloud}
@@ -284,7 +284,7 @@ def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_
     until(lambda: started.status("phish") == "404")
     other = started.ssh("-R", "other:80:localhost:1", key=key)
     until(lambda: started.status("other") == "502")
-    who, suspend = blocks("docs/edge.md", "The operator's commands")[0].splitlines()
+    who, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
 
     at = ("2026-11-22T03:00:00Z", seen_at)
     found = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)

@@ -106,7 +106,7 @@ def test_promtool_finds_nothing_wrong_with_what_prometheus_reads(edge: Edge) -> 
 
 def test_each_rule_stands_in_the_pages_table() -> None:
     rules = yaml_parse((_EDGE / "alerts.yml").read_text())["groups"][0]["rules"]
-    page = (ROOT / "docs" / "edge.md").read_text()
+    page = (ROOT / "docs" / "edge-operations.md").read_text()
     assert [rule["alert"] for rule in rules if f"`{rule['alert']}`" not in page] == []
 
 

@@ -29,7 +29,7 @@ def says(served: Served, account: str, edge: str, state: str, revision: int) -> 
 
 @pytest.mark.needs("curl", "jq")
 def test_a_pipeline_waits_until_its_change_is_live(served: Served, tmp_path: Path) -> None:
-    (loop,) = blocks("docs/edge.md", "What has become of an edge")
+    (loop,) = blocks("docs/edge.md", "The status of an edge")
     api = served.client()
     account, edge = api.get("/me").json["account"], api.create("/edges/https", {})["id"]
     says(served, account, edge, "live", 1)

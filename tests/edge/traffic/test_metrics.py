@@ -14,14 +14,14 @@ envoy_whole_total{} 3
 # TYPE envoy_now gauge
 envoy_now{} 4
 """
-TOLD = b"""# HELP envoy_bare_total See docs/edge.md.
+TOLD = b"""# HELP envoy_bare_total See docs/edge-operations.md.
 # TYPE envoy_bare_total counter
 envoy_bare_total{envoy_bare="https"} 1
 envoy_bare_total{by="envoy_bare"} 2
-# HELP envoy_whole_total See docs/edge.md.
+# HELP envoy_whole_total See docs/edge-operations.md.
 # TYPE envoy_whole_total counter
 envoy_whole_total{} 3
-# HELP envoy_now See docs/edge.md.
+# HELP envoy_now See docs/edge-operations.md.
 # TYPE envoy_now gauge
 envoy_now{} 4
 """

@@ -10,7 +10,7 @@ from typing import Any
 from botocore import xform_name
 from botocore.session import get_session
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 _READS = {"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"}
 

@@ -16,7 +16,7 @@ from bench.million import (
     PER_READ_UNIT,
     PER_WRITE_UNIT,
 )
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 PER_LOGGED_GB, PER_SENT_GB, LOGGED_GB = 0.5, 0.09, 1.6e-6
 MONTH = 30 * 24 * 60 * 60  # seconds

@@ -13,15 +13,15 @@ from bench import results, visitors
 from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
-from chalicelib.model.backends import HttpResponse
-from chalicelib.model.modules import BackendModule, UserAgentModule
-from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.process.settings import Limits
 from infra import CommandError
 from infra.local.cloud import HOST
 from tests.edge import worst_filters
-from tests.edge.running import ENVOY, Edge, running, until
 from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers
+from tests.live.edge.running import ENVOY, Edge, running, until
 
 EDGES, ROUTES = 8, 100
 CONNECTIONS, ROUNDS = 10, 5

@@ -13,7 +13,7 @@ from bench.calls import Call
 from bench.engines import Setting
 from bench.results import Point, Result, Row
 from chalicelib.authorizer import authorize
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 ROUNDS = 100
 

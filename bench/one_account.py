@@ -16,11 +16,12 @@ from bench.calls import Call
 from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.changes import Change
 from chalicelib.operator.keys import issue_key
-from chalicelib.storage import aws, items, table
-from chalicelib.storage.items import Item
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
 from tests.storage.conflicting import conflicting
 from tests.storage.limited import UNITS, limited
 

@@ -18,8 +18,8 @@ from bench.results import Point, Result, Row
 from chalicelib import clock
 from chalicelib.crypto import packed_revocations
 from chalicelib.crypto.packed_revocations import RevokedSerial
-from chalicelib.storage import dynamodb
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
 
 COUNTS, ROUNDS = (1, 1_000, 10_000, 100_000), 5
 MOST_SECONDS, MOST_BYTES = 2.0, 6 * 2**20  # CPU for the longest list; Lambda's limit of an answer

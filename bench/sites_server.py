@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from chalicelib.model import kinds
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
-from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.model.base import kinds
+from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control.control import Control
 from edge.link import authority
 from edge.link.authority import KeyPair

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.calls import Call
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 _INDEXES = ("indexed", "acted")  # the key attributes of the table's indexes of events
 

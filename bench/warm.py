@@ -12,7 +12,7 @@ from typing import Any
 from bench import calls, requests, results, side_by_side, signing
 from bench.engines import Setting
 from bench.results import Result, Row
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 Event = Mapping[str, Any]
 

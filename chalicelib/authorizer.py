@@ -6,7 +6,7 @@ from typing import Any
 from chalicelib.http import auth, log
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Unauthenticated, UnsupportedVersion
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage.client.aws import AwsError
 
 log.start()
 

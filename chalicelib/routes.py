@@ -1,8 +1,10 @@
 """All routes of the API: resources, edges, modules, the OpenAPI document and the reference page."""
 
-from chalicelib import docs, edges, modules, openapi, resources
+from chalicelib import edges, modules, resources
+from chalicelib.documents import docs, openapi
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources import me, ssh_trust
+from chalicelib.resources.accounts import me
+from chalicelib.resources.ssh import ssh_trust
 
 DOCUMENTED: tuple[Routes, ...] = (
     *resources.ALL,

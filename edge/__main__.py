@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
 
-from edge.control.looks import ProofChecks
+from edge.control.proof_checks import ProofChecks
 from edge.process import files, supervisor
 from edge.process import settings as environment
 from edge.process.settings import SettingError, Settings

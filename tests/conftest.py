@@ -26,7 +26,7 @@ from moto.backends import get_backend
 from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
-from chalicelib.model import audit
+from chalicelib.model.audit import trail
 from chalicelib.operator import keys, owners
 from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
@@ -89,7 +89,7 @@ class Account:
         account, user, token = create_account(name, "admin")
         admin = Client(InProcess(), account=account.id, user=user.id).with_token(token)
         assert admin.get("/api_keys").status == 200
-        audit.let_edge_act(account.id)  # tests open tunnels as the edge does, without a credential
+        trail.let_edge_act(account.id)  # tests open tunnels as the edge does, without a credential
         records = {scope: {**items} for scope, items in stored().items()}
         stored().clear()
         return Account(admin, records)
@@ -173,7 +173,8 @@ TOGETHER = {
     "docs": "served",
     "fuzz": "served",
     "served": "served",
-    "ssh": "served",
+    "live/docs": "served",
+    "live/ssh": "served",
 }
 
 
@@ -182,7 +183,10 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if file in ALONE else TOGETHER.get(file) or TOGETHER.get(file.split("/")[1], file)
+        if file in ALONE:
+            return file
+        folders = ["/".join(file.split("/")[1 : end + 1]) for end in (2, 1)]
+        return next((TOGETHER[name] for name in (file, *folders) if name in TOGETHER), file)
 
     def _assign_work_unit(self, node: Any) -> None:
         """Give half of the processes the files that wait for servers and clients first, and half those that compute.
@@ -196,7 +200,7 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     @staticmethod
     def _waits(scope: str) -> bool:
-        return scope in ALONE or scope.startswith(("tests/edge/test_", "tests/test_environments"))
+        return scope in ALONE or scope.startswith(("tests/live/edge/", "tests/test_environments"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from chalice.local import LambdaEventConverter
 from app import app
 from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
-from chalicelib.model import accounts
+from chalicelib.model.accounts import accounts
 from infra.local.local_server import Matcher
 from tests import records
 from tests.transports import Answer, Client

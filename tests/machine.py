@@ -57,7 +57,7 @@ NEEDS = {
     "the environment of make": Need(made=".venv/dev"),
     "the generator of the Go client": Need(made=".venv-clients/ready"),
     "the live edge": Need(made=".venv-edge/ready"),
-    "the page of the reference": Need(made="chalicelib/docs.html"),
+    "the page of the reference": Need(made="chalicelib/documents/docs.html"),
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.storage import aws, dynamodb
+from chalicelib.storage.client import aws, dynamodb
 from tests.transports import Client
 
 TABLE = "tunnel-edge"

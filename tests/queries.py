@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 
 @contextmanager

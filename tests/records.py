@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.storage import items, table, writes
-from chalicelib.storage.items import Item
+from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records.items import Item
 
 
 def create(*new: Item) -> None:

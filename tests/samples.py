@@ -12,9 +12,10 @@ from chalicelib import edges, ids, resources
 from chalicelib.crypto import keys
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.resource import EditableResource, Resource
-from chalicelib.model import kinds, tunnels
-from chalicelib.model.kinds import Kind
-from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import AgentTunnel
 from chalicelib.operator import owners
 from chalicelib.schema.models import model
 from chalicelib.schema.shapes import Shape

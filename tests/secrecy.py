@@ -4,7 +4,8 @@ import base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chalicelib.storage import places, vault
+from chalicelib.storage import vault
+from chalicelib.storage.records import places
 from tests.transports import Record
 
 START = 11  # characters; what is shorter stands in a text by coincidence

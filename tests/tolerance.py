@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from chalicelib import openapi
+from chalicelib.documents import openapi
 from infra import ROOT
 
 DOCUMENT: Mapping[str, Any] = json.loads(openapi.FILE.read_text())

@@ -7,11 +7,12 @@ from chalicelib.edges import status
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest
 from chalicelib.http.resource import EditableResource
-from chalicelib.model import bans, edges, names
-from chalicelib.model.kinds import TCP_EDGES
+from chalicelib.model.base.kinds import TCP_EDGES
+from chalicelib.model.edges import edges
+from chalicelib.model.names import bans, base_names
 from chalicelib.schema.fields import DOMAIN, MAX_DOMAIN
 from chalicelib.schema.rules import After, entries, form, if_null
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 _HOST = rf"(?:\*\.)?{DOMAIN}"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"  # 1 to 65535
@@ -75,23 +76,27 @@ class Listeners(EditableResource):
         Raises InvalidRequest, Conflict for one that the operator reserves, NotFound, OtherSettingsError.
         """
         if hostports:
-            names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
+            base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
         banned = bans.patterns() if hostports else []
         for place, hostport in enumerate(hostports):
             host, field = hostport.rpartition(":")[0], f"hostports.{place}"
-            if names.is_operator_name(names.base_name(host)) or bans.matches(host, banned):
-                raise Conflict(names.OPERATOR_NAME_MESSAGE.format(field), {field: names.OPERATOR_NAME_RULE})
-            if names.is_below(host) and not names.base_name(host) and (self.kind is not TCP_EDGES or "*" in host):
-                raise InvalidRequest.of({field: f"must have a host below {names.domain()}"})
+            if base_names.is_operator_name(base_names.base_name(host)) or bans.matches(host, banned):
+                raise Conflict(base_names.OPERATOR_NAME_MESSAGE.format(field), {field: base_names.OPERATOR_NAME_RULE})
+            if (
+                base_names.is_below(host)
+                and not base_names.base_name(host)
+                and (self.kind is not TCP_EDGES or "*" in host)
+            ):
+                raise InvalidRequest.of({field: f"must have a host below {base_names.domain()}"})
         closed = [place for place, hostport in enumerate(hostports) if self._is_closed(hostport)]
         stored = self.get(call).body.get("hostports", []) if closed and call else []
         if wrong := [place for place in closed if hostports[place] not in stored]:
-            rule = f"must have a port of {names.ports_text()}: no other is open below {names.domain()}"
+            rule = f"must have a port of {base_names.ports_text()}: no other is open below {base_names.domain()}"
             raise InvalidRequest.of({f"hostports.{place}": rule for place in wrong})
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:
         """Return whether a TCP hostport lies below TUNNEL_DOMAIN, at a port outside TCP_PORTS."""
         host, _, port = hostport.rpartition(":")
-        is_own = self.kind is TCP_EDGES and names.is_below(host)
-        return is_own and bool(names.ports()) and int(port) not in names.ports()
+        is_own = self.kind is TCP_EDGES and base_names.is_below(host)
+        return is_own and bool(base_names.ports()) and int(port) not in base_names.ports()

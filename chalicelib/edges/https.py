@@ -10,14 +10,15 @@ from chalicelib.http import inline_modules
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import plain
-from chalicelib.model import edges, kinds
-from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, TlsEnd
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.edges import HttpsEdge
+from chalicelib.model.edges.modules import EDGE, TlsEnd
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank
 from chalicelib.schema.shapes import ABSENT
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 
 class HTTPSListener(Described):

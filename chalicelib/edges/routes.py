@@ -13,14 +13,15 @@ from chalicelib.http.endpoints import Call, Made
 from chalicelib.http.errors import Conflict, NotFound, UnknownReference
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model import edges, kinds
-from chalicelib.model.edges import Route
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.edges import Route
 from chalicelib.schema.fields import MAX_METADATA, Described, Metadata, Shown
 from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import items, table
-from chalicelib.storage.items import Item
-from chalicelib.storage.references import MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import MissingTarget, Reference, TooManyReferrers
 
 _MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
 MAX_ROUTES = 100  # of one edge, whose response contains them all

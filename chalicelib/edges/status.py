@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from chalicelib.http.endpoints import Call
-from chalicelib.model import edge_status, kinds
-from chalicelib.model.edge_status import State
-from chalicelib.model.kinds import Kind
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import State
 from chalicelib.schema.fields import Timestamp
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 
 class StatusOfHostport(Shape):

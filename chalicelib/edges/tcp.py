@@ -4,8 +4,8 @@ from chalicelib import modules
 from chalicelib.edges.hostports import Hostports, Listeners
 from chalicelib.http import inline_modules
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.model import kinds
-from chalicelib.model.edges import Edge
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edges import Edge
 from chalicelib.schema.fields import Described, Shown
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.model import accounts, api_keys, kinds
-from chalicelib.model.accounts import Owner
-from chalicelib.model.api_keys import UNLIMITED, KeyLimits, VerifiedKey
-from chalicelib.storage.aws import AwsError
+from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts.accounts import Owner
+from chalicelib.model.accounts.api_keys import UNLIMITED, KeyLimits, VerifiedKey
+from chalicelib.model.base import kinds
+from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
 VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise

@@ -19,12 +19,13 @@ from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
-from chalicelib.model import accounts, idempotency
-from chalicelib.model.audit import Actor, Trail
+from chalicelib.model.accounts import accounts
+from chalicelib.model.audit.trail import Actor, Trail
+from chalicelib.model.base import idempotency
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
 
 
 @dataclass(frozen=True)

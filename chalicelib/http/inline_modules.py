@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Module
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 
 def requested(shape: type[Shape], modules: tuple[Module, ...]) -> type[Shape]:

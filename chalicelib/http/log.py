@@ -11,9 +11,10 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.storage import decoding, diagnosis
-from chalicelib.storage.aws import AwsError
-from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage import diagnosis
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records import decoding
+from chalicelib.storage.records.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
 

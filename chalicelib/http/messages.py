@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 from chalicelib.http.errors import InvalidRequest, MalformedJson, NotFound, PayloadTooLarge, UnsupportedMediaType
-from chalicelib.model import kinds
+from chalicelib.model.base import kinds
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)

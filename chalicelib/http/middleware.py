@@ -14,16 +14,19 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import errors, log, messages
 from chalicelib.http.errors import ApiError, Forbidden
-from chalicelib.model import api_keys, name_counts, names
-from chalicelib.model.name_counts import TooManyNames
-from chalicelib.model.names import OtherSettingsError
-from chalicelib.model.owners import LastAdmin
-from chalicelib.storage import aws, diagnosis, dynamodb, references, revocation_lists, writes
-from chalicelib.storage.aws import AwsError
-from chalicelib.storage.references import InUse, MissingTarget, TooManyReferrers
-from chalicelib.storage.revocation_lists import ListFull
-from chalicelib.storage.unique_keys import Taken
-from chalicelib.storage.writes import TransactionTooLarge
+from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts.switching import LastAdmin
+from chalicelib.model.names import base_names, name_counts
+from chalicelib.model.names.base_names import OtherSettingsError
+from chalicelib.model.names.name_counts import TooManyNames
+from chalicelib.storage import diagnosis
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records import references, revocation_lists, writes
+from chalicelib.storage.records.references import InUse, MissingTarget, TooManyReferrers
+from chalicelib.storage.records.revocation_lists import ListFull
+from chalicelib.storage.records.unique_keys import Taken
+from chalicelib.storage.records.writes import TransactionTooLarge
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
 ANY_PATH = "/{proxy+}"  # and for paths without one
@@ -57,7 +60,7 @@ def wrap(app: Chalice) -> None:
 def _check_settings(_table: str) -> None:
     """Log how the settings differ from those of the table, with the first request of a process."""
     with suppress(AwsError, ValueError):
-        if sentence := names.describe_difference():
+        if sentence := base_names.describe_difference():
             log.warning("settings_differ", sentence)
 
 
@@ -153,8 +156,10 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
             return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
         case ListFull():
             return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
-        case Taken(key=key) if names.is_taken_by_operator(error):
-            return errors.Conflict(names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: names.OPERATOR_NAME_RULE})
+        case Taken(key=key) if base_names.is_taken_by_operator(error):
+            return errors.Conflict(
+                base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
+            )
         case Taken(key=key):
             field = key.field or key.kind
             return errors.Conflict(f"'{field}' is in use already.", {field: "must be a value that nothing else uses"})

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
-from chalicelib.model import kinds, references
-from chalicelib.model.modules import StoredModule as StoredModule
+from chalicelib.model.base import kinds, references
+from chalicelib.model.edges.modules import StoredModule as StoredModule
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import table, vault, writes
-from chalicelib.storage.items import Item
-from chalicelib.storage.references import replace_references
+from chalicelib.storage import vault
+from chalicelib.storage.records import table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import replace_references
 
 
 class Enabled(Shape):

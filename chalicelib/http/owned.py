@@ -6,8 +6,8 @@ from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource
 from chalicelib.schema.fields import OWNER
 from chalicelib.schema.rules import After
-from chalicelib.storage import table
-from chalicelib.storage.items import Item
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
 
 _READ = 500  # items that one page picks from
 _ABOUT = (

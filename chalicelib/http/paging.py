@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 from chalicelib import ids
 from chalicelib.http import messages
 from chalicelib.http.query import Parameters
-from chalicelib.model.kinds import Kind
+from chalicelib.model.base.kinds import Kind
 from chalicelib.schema import sizes
 from chalicelib.schema.fields import Uri
 from chalicelib.schema.rules import After
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 NO_OTHERS: Mapping[str, str] = {}
 

@@ -12,18 +12,20 @@ from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import ApiError, NotFound
 from chalicelib.http.module import Module
 from chalicelib.http.paging import Page
-from chalicelib.model import changes, records, references
+from chalicelib.model import changes
+from chalicelib.model.base import records, references
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Owned, Stored, Traced
 from chalicelib.model.changes import Change
-from chalicelib.model.kinds import Kind
-from chalicelib.model.records import Owned, Stored, Traced
 from chalicelib.schema.fields import Described, Shown
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import decoding, table, vault, writes
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
-from chalicelib.storage.references import replace_references
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.storage import vault
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import replace_references
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model import audit, kinds, shards
-from chalicelib.model.audit import Trail, Verb
-from chalicelib.model.details import Details
-from chalicelib.model.idempotency import Request
-from chalicelib.model.kinds import Kind
-from chalicelib.model.records import LimitReached, Stored
-from chalicelib.storage import change_log, items, places, table, writes
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.dynamodb import Throttled, Write
-from chalicelib.storage.items import Item
-from chalicelib.storage.places import Place
+from chalicelib.model.audit import shards, trail
+from chalicelib.model.audit.details import Details
+from chalicelib.model.audit.trail import Trail, Verb
+from chalicelib.model.base import kinds
+from chalicelib.model.base.idempotency import Request
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import LimitReached, Stored
+from chalicelib.storage.client.dynamodb import Throttled, Write
+from chalicelib.storage.records import change_log, items, places, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
 SUSPENDED = "suspended"  # set in `unseen` of an item that the operator has suspended
@@ -63,7 +64,7 @@ class Change:
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
         if kind:
-            event = audit.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
+            event = trail.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
         return self._with(Step(kind, None, item, tuple(own), event))
 
     def rewrite(
@@ -75,10 +76,10 @@ class Change:
         if after == before:
             return self._with(Step(kind, before, before))
         after = replace(after, revision=items.following(before))
-        changed = audit.differing(*_records(before, after, module))
+        changed = trail.differing(*_records(before, after, module))
         shown = _of_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
         own = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
-        event = audit.event(self.by, kind, after, verb, module, changed, shown) if kind else None
+        event = trail.event(self.by, kind, after, verb, module, changed, shown) if kind else None
         return self._with(Step(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
@@ -117,8 +118,8 @@ class Change:
         if not (steps or self.others):
             return first
         lets_edge_act = any(step.after and step.kind and step.kind.lets_edge_act for step in steps)
-        if first and lets_edge_act and self.by != audit.EDGE:
-            audit.let_edge_act(first.account)
+        if first and lets_edge_act and self.by != trail.EDGE:
+            trail.let_edge_act(first.account)
         try:
             self._commit(steps)
         except Throttled as throttled:
@@ -158,7 +159,7 @@ class Change:
         if are_spread:
             steps = tuple(replace(step, writes=tuple(map(writes.moved, step.writes))) for step in steps)
         if are_hot:
-            steps = tuple(replace(step, event=audit.spread(step.event) if step.event else None) for step in steps)
+            steps = tuple(replace(step, event=trail.spread(step.event) if step.event else None) for step in steps)
         return replace(self, steps=steps)
 
     def _check(self, item: Item) -> None:
@@ -204,7 +205,7 @@ def _takeover(item: Item) -> list[Write]:
     ending = kind.stored_type.ending(item) if kind and kind.has(item.id) else None
     if kind is None or ending is None:
         return []
-    event = _event_of_removal(audit.EDGE, kind, item, ending.details)
+    event = _event_of_removal(trail.EDGE, kind, item, ending.details)
     return [Write.put(event.to_record()), *ending.writes]
 
 
@@ -214,7 +215,7 @@ def _is_shown_once(step: Step) -> bool:
 
 def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
     shown = _of_whole(kind, item, more)
-    return audit.event(by, kind, replace(item, revision=item.revision + 1), "delete", shown=shown)
+    return trail.event(by, kind, replace(item, revision=item.revision + 1), "delete", shown=shown)
 
 
 def _parent(item: Item) -> Place | None:
@@ -224,14 +225,14 @@ def _parent(item: Item) -> Place | None:
 
 def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
     """Return the details of an item that is created or removed."""
-    return {**audit.details_of(_shown(kind, item)), **more}
+    return {**trail.details_of(_shown(kind, item)), **more}
 
 
 def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
     """Return the details of a change of an item, or of a module of it."""
     if module:
-        return audit.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
-    return audit.details_between(_shown(kind, before), _shown(kind, after))
+        return trail.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
+    return trail.details_between(_shown(kind, before), _shown(kind, after))
 
 
 def _without_malformed_body(kind: Kind, item: Item) -> Item:

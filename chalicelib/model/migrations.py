@@ -9,28 +9,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit, edges, kinds, listening, name_counts, names, tunnels, user_agents
-from chalicelib.model.kinds import Kind
-from chalicelib.model.match_costs import Uncompilable
-from chalicelib.model.records import Owned, Stored
-from chalicelib.model.served import Modules
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Owned, Stored
+from chalicelib.model.edges import edges, listening, user_agents
+from chalicelib.model.edges.match_costs import Uncompilable
+from chalicelib.model.edges.served import Modules
+from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.ssh import authorities
-from chalicelib.storage import (
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import SCHEMA, Condition, TransactionFailed, Write
+from chalicelib.storage.records import (
     cooldowns,
-    dynamodb,
     items,
     places,
-    queries,
     revocation_lists,
     shared_keys,
     table,
     unique_keys,
     writes,
 )
-from chalicelib.storage.cooldowns import Cooldowns
-from chalicelib.storage.dynamodb import SCHEMA, Condition, TransactionFailed, Write
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.storage.records.cooldowns import Cooldowns
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 Record = Mapping[str, Any]
 
@@ -102,8 +105,8 @@ def filter_cost(record: Record) -> int:
 
 def end_tunnel_at(name: str) -> str:
     """End the tunnel that has a name; return its id, or "" if no tunnel has the name."""
-    found = table.look_up(names.KIND, name) or {}
-    if found and tunnels.close_tunnel(found["account"], found["id"], by=audit.OPERATOR):
+    found = table.look_up(base_names.KIND, name) or {}
+    if found and tunnels.close_tunnel(found["account"], found["id"], by=trail.OPERATOR):
         return str(found["id"])
     return ""
 
@@ -159,16 +162,16 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
         return _kept(item.account, Owned.of(item.body).owner_id, item.id)
     if kind is not kinds.AUDIT_EVENTS or item.acted:
         return ()
-    actor = audit.Event.of(item.body).actor
-    acted = f"{item.account}#{audit.acting(actor['key_id'] or actor['type'], 0)}"
+    actor = trail.Event.of(item.body).actor
+    acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
     return (found, *(_kept(item.account, actor["owner_id"], actor["key_id"]) if actor["key_id"] else ()))
 
 
 def _kept(account: str, owner: str, key: str) -> Sequence[Write]:
-    place = audit.keys_scope(account, owner), ids.unprefixed(key)
-    return () if dynamodb.get(*place) else (audit.keep_key(account, owner, key),)
+    place = trail.keys_scope(account, owner), ids.unprefixed(key)
+    return () if dynamodb.get(*place) else (trail.keep_key(account, owner, key),)
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
@@ -213,7 +216,7 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 def _with_counts(record: Record, _forms: Forms) -> Sequence[Write]:
     """Correct the counts of an account's names, and the lists of its cooldowns."""
     account, _, path = record["scope"].partition("#")
-    if record["id"] == unique_keys.ID and account == names.KIND:
+    if record["id"] == unique_keys.ID and account == base_names.KIND:
         return _listed_cooldown(record, path)
     if path == name_counts.FORMER_COOLDOWNS:
         return (Write.delete(record["scope"], record["id"], Condition("attribute_exists(#id)")),)

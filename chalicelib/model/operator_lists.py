@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 
 from chalicelib import clock
-from chalicelib.model import audit, changes, records
+from chalicelib.model import changes
+from chalicelib.model.audit import trail
+from chalicelib.model.base import records
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.base.records import Created
 from chalicelib.model.changes import Change
-from chalicelib.model.kinds import EDGE
-from chalicelib.model.records import Created
-from chalicelib.storage import items, table
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +30,13 @@ class OperatorList:
 
     def add(self, text: str) -> None:
         """Add a text, or replace its entry. Raises aws.Unavailable."""
-        body = Entry(created_at=clock.rfc3339(clock.now()), reason=audit.reason()).to_record()
+        body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
         record = Item(self._scope, text, body).to_record()
-        Change(audit.OPERATOR).also(Write.put(record), audit.operator_event(f"{self.noun}.create", text)).commit()
+        Change(trail.OPERATOR).also(Write.put(record), trail.operator_event(f"{self.noun}.create", text)).commit()
 
     def remove(self, text: str) -> bool:
         """Remove a text. Return False if it is not in the list. Raises aws.Unavailable."""
-        change = Change(audit.OPERATOR).also(audit.operator_event(f"{self.noun}.delete", text))
+        change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.delete", text))
         return changes.delete(change, self._scope, text)
 
     def entries(self) -> list[tuple[str, Entry]]:

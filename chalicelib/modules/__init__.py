@@ -8,7 +8,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from chalicelib.http.module import Module
-from chalicelib.model.kinds import Kind
+from chalicelib.model.base.kinds import Kind
 
 ALL: tuple[Module, ...] = tuple(
     module

@@ -6,10 +6,10 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
+from chalicelib.model.edges import modules
 from chalicelib.schema.fields import BackendId, Ref
 from chalicelib.schema.rules import if_empty
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 
 class Backend(Enabled):

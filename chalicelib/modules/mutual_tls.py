@@ -6,12 +6,12 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
-from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import UPSTREAM
+from chalicelib.model.edges import modules
+from chalicelib.model.edges.edges import HttpsEdge
+from chalicelib.model.edges.modules import UPSTREAM
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 
 def _distinct(ids: list[str]) -> list[str]:

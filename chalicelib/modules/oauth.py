@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
+from chalicelib.model.edges import modules
 from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _MAX_PROVIDER = 16 * 1024

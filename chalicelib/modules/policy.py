@@ -11,13 +11,14 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Forbidden
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import api_keys, kinds
+from chalicelib.model.accounts import api_keys
+from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies
 from chalicelib.schema.fields import Name
 from chalicelib.schema.rules import After, WithData, between, entries, if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
 _MAX_STARS = 8  # in a pattern: each of 256 patterns is matched with each of 256 principals

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
-from chalicelib.model.edges import HttpsEdge
-from chalicelib.model.modules import EDGE, UPSTREAM, TlsEnd
+from chalicelib.model.edges import modules
+from chalicelib.model.edges.edges import HttpsEdge
+from chalicelib.model.edges.modules import EDGE, UPSTREAM, TlsEnd
 from chalicelib.schema.rules import if_empty
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 Version = Literal["1.0", "1.1", "1.2", "1.3"]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from chalicelib.http import messages
 from chalicelib.http.errors import MalformedJson
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import modules
+from chalicelib.model.edges import modules
 from chalicelib.schema.rules import After, max_bytes, not_empty
 from chalicelib.schema.shapes import Shape
 

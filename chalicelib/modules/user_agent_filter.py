@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model import match_costs, modules, user_agents
-from chalicelib.model.match_costs import Uncompilable
-from chalicelib.model.user_agents import MAX_COST
+from chalicelib.model.edges import match_costs, modules, user_agents
+from chalicelib.model.edges.match_costs import Uncompilable
+from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
 _MAX_LIST = 4608  # characters: the slowest patterns of that size take a second to compile

@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from chalicelib import ids
-from chalicelib.model import accounts, changes, owners, shards
-from chalicelib.model.accounts import Owner, Switch, User
-from chalicelib.model.audit import OPERATOR, keep_key
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts.accounts import Owner, Switch, User
+from chalicelib.model.audit import shards
+from chalicelib.model.audit.trail import OPERATOR, keep_key
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.command_line import (
@@ -22,9 +24,9 @@ from chalicelib.operator.command_line import (
     key_limits,
     reason_option,
 )
-from chalicelib.storage import table
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken
 
 group = OperatorGroup("accounts", help="Accounts, each with its own users, bots and resources.")
 
@@ -62,7 +64,7 @@ def check_account(id: str) -> None:
 def switch_account(account_id: str, to: Switch) -> None:
     """Switch an account on or off, with all keys and SSH credentials. Raises UnknownId."""
     check_account(account_id)
-    owners.switch_account(Change(OPERATOR), account_id, to)
+    switching.switch_account(Change(OPERATOR), account_id, to)
 
 
 def limit_account(account_id: str, *, only_reserved: bool) -> None:
@@ -91,13 +93,13 @@ def list_clashes() -> list[tuple[str, str, list[str]]]:
 
 def to_json(item: Item) -> dict[str, Any]:
     """Return an account, user or bot as lists show it."""
-    return {"id": item.id, **item.body, "active": owners.is_shown_active(item)}
+    return {"id": item.id, **item.body, "active": switching.is_shown_active(item)}
 
 
 def to_line(item: Item) -> str:
     """Return an account, user or bot as one line of text."""
     admin = " (admin)" if item.body.get("admin") else ""
-    return f"{item.id} {item.body['name']}{admin}{'' if owners.is_shown_active(item) else ' (inactive)'}"
+    return f"{item.id} {item.body['name']}{admin}{'' if switching.is_shown_active(item) else ' (inactive)'}"
 
 
 @group.command("create", help="Create an account, its first admin and the admin's first key.")

@@ -13,11 +13,12 @@ from pathlib import Path
 import click
 
 from chalicelib import clock, ids
-from chalicelib.model import audit, events, kinds
+from chalicelib.model.audit import reading, trail
+from chalicelib.model.base import kinds
 from chalicelib.operator.accounts import check_account
 from chalicelib.operator.command_line import CommandError, OperatorGroup, account_argument, json_option
-from chalicelib.resources import audit_events
-from chalicelib.storage.items import Item
+from chalicelib.resources.audit import audit_events
+from chalicelib.storage.records.items import Item
 
 _SETTLED = 60  # seconds; longer than the gateway's timeout of a request
 _CHUNK = 65536  # bytes
@@ -28,8 +29,8 @@ group = OperatorGroup("audit", help="Audit events.")
 @group.command("list", help="List the events of no account, such as blocked networks, the newest first.")
 @json_option
 def _list(as_json: bool) -> None:
-    for item in events.of_operator():
-        event = audit.Event.of(item.body)
+    for item in reading.of_operator():
+        event = trail.Event.of(item.body)
         if as_json:
             print(json.dumps({"id": item.id, **event.to_record()}))
             continue
@@ -58,7 +59,7 @@ def _export(account: str, after: str, into: Path | None) -> None:
 def _lines(account: str, start: str) -> Iterator[str]:
     check_account(account)
     end = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - _SETTLED)
-    for event in events.between(account, start, end):
+    for event in reading.between(account, start, end):
         yield f"{_line(account, event)}\n"
 
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from chalicelib.model import audit
+from chalicelib.model.audit import trail
 
 C = TypeVar("C", bound=Callable[..., Any])
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60, "w": 7 * 24 * 60 * 60}
@@ -48,7 +48,7 @@ class OperatorCommand(_PlainCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with audit.operated_by(ctx.find_root().params["operator_name"], ctx.params.pop("reason", "")):
+        with trail.operated_by(ctx.find_root().params["operator_name"], ctx.params.pop("reason", "")):
             return super().invoke(ctx)
 
 

@@ -7,8 +7,8 @@ import sys
 import click
 from click import shell_completion
 
-from chalicelib import openapi
 from chalicelib import routes as served_routes
+from chalicelib.documents import openapi
 from chalicelib.operator import (
     accounts,
     audit,
@@ -25,7 +25,7 @@ from chalicelib.operator import (
 )
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
 from chalicelib.storage import diagnosis
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage.client.aws import AwsError
 
 PROGRAM = "python -m chalicelib"
 VERSION = "3.0.0"

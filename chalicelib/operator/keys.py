@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 import click
 
-from chalicelib.model import accounts, changes, kinds, owners
-from chalicelib.model.api_keys import ApiKey
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts.api_keys import ApiKey
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.accounts import check_account
@@ -20,8 +22,8 @@ from chalicelib.operator.command_line import (
     key_limits,
     reason_option,
 )
-from chalicelib.storage import items, table
-from chalicelib.storage.items import Item
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
 
 group = OperatorGroup("keys", help="API keys.")
 
@@ -41,7 +43,7 @@ def issue_key(
         raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
     key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes)
     Change(OPERATOR).put(key).also(*new.also).commit()
-    owners.check_new_key(key)
+    switching.check_new_key(key)
     return key, new.once["token"]
 
 

@@ -10,14 +10,16 @@ from typing import Any
 import click
 
 from chalicelib import edges, modules, resources
-from chalicelib.model import accounts, kinds, migrations
-from chalicelib.model.kinds import Kind
+from chalicelib.model import migrations
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Stored
+from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.model.migrations import Forms
-from chalicelib.model.records import Stored
-from chalicelib.model.user_agents import MAX_COST
 from chalicelib.operator.command_line import OperatorCommand
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken
 
 PAUSE = 5.0  # seconds between two reports of progress
 

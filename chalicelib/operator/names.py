@@ -4,8 +4,8 @@ import re
 
 import click
 
-from chalicelib.model import bans, name_bans, names
-from chalicelib.model.bans import TooManyPatterns
+from chalicelib.model.names import bans, base_names, name_bans
+from chalicelib.model.names.bans import TooManyPatterns
 from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
 from chalicelib.schema.fields import DOMAIN
 
@@ -36,14 +36,14 @@ def forget_settings(*, is_forced: bool) -> str:
 
     The API and the edge can then start with others. Raises CommandError if names exist, unless it `is_forced`.
     """
-    used = [] if is_forced else list(names.names_in_use())
+    used = [] if is_forced else list(base_names.names_in_use())
     if used:
         raise CommandError(
             f"Nothing was changed: {len(used):,} names exist, for example {min(used)}. Names of another "
             "TUNNEL_DOMAIN and ports outside of TCP_PORTS are not served. Delete the resources that have these names "
             "and wait for the end of their cooldowns. If these names stay served, or no longer matter, use --force."
         )
-    if not (former := names.forget_settings()):
+    if not (former := base_names.forget_settings()):
         raise CommandError("This table has no TUNNEL_DOMAIN yet: nothing was changed.")
     return former
 

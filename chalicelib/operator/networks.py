@@ -4,7 +4,7 @@ import json
 
 import click
 
-from chalicelib.model import blocks
+from chalicelib.model.tunnels import blocks
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option, reason_option
 
 _NETWORK = "The network or address, for example 192.0.2.0/24."

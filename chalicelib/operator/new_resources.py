@@ -9,12 +9,12 @@ from chalicelib import clock
 from chalicelib.http import messages
 from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.accounts import Owner
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model.accounts.accounts import Owner
+from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.operator.command_line import CommandError
-from chalicelib.resources import api_keys, bot_users
+from chalicelib.resources.accounts import api_keys, bot_users
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 S = TypeVar("S", bound=Shape)
 

@@ -5,9 +5,11 @@ from typing import cast
 
 import click
 
-from chalicelib.model import accounts, changes, kinds, owners
-from chalicelib.model.accounts import Switch
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts.accounts import Switch
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.accounts import check_account, to_json, to_line
@@ -20,8 +22,8 @@ from chalicelib.operator.command_line import (
     json_option,
     reason_option,
 )
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken
 
 users = OperatorGroup("users", help="The users of an account.")
 bots = OperatorGroup("bots", help="The bots of an account.")
@@ -41,7 +43,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
 
 def switch_owner(account_id: str, owner_id: str, to: Switch) -> None:
     """Switch a user or bot on or off, with keys and SSH credentials. Raises UnknownId."""
-    if not owners.switch(account_id, owner_id, to, by=OPERATOR):
+    if not switching.switch(account_id, owner_id, to, by=OPERATOR):
         raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
 
 
@@ -50,10 +52,10 @@ def delete_user(account_id: str, user_id: str) -> None:
     user = accounts.read(account_id, user_id)
     if user is None or not kinds.USERS.has(user_id):
         raise UnknownId(f"The account {account_id} has no user {user_id}.")
-    if owned := owners.list_keys_and_credentials(account_id, user_id):
+    if owned := switching.list_keys_and_credentials(account_id, user_id):
         raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
     changes.delete(Change(OPERATOR), user.scope, user_id)
-    owners.update_keys(account_id, user_id)  # a key that was created at the same time must not work
+    switching.update_keys(account_id, user_id)  # a key that was created at the same time must not work
 
 
 def list_owners(account_id: str, prefix: str) -> list[Item]:

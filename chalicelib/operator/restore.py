@@ -12,18 +12,21 @@ from typing import Any, TextIO
 import click
 
 from chalicelib import crypto, ids
-from chalicelib.model import accounts, changes, kinds, owners
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import Owned
 from chalicelib.model.changes import Change
-from chalicelib.model.records import Owned
 from chalicelib.model.ssh import revocations, revoked
 from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
 from chalicelib.operator.command_line import CommandError, OperatorGroup
-from chalicelib.storage import dynamodb, items, table
-from chalicelib.storage.aws import AwsError
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.items import Item
-from chalicelib.storage.revocation_lists import ListFull
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.revocation_lists import ListFull
 
 _DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS)}
 _SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
@@ -89,9 +92,9 @@ def repeat(revocation: ListedRevocation) -> bool:
     if revocation.record:
         return _revoke(Issuer(account, id, revocation.record[_PUBLIC_KEY]), revocation.record)
     if id == account:
-        return owners.switch_account(Change(OPERATOR), id, "off")
+        return switching.switch_account(Change(OPERATOR), id, "off")
     if id.partition("_")[0] in _SWITCHED_OFF:
-        return owners.switch(account, id, "off", by=OPERATOR)
+        return switching.switch(account, id, "off", by=OPERATOR)
     return changes.delete(Change(OPERATOR), items.scope(account, kinds.of(id).path), id)
 
 

@@ -1,7 +1,8 @@
 """The table and the key alias that the environment names."""
 
 from chalicelib.operator.command_line import CommandError, OperatorGroup
-from chalicelib.storage import dynamodb, provisioning, vault
+from chalicelib.storage import provisioning, vault
+from chalicelib.storage.client import dynamodb
 
 group = OperatorGroup("store", help="The table and the key that the environment names.")
 

@@ -2,9 +2,10 @@
 
 import click
 
-from chalicelib.model import kinds, owners
-from chalicelib.model.accounts import Switch
-from chalicelib.model.audit import OPERATOR, operator_event
+from chalicelib.model.accounts import switching
+from chalicelib.model.accounts.accounts import Switch
+from chalicelib.model.audit.trail import OPERATOR, operator_event
+from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.ssh import suspensions
 from chalicelib.operator import accounts
@@ -42,7 +43,7 @@ def resume(id: str) -> None:
 def _switch(change: Change, id: str, to: Switch) -> None:
     kind = kinds.of(id)
     if kind is kinds.ACCOUNTS:
-        owners.switch_account(change, id, to)
+        switching.switch_account(change, id, to)
     elif not any(suspensions.switch(change, kind, account.id, id, to) for account in accounts.list_accounts()):
         raise CommandError(f"There is no {kind.name} {id}.")
 

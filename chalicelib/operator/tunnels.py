@@ -11,12 +11,14 @@ from typing import Any
 import click
 
 from chalicelib import clock, ids
-from chalicelib.model import histories, kinds, names, online_tunnels, tunnels
-from chalicelib.model import usage as usages
-from chalicelib.model.audit import OPERATOR
-from chalicelib.model.edges import find_by_name, list_hostports
-from chalicelib.model.histories import FormerEdge, TunnelRecord
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, Traffic
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edges import find_by_name, list_hostports
+from chalicelib.model.names import base_names, histories
+from chalicelib.model.names.histories import FormerEdge, TunnelRecord
+from chalicelib.model.tunnels import online_tunnels, tunnels
+from chalicelib.model.tunnels import usage as usages
+from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, Traffic
 from chalicelib.operator.accounts import check_account, list_accounts
 from chalicelib.operator.command_line import (
     CommandError,
@@ -28,7 +30,7 @@ from chalicelib.operator.command_line import (
     reason_option,
 )
 from chalicelib.operator.names import parse_host
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 DEMO_LEASE = 15  # seconds
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
@@ -177,7 +179,7 @@ def _had_name(owner: TunnelRecord | FormerEdge, second: int) -> bool:
 def _edges_at(name: str) -> list[FormerEdge]:
     """Return the edges that have or had a name or port, the latest first."""
     former = [edge for hostport in list_hostports(name) for edge in histories.read_former_edges(hostport)]
-    edge = find_by_name(name, names.domain_in_use())
+    edge = find_by_name(name, base_names.domain_in_use())
     present = [FormerEdge(edge.account, edge.id, edge.body["created_at"])] if edge else []
     return [*present, *sorted(former, key=lambda it: it.ended_at, reverse=True)]
 

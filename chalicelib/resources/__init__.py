@@ -4,12 +4,12 @@ Each file declares its RESOURCE. A file without one contains what other files sh
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 from chalicelib.http.resource import Resource
 
 ALL: tuple[Resource, ...] = tuple(
     module.RESOURCE
-    for file in sorted(iter_modules(__path__), key=lambda it: it.name)
-    if hasattr(module := import_module(f"{__name__}.{file.name}"), "RESOURCE")
+    for file in sorted(walk_packages(__path__, f"{__name__}."), key=lambda it: it.name.rpartition(".")[2])
+    if hasattr(module := import_module(file.name), "RESOURCE")
 )

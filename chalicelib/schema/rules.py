@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import ids
-from chalicelib.model import kinds
+from chalicelib.model.base import kinds
 from chalicelib.schema import json_schema as schemas
 from chalicelib.schema import sizes
 from chalicelib.schema.json_schema import JsonSchema

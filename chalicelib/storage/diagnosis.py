@@ -2,8 +2,9 @@
 
 import os
 
-from chalicelib.storage import aws, dynamodb, vault
-from chalicelib.storage.aws import AwsError, Unavailable
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.aws import AwsError, Unavailable
 
 _CREATE = "'python -m chalicelib store create' creates it"
 _SENTENCES = {

@@ -7,7 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage import aws, dynamodb, vault
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws, dynamodb
 
 
 def create_table() -> bool:

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from cachetools import TTLCache
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 T = TypeVar("T")
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from edge.link.authority import KeyPair
+from edge.plan import certificate_choice
 from edge.process import log
 from edge.store.records import Store, Unavailable
-from edge.traffic import certificate_choice
 
 _MAX_READS = 32
 

@@ -16,32 +16,32 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.served import ServedEdge
-from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control import pressure
 from edge.control.certificates import AccountCertificates, Certificates
-from edge.control.discovery import Discovery
-from edge.control.edges import EdgeRecords
+from edge.control.edge_records import EdgeRecords
 from edge.control.ports import Ports
 from edge.control.reading import Reader
 from edge.control.statuses import Statuses
+from edge.envoy import listeners
+from edge.envoy import stats as counts
+from edge.envoy.ads.discovery import Discovery
+from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy.clusters import LINK_SECRET
+from edge.envoy.resources import Changes, Key, Resource, split_stages
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
+from edge.plan.record_index import Removed, Update
+from edge.plan.world import OPERATOR
 from edge.process import files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
+from edge.serving.serving import Serving
 from edge.store.records import Store, Unavailable
-from edge.traffic import listeners
-from edge.traffic import metrics as counts
-from edge.traffic.bootstrap import build_bootstrap
-from edge.traffic.clusters import LINK_SECRET
-from edge.traffic.record_index import Removed, Update
-from edge.traffic.resources import Changes, Key, Resource, split_stages
-from edge.traffic.serving import Serving
-from edge.traffic.world import OPERATOR
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names

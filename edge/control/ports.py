@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from chalicelib.model.tunnels import ServedTunnel
-from edge.control.catalog import Name
-from edge.control.discovery import Discovery
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control.status import redact
+from edge.envoy.ads.catalog import Name
+from edge.envoy.ads.discovery import Discovery
+from edge.envoy.resources import PORT_PREFIX
 from edge.process.open_ports import OpenPorts
 from edge.store.records import Store, Unavailable
-from edge.traffic.resources import PORT_PREFIX
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
 _PAUSE = 5.0  # seconds between attempts

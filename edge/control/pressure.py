@@ -3,10 +3,10 @@
 import asyncio
 from contextlib import suppress
 
+from edge.envoy import overload
+from edge.envoy import stats as counts
 from edge.process import files, metrics
 from edge.process.settings import Settings
-from edge.traffic import metrics as counts
-from edge.traffic import overload
 
 _PERIOD = 0.5  # seconds
 

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.model import kinds
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import ServedTunnel
-from chalicelib.storage.change_log import Place
+from chalicelib.model.base import kinds
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records.change_log import Place
+from edge.plan.record_index import Removed, Update
+from edge.plan.world import World
 from edge.process import log
 from edge.store.changes import Follower
 from edge.store.records import Store
-from edge.traffic.record_index import Removed, Update
-from edge.traffic.world import World
 
 _ONLINE_PERIOD = 20.0  # seconds between reads of online tunnels, which expire without a log entry
 _RESYNC_PERIOD = 180.0  # seconds between reads of all records

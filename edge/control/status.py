@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from chalicelib import clock
-from chalicelib.model import edge_status
-from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
-from edge.control.catalog import Answer, Name
-from edge.traffic.resources import Key
-from edge.traffic.standing import PlannedHostport, PlannedRoute, PlannedStatus
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
+from edge.envoy.ads.catalog import Answer, Name
+from edge.envoy.resources import Key
+from edge.serving.standing import PlannedHostport, PlannedRoute, PlannedStatus
 
 _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
 _FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")

@@ -15,14 +15,14 @@ from itertools import islice
 from typing import ParamSpec, TypeVar
 
 from chalicelib import clock
-from chalicelib.model.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import EdgeStatus
 from edge.control import status
-from edge.control.catalog import Name
-from edge.control.discovery import Discovery
 from edge.control.status import NextStatus
+from edge.envoy.ads.catalog import Name
+from edge.envoy.ads.discovery import Discovery
 from edge.process import log
+from edge.serving.standing import PlannedStatus
 from edge.store.records import Store, Unavailable
-from edge.traffic.standing import PlannedStatus
 
 P = ParamSpec("P")
 R = TypeVar("R")

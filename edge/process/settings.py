@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from chalicelib import domains
-from chalicelib.model import names
+from chalicelib.model.names import base_names
 
 
 class SettingError(Exception):
@@ -175,7 +175,7 @@ def _port(name: str, text: str) -> int:
 
 def _ports(text: str) -> range:
     try:
-        return names.parse_ports(text)
+        return base_names.parse_ports(text)
     except ValueError:
         raise SettingError(f"TCP_PORTS={text} is not a range of ports: write 20000-20099, or one port.") from None
 

@@ -8,8 +8,8 @@ import dns.exception
 import dns.name
 from dns.rdatatype import CNAME, TXT, RdataType
 
-from chalicelib.model import proofs
-from chalicelib.model.proofs import CheckResult, Proof
+from chalicelib.model.names import proofs
+from chalicelib.model.names.proofs import CheckResult, Proof
 from edge.proofs import asking
 from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable

@@ -13,7 +13,7 @@ import asyncssh
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from edge.ssh.packets import MSG_CHANNEL_DATA, Unread, guess_is_wrong, parse_channel_data
+from edge.ssh.data.packets import MSG_CHANNEL_DATA, Unread, guess_is_wrong, parse_channel_data
 
 try:
     from asyncssh.constants import MSG_IGNORE, MSG_KEXINIT

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from edge.process.settings import Limits
+from edge.ssh.data.visitors import choose_eviction
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelConnection
-from edge.ssh.visitors import choose_eviction
 
 
 class ChannelQuota:

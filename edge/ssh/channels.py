@@ -6,19 +6,19 @@ from typing import Any, TypeAlias, cast
 
 import asyncssh
 
-from chalicelib.model.tunnels import Proto, ServedTunnel
+from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 from edge.link import sockets
 from edge.link.proxy_protocol import Address, Header
 from edge.link.tls import linger
 from edge.process.settings import Limits
 from edge.ssh.asyncssh_internals import Connection, set_window
-from edge.ssh.buffers import Window
-from edge.ssh.interfaces import Observer, Timer
-from edge.ssh.metering import MeteredConnection
+from edge.ssh.data.buffers import Window
+from edge.ssh.data.interfaces import Observer, Timer
+from edge.ssh.data.metering import MeteredConnection
+from edge.ssh.data.relay import Relay
+from edge.ssh.data.visitors import get_visitor
 from edge.ssh.online_tunnel import OnlineTunnel
-from edge.ssh.relay import Relay
 from edge.ssh.tunnels import Tunnels
-from edge.ssh.visitors import get_visitor
 
 CreateView: TypeAlias = Callable[[Proto, str], Observer]  # from a tunnel's protocol and the visitor's address
 _POLL = 0.01  # seconds

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from chalicelib import domains
-from chalicelib.model.names import OPERATOR_NAMES
+from chalicelib.model.names.base_names import OPERATOR_NAMES
 from edge.process.settings import Limits, Settings
 from edge.store.records import (
     Grant,

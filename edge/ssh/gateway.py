@@ -12,21 +12,21 @@ from typing import Any
 
 import asyncssh
 
-from chalicelib.model.gateways import Gateway
+from chalicelib.model.tunnels.gateways import Gateway
 from edge.link import server as link
 from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, host_key, log, metrics
 from edge.process.settings import Settings
-from edge.ssh.admission import Admission, listen
 from edge.ssh.asyncssh_internals import connection_factory
-from edge.ssh.billing import Billing
+from edge.ssh.auth.admission import Admission, listen
+from edge.ssh.auth.networks import BlockedNetworks
+from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.leases import Leases
-from edge.ssh.networks import BlockedNetworks
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session import Session
-from edge.ssh.sign_ins import SignIns
 from edge.ssh.tunnels import Tunnels
+from edge.ssh.usage.billing import Billing
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from edge.process import log
 from edge.process.settings import Limits
+from edge.ssh.auth.rights import concerns
 from edge.ssh.online_tunnel import OnlineTunnel
-from edge.ssh.rights import concerns
 from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Store, Unavailable

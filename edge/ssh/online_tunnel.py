@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chalicelib.model.tunnels import ServedTunnel, Traffic
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from edge.link.proxy_protocol import Header
-from edge.ssh.metering import Meter
+from edge.ssh.data.metering import Meter
 from edge.store.records import Opening
 
 

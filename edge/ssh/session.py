@@ -9,14 +9,15 @@ from typing import Protocol, cast
 import asyncssh
 
 from chalicelib import ids
-from chalicelib.model import kinds
+from chalicelib.model.base import kinds
 from edge.process import log
-from edge.ssh import forwarding, sign_ins
+from edge.ssh import forwarding
 from edge.ssh.asyncssh_internals import Client, Connection
-from edge.ssh.identity import UNKNOWN_KEY, Identity
+from edge.ssh.auth import sign_ins
+from edge.ssh.auth.identity import UNKNOWN_KEY, Identity
+from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.session_tunnels import SessionTunnels, TunnelHost
-from edge.ssh.sign_ins import SignIns
-from edge.ssh.terminal import Terminal
+from edge.ssh.terminal.terminal import Terminal
 
 _MAX_REASON = 1000  # characters: the reason can contain all algorithms that the client sent
 

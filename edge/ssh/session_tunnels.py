@@ -11,11 +11,11 @@ from edge.process.open_ports import OpenPorts
 from edge.process.settings import Settings
 from edge.ssh import forwarding
 from edge.ssh.asyncssh_internals import Connection
+from edge.ssh.auth.identity import Identity
 from edge.ssh.channels import Channels, Listener
 from edge.ssh.forwarding import PortTunnel, RequestedTunnel, TunnelRefused
-from edge.ssh.identity import Identity
 from edge.ssh.online_tunnel import OnlineTunnel
-from edge.ssh.terminals import Terminals
+from edge.ssh.terminal.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, Tunnels
 from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store, Unavailable
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from chalicelib.model import bans
-from chalicelib.model.tunnels import ServedTunnel, Traffic
+from chalicelib.model.names import bans
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from edge.process import log, memory
 from edge.process.settings import Limits
-from edge.ssh.buffers import Buffers
+from edge.ssh.auth.networks import BlockedNetworks
 from edge.ssh.channel_quota import ChannelQuota
-from edge.ssh.ledger import Ledger
-from edge.ssh.networks import BlockedNetworks
+from edge.ssh.data.buffers import Buffers
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession
+from edge.ssh.usage.ledger import Ledger
 from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unavailable
 
 _TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20  # seconds, and bytes of released buffers

@@ -1,6 +1,6 @@
 """A reader of the change log that returns each change once, also one that is written late."""
 
-from chalicelib.storage.change_log import Change
+from chalicelib.storage.records.change_log import Change
 from edge.store.records import Store
 
 _SHORT_OVERLAP = 10.0  # seconds that each reading repeats: more than the clocks differ

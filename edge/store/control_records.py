@@ -4,30 +4,22 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from chalicelib.model import (
-    accounts,
-    edge_status,
-    edges,
-    gateways,
-    kinds,
-    listening,
-    looks,
-    names,
-    online_tunnels,
-    reservations,
-    served,
-    tls_certificates,
-)
-from chalicelib.model.edge_status import EdgeStatus
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.looks import DueCheck
-from chalicelib.model.proofs import ProofChange
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import ServedTunnel
-from chalicelib.storage import items, table
-from chalicelib.storage.items import Item
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edge_status, edges, listening, served
+from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.names import base_names, proof_checks, reservations
+from chalicelib.model.names.proof_checks import DueCheck
+from chalicelib.model.names.proofs import ProofChange
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls import tls_certificates
+from chalicelib.model.tls.tls_certificates import SealedCertificate
+from chalicelib.model.tunnels import gateways, online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
 from edge.link.authority import KeyPair
 from edge.process import log
 from edge.store.errors import raises_unavailable
@@ -70,7 +62,7 @@ class ControlRecords:
         if records is None:
             return None
         edge, domain = served.decode_edge(*records), self._tunnel_domain
-        hostports = tuple(it for it in edge.hostports if names.has_keys_of(records[0], it, domain))
+        hostports = tuple(it for it in edge.hostports if base_names.has_keys_of(records[0], it, domain))
         ports = hostports if edge.kind is kinds.TCP_EDGES else ()
         try:
             proxied = frozenset(it for it in ports if reservations.uses_proxy_protocol(account, it, domain))
@@ -119,19 +111,19 @@ class ControlRecords:
 
     @raises_unavailable
     def due(self, now: int, most: int) -> list[DueCheck]:
-        return looks.find_due(now, most)
+        return proof_checks.find_due(now, most)
 
     @raises_unavailable
     def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
-        return looks.claim(due, until=until)
+        return proof_checks.claim(due, until=until)
 
     @raises_unavailable
     def holder(self, domain: str) -> DueCheck | None:
-        return looks.find_proved(domain)
+        return proof_checks.find_proved(domain)
 
     @raises_unavailable
     def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
-        return looks.record(due, step, loser)
+        return proof_checks.record(due, step, loser)
 
 
 def _is_valid_entry(entry: tuple[str, str]) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from chalicelib.storage import aws, decoding
-from chalicelib.storage.decoding import MalformedRecord
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import decoding
+from chalicelib.storage.records.decoding import MalformedRecord
 from edge.process import log
 from edge.store.records import Unavailable
 

@@ -4,26 +4,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from chalicelib import domains, ids
-from chalicelib.model import (
-    accounts,
-    bans,
-    bindings,
-    blocks,
-    gateways,
-    kinds,
-    name_bans,
-    names,
-    online_tunnels,
-    reservations,
-    tunnels,
-)
-from chalicelib.model import usage as usages
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import NotProved, ServedReservation
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
+from chalicelib.model.names import bans, base_names, bindings, name_bans, reservations
+from chalicelib.model.names.reservations import NotProved, ServedReservation
 from chalicelib.model.ssh import credentials, revoked
-from chalicelib.model.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
-from chalicelib.storage import aws
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.model.tunnels import blocks, gateways, online_tunnels, tunnels
+from chalicelib.model.tunnels import usage as usages
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
+from chalicelib.storage.client import aws
+from chalicelib.storage.records.unique_keys import Taken
 from edge.store.errors import raises_unavailable
 from edge.store.records import (
     Grant,
@@ -65,7 +56,12 @@ class GatewayRecords:
     def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
         proof = self._find_proof(opening)
-        if name and not proof and accounts.requires_reserved_names(account) and not names.is_reserved(account, name):
+        if (
+            name
+            and not proof
+            and accounts.requires_reserved_names(account)
+            and not base_names.is_reserved(account, name)
+        ):
             raise NameNotReserved
         if len(online_tunnels.remove_expired(account)) >= most:
             raise TooManyTunnels
@@ -113,7 +109,7 @@ class GatewayRecords:
 
     @raises_unavailable
     def is_reserved(self, account: str, name: str) -> bool:
-        return not self._is_below_tunnel_domain(name) or names.is_reserved(account, name)
+        return not self._is_below_tunnel_domain(name) or base_names.is_reserved(account, name)
 
     @raises_unavailable
     def wants_proxy_protocol(self, account: str, name: str) -> bool:

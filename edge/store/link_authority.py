@@ -2,12 +2,13 @@
 
 from contextlib import suppress
 
-from chalicelib.model import audit
+from chalicelib.model.audit import trail
+from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.changes import Change
-from chalicelib.model.kinds import EDGE
-from chalicelib.storage import items, table, vault
-from chalicelib.storage.items import Item
-from chalicelib.storage.unique_keys import Taken, UniqueKey
+from chalicelib.storage import vault
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 from edge.link import authority
 from edge.link.authority import Authority
 from edge.store.records import Unavailable
@@ -20,7 +21,7 @@ def read_or_create() -> Authority:
     item = table.read(_SCOPE, _ID)
     if item is None:
         with suppress(Taken):  # another process creates it at the same time
-            Change(audit.EDGE).put(_create()).commit()
+            Change(trail.EDGE).put(_create()).commit()
         item = table.read(_SCOPE, _ID)
     if item is None:
         raise Unavailable("the link's authority is missing")

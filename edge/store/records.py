@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model.edge_status import EdgeStatus
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.ssh import acl
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
-from chalicelib.model.tunnels import Proto, ServedTunnel, Traffic
-from chalicelib.storage.change_log import Change, Place
+from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
+from chalicelib.storage.records.change_log import Change, Place
 from edge.link.authority import Authority, KeyPair
 
 

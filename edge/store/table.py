@@ -2,13 +2,16 @@
 
 import os
 
-from chalicelib.model import gateways, kinds, names, online_tunnels, tunnels
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import ServedTunnel
-from chalicelib.storage import aws, change_log, table
-from chalicelib.storage.change_log import Change, Place
+from chalicelib.model.base import kinds
+from chalicelib.model.names import base_names
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import change_log, table
+from chalicelib.storage.records.change_log import Change, Place
 from edge.link.authority import Authority
 from edge.process.settings import SettingError, Settings
 from edge.store import link_authority
@@ -52,11 +55,11 @@ def connect(settings: Settings) -> TableStore:
     """Return the store. Raises SettingError if it cannot be used."""
     try:
         gateways.list_gateways()
-        names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
+        base_names.check_given_settings(settings.tunnel_domain, os.environ.get("TCP_PORTS", "").strip())
     except aws.AwsError as error:
         raise SettingError(
             f"The store cannot be used ({error.code}): start make run first, or name another with AWS_ENDPOINT_URL."
         ) from None
-    except names.OtherSettingsError as error:
+    except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
     return TableStore(settings.region, settings.tunnel_domain)

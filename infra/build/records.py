@@ -4,9 +4,9 @@ import re
 from dataclasses import fields
 
 from chalicelib import modules
-from chalicelib.model import kinds
-from chalicelib.model.kinds import Kind
-from chalicelib.model.records import Described
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Described
 from infra import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"

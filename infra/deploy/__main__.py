@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage.client.aws import AwsError
 from infra import CommandError
 from infra.deploy import service, stacks
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chalicelib import domains
-from chalicelib.model import names
-from chalicelib.storage import aws, dynamodb
+from chalicelib.model.names import base_names
+from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
@@ -47,9 +47,9 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
     wanted = _settings(combined)
     with dynamodb.in_table(combined.get("TableName", name)):
         try:
-            return names.describe_difference_from(*wanted)
+            return base_names.describe_difference_from(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
-            return names.compare_settings(_settings(deployed), wanted) if deployed else ""
+            return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

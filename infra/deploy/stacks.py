@@ -10,7 +10,7 @@ from uuid import uuid4
 import boto3
 from botocore.exceptions import ClientError, WaiterError
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 from infra import CommandError
 from infra.local import cloud
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from chalicelib.operator import accounts
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage.client.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import service, stacks
 from infra.local import cloud, files, lock, signals, terminal

@@ -11,10 +11,11 @@ from pathlib import Path
 from app import app
 from chalicelib.http import auth
 from chalicelib.http.errors import ApiError
-from chalicelib.model import accounts, names
+from chalicelib.model.accounts import accounts
+from chalicelib.model.names import base_names
 from chalicelib.operator import keys
 from chalicelib.operator.accounts import create_account, list_accounts
-from chalicelib.storage.aws import AwsError
+from chalicelib.storage.client.aws import AwsError
 from infra import ROOT, CommandError
 from infra.deploy import data_stack
 from infra.local import cloud, local_server, lock, signals, terminal
@@ -97,7 +98,7 @@ def _deploy(embedded: Cloud) -> None:
 def _warn_of_settings() -> None:
     """Print how TUNNEL_DOMAIN and TCP_PORTS differ from the table's. Raises CommandError, AwsError."""
     try:
-        if sentence := names.describe_difference():
+        if sentence := base_names.describe_difference():
             print(f"Names cannot be reserved or changed. {sentence}", file=sys.stderr)
     except ValueError as error:
         raise CommandError(f"TUNNEL_DOMAIN or TCP_PORTS cannot be used: {error}.") from None

@@ -12,7 +12,7 @@ from typing import Any
 
 from samtranslator.yaml_helper import yaml_parse
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 from infra import ROOT
 from tests.cloud.evaluator import Call, Statement, allows, each
 

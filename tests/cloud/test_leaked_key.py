@@ -9,7 +9,7 @@ import pytest
 
 from tests.cloud.test_readme import blocks
 from tests.conftest import Served
-from tests.ssh.test_a_stolen_laptop import bury
+from tests.live.ssh.test_a_stolen_laptop import bury
 
 GROUPS = "/backends/tunnel_group"
 

@@ -9,16 +9,16 @@ from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
-from chalicelib.model import names, proofs
-from chalicelib.model.edge_status import NO_STATUS
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.proofs import CheckResult, ProofChange
-from chalicelib.model.tunnels import Traffic
+from chalicelib.model.edges.edge_status import NO_STATUS
+from chalicelib.model.names import base_names, proofs
+from chalicelib.model.names.proofs import CheckResult, ProofChange
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import owners
 from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.operator.keys import issue_key
 from chalicelib.operator.names import ban_name
-from chalicelib.storage import aws, dynamodb
+from chalicelib.storage.client import aws, dynamodb
 from edge.process.settings import Settings
 from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
@@ -85,7 +85,7 @@ def _work_as_an_edge(admin: Client) -> None:
     bot = owners.add_owner(admin.account, "bot", "machine", admin=False)
     issued = openssl.issue("/CN=a.tunnels.localhost", extensions=("subjectAltName=DNS:a.tunnels.localhost",))
     admin.create("/tls_certificates", issued.upload)
-    names.forget_settings()  # which a process reads once
+    base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
     edge.link_authority()
     for _ in range(2):  # the second time it renews its lease

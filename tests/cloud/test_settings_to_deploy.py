@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.model import names
+from chalicelib.model.names import base_names
 from infra import CommandError
 from infra.deploy import service
 
 
 @pytest.fixture(autouse=True)
 def _settings() -> Iterator[None]:
-    names.forget_settings()
-    names.check_given_settings("a.example", "1-9")
+    base_names.forget_settings()
+    base_names.check_given_settings("a.example", "1-9")
     yield
-    names.forget_settings()
+    base_names.forget_settings()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
-from chalicelib.model import kinds
+from chalicelib.model.base import kinds
 from tests.contract.answers import NOT_FOUND, Bodiless
 from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, SAMPLES, Sample, each_module, on_a_holder
 from tests.samples import BODIES, PATHS, each_editable_kind

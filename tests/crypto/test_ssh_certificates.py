@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, SSHCert
 from chalicelib.crypto import keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.ssh_certificates import Certificate, HostCertificate, UserCertificate
-from tests.ssh import keygen
+from tests.live.ssh import keygen
 
 AUTHORITIES: dict[str, PrivateKey] = {
     "rsa": keys.generate_rsa(2048),

@@ -6,13 +6,14 @@ from typing import Any
 from bench import costs
 from bench.costs import MONTH, Units, counted
 from chalicelib import clock
-from chalicelib.model.edge_status import EdgeStatus, HostportStatus
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.tunnels import Traffic
+from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
-from edge.control import control, looks, reading, statuses
+from edge.control import control, proof_checks, reading, statuses
 from edge.process.settings import Limits
-from edge.ssh import billing, gateway, leases
+from edge.ssh import gateway, leases
+from edge.ssh.usage import billing
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from infra import ROOT
@@ -139,7 +140,7 @@ def test_an_edge_host(admin: Client) -> None:
         "control: blocks and bans": every(
             control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
         ),
-        "control: proofs that are due": every(looks._POLL, lambda: STORE.due(now, looks._MAX_READ)),
+        "control: proofs that are due": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
         "control: gateways and their tunnels": every(
             reading._ONLINE_PERIOD, lambda: (STORE.list_gateways(), STORE.list_tunnels(HERE.id))
         ),

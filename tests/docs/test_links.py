@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tests.conftest import ROOT
 
 # What commands make, and the repository does not have.
-GENERATED = (".local", ".venv", "build", "chalicelib/docs.html")
+GENERATED = (".local", ".venv", "build", "chalicelib/documents/docs.html")
 CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 CACHES |= {"__pycache__", "node_modules"}
 SUFFIXES = (".in", ".json", ".md", ".png", ".py", ".svg", ".toml", ".txt", ".yaml", ".yml")

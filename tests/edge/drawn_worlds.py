@@ -7,10 +7,10 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
-from chalicelib.model.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
+from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
 
 ACCOUNTS = ("acct_a", "acct_b")

@@ -1,4 +1,4 @@
-"""A store in memory, for the gateway and control alone: tests/edge/test_store.py tries it beside the real one."""
+"""A store in memory, for the gateway and control alone: tests/edge/store/test_store.py tries it beside the real one."""
 
 import math
 import secrets
@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chalicelib import domains
-from chalicelib.model import kinds, proofs
-from chalicelib.model.edge_status import EdgeStatus
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.reservations import ServedReservation
-from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.tls_certificates import SealedCertificate, ServedCertificate
-from chalicelib.model.tunnels import GATEWAYS, ServedTunnel, Traffic
-from chalicelib.storage import items
-from chalicelib.storage.change_log import Change, Place
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.names import proofs
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
+from chalicelib.storage.records import items
+from chalicelib.storage.records.change_log import Change, Place
 from edge.link import authority
 from edge.link.authority import Authority, KeyPair
 from edge.store.records import (

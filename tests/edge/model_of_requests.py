@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import re2
 
-from chalicelib.model.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.modules import UserAgentModule
-from chalicelib.model.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")

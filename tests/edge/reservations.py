@@ -3,9 +3,9 @@
 import threading
 from dataclasses import dataclass, field, replace
 
-from chalicelib.model import proofs
-from chalicelib.model.looks import DueCheck
-from chalicelib.model.proofs import Proof, ProofChange
+from chalicelib.model.names import proofs
+from chalicelib.model.names.proof_checks import DueCheck
+from chalicelib.model.names.proofs import Proof, ProofChange
 from edge.store.records import Unavailable
 
 NOW = 1_800_000_000

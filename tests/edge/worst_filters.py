@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from chalicelib import ids
-from chalicelib.model.backends import HttpResponse, TunnelGroup
-from chalicelib.model.modules import BackendModule, UserAgentModule
-from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
+from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from tests.edge.memory import Memory
-from tests.edge.running import Edge, until
+from tests.live.edge.running import Edge, until
 
 ACCOUNT = "acct_filters"
 KINDS = ("exact_path", "path_prefix")

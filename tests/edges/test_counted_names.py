@@ -15,11 +15,12 @@ from chalice.app import Chalice
 
 from chalicelib import routes
 from chalicelib.http import endpoints, middleware
-from chalicelib.model import names, tunnels
+from chalicelib.model.names import base_names
+from chalicelib.model.tunnels import tunnels
 from chalicelib.operator import accounts
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 from tests.edges.test_names import TEAM, D, assert_taken
-from tests.model.test_tunnels import opened
+from tests.model.tunnels.test_tunnels import opened
 from tests.names_held import count_more, end_cooldowns, scanned, shown
 from tests.refusals import assert_refused
 from tests.storage.conflicting import conflicting
@@ -33,9 +34,9 @@ FULL = "The account has 1000 names, the maximum."
 def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TUNNEL_DOMAIN", D)
     monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    names.forget_settings()
+    base_names.forget_settings()
     yield
-    names.forget_settings()
+    base_names.forget_settings()
 
 
 def reserve(client: Client, domain: str) -> str:

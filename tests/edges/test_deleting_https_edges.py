@@ -3,8 +3,9 @@
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.storage import aws, dynamodb, items
-from chalicelib.storage.dynamodb import Condition, Write
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import items
 from tests import records
 from tests.refusals import UNAVAILABLE, assert_not_found, assert_refused
 from tests.transports import Client

@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import ids
-from chalicelib.model import edges
-from chalicelib.storage import items, table
+from chalicelib.model.edges import edges
+from chalicelib.storage.records import items, table
 from tests.queries import calls
 from tests.transports import Client
 

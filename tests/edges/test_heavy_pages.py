@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import dynamodb, items
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items
+from chalicelib.storage.records.items import Item
 from tests import conformity
 from tests.queries import reads
 from tests.transports import Client

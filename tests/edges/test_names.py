@@ -8,9 +8,10 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock
-from chalicelib.model import name_counts, names, online_tunnels, tunnels
-from chalicelib.storage.unique_keys import Taken
-from tests.model.test_tunnels import opened
+from chalicelib.model.names import base_names, name_counts
+from chalicelib.model.tunnels import online_tunnels, tunnels
+from chalicelib.storage.records.unique_keys import Taken
+from tests.model.tunnels.test_tunnels import opened
 from tests.names_held import count_more, end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
@@ -24,9 +25,9 @@ TEAM = f"team.{D}"
 def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TUNNEL_DOMAIN", D)
     monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    names.forget_settings()
+    base_names.forget_settings()
     yield
-    names.forget_settings()
+    base_names.forget_settings()
 
 
 def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
@@ -35,7 +36,7 @@ def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
 
 
 def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
-    sentence, rule = f"'{field}' is reserved by the operator: choose another name.", names.OPERATOR_NAME_RULE
+    sentence, rule = f"'{field}' is reserved by the operator: choose another name.", base_names.OPERATOR_NAME_RULE
     assert_refused(answer, 409, "conflict", sentence, {field: rule})
 
 
@@ -112,7 +113,7 @@ def test_a_name_that_matches_a_banned_pattern_is_refused_like_one_that_is_banned
     assert_kept(admin.post("/edges/tls", {"hostports": ["*.bank.example:443"]}))
     for domain in (f"my-bank.{D}", "bank.example"):
         reserved = admin.post("/reserved_domains", {"domain": domain})
-        assert (reserved.status, reserved.json["details"]["domain"]) == (409, names.OPERATOR_NAME_RULE)
+        assert (reserved.status, reserved.json["details"]["domain"]) == (409, base_names.OPERATOR_NAME_RULE)
     assert admin.patch(f"/edges/https/{kept['id']}", {"description": "stays"}).status == 200
     operator.main(["names", "allow", "*bank*"])
     admin.create("/edges/https", {"hostports": [f"my-bank.{D}:443"]})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model import names
+from chalicelib.model.names import base_names
 from tests.names_held import end_cooldowns
 from tests.transports import Answer, Client
 
@@ -20,10 +20,10 @@ CORRECTION = (
 def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TUNNEL_DOMAIN", D)
     monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    names.forget_settings()
-    names.check_settings()
+    base_names.forget_settings()
+    base_names.check_settings()
     yield
-    names.forget_settings()
+    base_names.forget_settings()
 
 
 def assert_unavailable(answer: Answer, sentence: str) -> None:
@@ -93,11 +93,11 @@ def test_settings_are_forgotten_once_no_names_exist_or_by_force(
 
 def test_a_port_below_the_domain_must_be_one_that_is_open(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCP_PORTS", "20000-30000")
-    names.forget_settings()
+    base_names.forget_settings()
     wide = {"hostports": [f"{D}:20000", f"db.{D}:25000", "db.example.com:5432"]}
     edge = f"/edges/tcp/{admin.create('/edges/tcp', wide)['id']}"
     monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    names.forget_settings()
+    base_names.forget_settings()
     rule = f"must have a port of 20000-20099: no other is open below {D}"
 
     def assert_refused(answer: Answer, *places: int) -> None:
@@ -114,5 +114,5 @@ def test_a_port_below_the_domain_must_be_one_that_is_open(admin: Client, monkeyp
     assert admin.patch(edge, {"description": "stays", "hostports": wide["hostports"][1:]}).status == 200
     assert_refused(admin.post("/edges/tcp", {"hostports": [f"x.db.{D}:25000"]}), 0)
     monkeypatch.setenv("TCP_PORTS", "")
-    names.forget_settings()
+    base_names.forget_settings()
     admin.create("/edges/tcp", {"hostports": [f"db.{D}:30001"]})

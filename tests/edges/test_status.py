@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.model import edge_status
-from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus
 from tests.queries import calls
 from tests.refusals import assert_not_found, assert_refused
 from tests.transports import Answer, Client

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import aws, items, references
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, references
 from tests.refusals import assert_not_found, assert_refused
 from tests.samples import BODIES
 from tests.transports import Answer, Client

@@ -8,7 +8,7 @@ import schemathesis
 from hypothesis import strategies
 from hypothesis.strategies import SearchStrategy
 
-from chalicelib.model import api_keys
+from chalicelib.model.accounts import api_keys
 from tests import openssl
 from tests.samples import CA
 

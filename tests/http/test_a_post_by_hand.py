@@ -10,10 +10,10 @@ from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import NotFound
 from chalicelib.http.resource import plain
 from chalicelib.model import changes
-from chalicelib.model.backends import HttpResponse
-from chalicelib.resources import http_response_backends
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.resources.backends import http_response_backends
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 from tests import conformity
 from tests.http.conftest import Serve
 from tests.refusals import assert_refused

@@ -9,10 +9,10 @@ import pytest
 from chalicelib import ids
 from chalicelib.http.errors import ApiError
 from chalicelib.http.resource import New
-from chalicelib.model.backends import HttpResponse
-from chalicelib.resources import http_response_backends
-from chalicelib.storage.aws import Unavailable
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.resources.backends import http_response_backends
+from chalicelib.storage.client.aws import Unavailable
+from chalicelib.storage.records.unique_keys import UniqueKey
 from tests import gateway
 from tests.http.conftest import OneRoute, Serve
 from tests.refusals import (

@@ -8,7 +8,7 @@ import pytest
 from chalicelib.http.resource import EditableResource
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 from tests.modules.samples import OF_EDGES, SAMPLES
 from tests.refusals import assert_refused
 from tests.samples import KINDS, Collection, each_editable_kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.http.resource import EditableResource, Resource
-from chalicelib.storage import aws, dynamodb
+from chalicelib.storage.client import aws, dynamodb
 from tests import conformity
 from tests.samples import KINDS, Collection
 from tests.transports import RECORD, Client

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.audit import OPERATOR
+from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.changes import Change
-from chalicelib.storage import table
-from chalicelib.storage.items import Item
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
 from tests import records
 
 

@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model import edges, migrations, names
+from chalicelib.model import migrations
+from chalicelib.model.edges import edges
+from chalicelib.model.names import base_names
 from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.operator import migrate
-from chalicelib.storage import aws, dynamodb, table
-from chalicelib.storage.unique_keys import Taken
-from tests.model.test_tunnels import opened
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.records import table
+from chalicelib.storage.records.unique_keys import Taken
+from tests.model.tunnels.test_tunnels import opened
 from tests.samples import public_key
 from tests.transports import Client
 
@@ -140,7 +143,7 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.example")
-    names.forget_settings()
+    base_names.forget_settings()
     oldest = admin.create("/edges/https", {"hostports": ["a.team.tunnels.example:443", "app.example.com:443"]})
     _age_edge(oldest, admin.account)
     younger = stranger.create("/edges/https", {"hostports": ["b.team.tunnels.example:443"]})
@@ -158,7 +161,7 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     stranger.patch(f"/edges/https/{younger['id']}", {"hostports": ["b.other.tunnels.example:443"]})
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
-    names.forget_settings()
+    base_names.forget_settings()
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from chalicelib import modules
-from chalicelib.model import changes, kinds
-from chalicelib.model.audit import OPERATOR
-from chalicelib.model.modules import StoredModule, StoredProvider
-from chalicelib.model.records import Stored
+from chalicelib.model import changes
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import Stored
+from chalicelib.model.edges.modules import StoredModule, StoredProvider
 from chalicelib.model.ssh.policies import PolicyBounds
-from chalicelib.storage.items import Item
+from chalicelib.storage.records.items import Item
 
 SECRET = "Bearer hunter2"
 STORED = sorted({module.stored for module in modules.ALL}, key=lambda it: it.__name__)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib.modules import oauth
-from chalicelib.storage import aws, vault
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
 from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
 from tests.refusals import assert_invalid
 from tests.transports import RECORD, Client

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.modules import oauth
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 from tests.modules.samples import anywhere, on_a_holder
 from tests.refusals import assert_invalid
 from tests.transports import Answer, Client

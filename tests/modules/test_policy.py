@@ -18,8 +18,8 @@ from chalicelib.crypto import keys
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
 from tests import samples
+from tests.live.ssh.keygen import Certificate
 from tests.refusals import assert_invalid, assert_refused
-from tests.ssh.keygen import Certificate
 from tests.transports import Client
 
 AUTHORITIES = "/ssh_certificate_authorities"

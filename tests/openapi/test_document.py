@@ -8,8 +8,9 @@ import pytest
 import re2
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from chalicelib import edges, modules, openapi, resources, routes
+from chalicelib import edges, modules, resources, routes
 from chalicelib.__main__ import main
+from chalicelib.documents import openapi
 from chalicelib.http import errors
 from chalicelib.schema import json_schema
 from infra.build.openapi import document, refusals

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
-from chalicelib.storage import items, table
+from chalicelib.storage.records import items, table
 from tests import records
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.samples import public_key

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage import dynamodb
+from chalicelib.storage.client import dynamodb
 from infra.local.cloud import Cloud
 from tests.conftest import Served, client_of, free_port, serve
 from tests.needs import need

@@ -11,8 +11,8 @@ import pytest
 
 from tests import samples
 from tests.conftest import Served
-from tests.ssh import krls
-from tests.ssh.keygen import Certificate
+from tests.live.ssh import krls
+from tests.live.ssh.keygen import Certificate
 from tests.transports import Client, Http
 
 CLIENTS = 8

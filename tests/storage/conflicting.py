@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.awsrequest import AWSResponse
 
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 _TAKES = 0.01  # seconds between the beginning of a transaction and its end
 

@@ -11,7 +11,7 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from bench import units
-from chalicelib.storage import aws
+from chalicelib.storage.client import aws
 
 UNITS = 1000  # that a partition key takes in a second
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model import audit
+from chalicelib.model.audit import trail
 from chalicelib.model.changes import Change
-from chalicelib.storage import dynamodb, table
-from chalicelib.storage.items import Item
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
 from tests import records
 
 SCOPE = "acct_1#/edges/tcp"
@@ -24,7 +25,7 @@ def drop(id: str, name: str) -> None:
 
 def set_modules(id: str, edit: Any) -> int:
     before = table.read_any(SCOPE, id) or Item(SCOPE, id, {}, revision=0)
-    after = Change(audit.OPERATOR).rewrite(before, lambda it: replace(it, modules=edit(it.modules))).commit()
+    after = Change(trail.OPERATOR).rewrite(before, lambda it: replace(it, modules=edit(it.modules))).commit()
     assert after
     return after.revision
 

@@ -6,15 +6,18 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib import clock, crypto
-from chalicelib.model import details, kinds, records, texts
+from chalicelib.model.audit import details
+from chalicelib.model.base import kinds, packing, records
+from chalicelib.model.base.records import Described, Traced
 from chalicelib.model.changes import Change
-from chalicelib.model.records import Described, Traced
-from chalicelib.storage import dynamodb, items, revocation_lists, table, vault, writes
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
-from chalicelib.storage.revocation_lists import Head
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, revocation_lists, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.revocation_lists import Head
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 _KIND = "ssh_authority"
 
@@ -63,7 +66,7 @@ class IssuedCertificate(Traced):
     valid_until: str
     certificate: str
 
-    PACKED = MappingProxyType({"public_key": texts.SSH_LINE, "certificate": texts.SSH_LINE})
+    PACKED = MappingProxyType({"public_key": packing.SSH_LINE, "certificate": packing.SSH_LINE})
 
     @property
     def end(self) -> int:

@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import crypto
-from chalicelib.model import accounts, details, kinds, records
-from chalicelib.model.records import Owned, Stored
+from chalicelib.model.accounts import accounts
+from chalicelib.model.audit import details
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.records import Owned, Stored
 from chalicelib.model.ssh import suspensions
-from chalicelib.storage import decoding, items, table, unique_keys
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.unique_keys import UniqueKey
+from chalicelib.storage.records import decoding, items, table, unique_keys
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 _KIND = "public_key"
 

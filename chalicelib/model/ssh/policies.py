@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
-from chalicelib.model.modules import StoredModule
-from chalicelib.model.records import Stored
-from chalicelib.storage import decoding
-from chalicelib.storage.items import Item
+from chalicelib.model.base.records import Stored
+from chalicelib.model.edges.modules import StoredModule
+from chalicelib.storage.records import decoding
+from chalicelib.storage.records.items import Item
 
 if TYPE_CHECKING:
     from chalicelib.crypto.ssh_certificates import Certificate

@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from chalicelib import clock, crypto, ids
-from chalicelib.model import changes, kinds, records
+from chalicelib.model import changes
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.records import Created
 from chalicelib.model.changes import Change
-from chalicelib.model.records import Created
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import IssuedCertificate, SshAuthority
-from chalicelib.storage import aws, decoding, items, revocation_lists, table, writes
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.dynamodb import Write
-from chalicelib.storage.items import Item
-from chalicelib.storage.revocation_lists import Chunk, Head, ListFull
+from chalicelib.storage.client import aws
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, items, revocation_lists, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.revocation_lists import Chunk, Head, ListFull
 
 T = TypeVar("T")
 FIELDS = {

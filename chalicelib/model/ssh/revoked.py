@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from chalicelib import clock, crypto
-from chalicelib.model import accounts
+from chalicelib.model.accounts import accounts
 from chalicelib.model.ssh import authorities, revocations, suspensions
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
-from chalicelib.storage import decoding, revocation_lists, table
-from chalicelib.storage.decoding import MalformedRecord
-from chalicelib.storage.items import Item
-from chalicelib.storage.revocation_lists import Head
+from chalicelib.storage.records import decoding, revocation_lists, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.revocation_lists import Head
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.model import changes, kinds
-from chalicelib.model.accounts import Switch
+from chalicelib.model import changes
+from chalicelib.model.accounts.accounts import Switch
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.changes import Change
-from chalicelib.model.kinds import Kind
-from chalicelib.storage import items
-from chalicelib.storage.items import Item
+from chalicelib.storage.records import items
+from chalicelib.storage.records.items import Item
 
 KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
 _MARKER = changes.SUSPENDED  # in the record, and in its unique key, which gateways read instead

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from chalicelib import openapi
+from chalicelib.documents import openapi
 from infra.build.docs import PAGE, conventions, fields, reference
 
 _HERE = Path(__file__).parent

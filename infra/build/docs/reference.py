@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from chalicelib import openapi
+from chalicelib.documents import openapi
 from infra.build.docs.fields import Words, target
 
 # The parts in the order of the specification (SPEC 4), by the first segments of their paths. The rest comes last.

@@ -2,7 +2,8 @@
 
 import sys
 
-from chalicelib import openapi, routes
+from chalicelib import routes
+from chalicelib.documents import openapi
 from infra.build.openapi import document
 from infra.build.openapi.examples import NoSample
 

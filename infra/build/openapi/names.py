@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from chalicelib import ids
 from chalicelib.http.endpoints import Endpoint
-from chalicelib.model import kinds
-from chalicelib.model.kinds import Kind
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.schema import shapes
 from chalicelib.schema.shapes import Shape
 

@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.http import auth, errors, etags
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
-from chalicelib.model import api_keys
+from chalicelib.model.accounts import api_keys
 
 Words = dict[str, Any]
 Kind = type[ApiError]

@@ -5,22 +5,23 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib.model import kinds, online_tunnels
-from chalicelib.model.backends import HttpResponse, Weighted
-from chalicelib.model.gateways import Gateway
-from chalicelib.model.modules import BackendModule
-from chalicelib.model.served import Modules, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.tunnels import Traffic
-from chalicelib.storage import table
-from edge.control.edges import EdgeRecords
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.backends import HttpResponse, Weighted
+from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import Traffic
+from chalicelib.storage.records import table
+from edge.control.edge_records import EdgeRecords
 from edge.control.reading import Reader
 from edge.link.authority import KeyPair
+from edge.plan.record_index import Removed
+from edge.plan.world import World
 from edge.store.records import Grant, NameTaken, Opening, Store, TooManyTunnels
 from edge.store.table import TableStore
-from edge.traffic.record_index import Removed
-from edge.traffic.world import World
 from tests.edge.memory import Memory
-from tests.edge.running import until, uploaded
+from tests.live.edge.running import until, uploaded
 from tests.transports import Client
 
 WRITERS, CHANGES, STARTS = 16, 2000, 10

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
-from chalicelib.model.served import ServedEdge
+from chalicelib.model.edges.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus, State
+from chalicelib.model.edges.served import ServedEdge
 from edge.control import status
-from edge.control.catalog import Answer, Name
-from edge.traffic.resources import Key
-from edge.traffic.standing import PlannedHostport, PlannedRoute, PlannedStatus
+from edge.envoy.ads.catalog import Answer, Name
+from edge.envoy.resources import Key
+from edge.serving.standing import PlannedHostport, PlannedRoute, PlannedStatus
 
 EDGE, ROUTE, CERTIFICATE, OTHER = (
     f"{prefix}_{place:027}" for place, prefix in enumerate(("edghts", "edghtsrt", "cert", "cert"))

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import pytest
 
-from edge.control.catalog import Name
+from edge.envoy.ads.catalog import Name
 from edge.link import authority, server
 from edge.link.proxy_protocol import Header
 from edge.process import files
-from tests.edge.conftest import needs_envoy
-from tests.edge.running import Edge, listens, running, until
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, listens, running, until
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
 T = TypeVar("T")

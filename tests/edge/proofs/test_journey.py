@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from edge.control.looks import ProofChecks
+from edge.control.proof_checks import ProofChecks
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
-from tests.edge.nameservers import NameServer, serving
 from tests.edge.reservations import DAY, NOW, Reservations
+from tests.live.edge.nameservers import NameServer, serving
 
 DOMAIN, TXT = "shop.example", "_tunnel-verification.shop.example"
 

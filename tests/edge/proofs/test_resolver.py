@@ -11,14 +11,14 @@ import dns.asyncresolver
 import dns.name
 import pytest
 
-from chalicelib.model import proofs
-from chalicelib.model.proofs import CheckResult
+from chalicelib.model.names import proofs
+from chalicelib.model.names.proofs import CheckResult
 from edge.process.settings import SettingError
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
 from edge.proofs.servers import Fixed, Own, Panel, Server
 from tests.conftest import least
-from tests.edge.nameservers import NameServer, serving
+from tests.live.edge.nameservers import NameServer, serving
 
 VALUE, TARGET = "verification=d7rk2m", "t4wq8z.proof.tunnels.example"
 PROOF = proofs.begin(0, value=VALUE, cname_target=TARGET)

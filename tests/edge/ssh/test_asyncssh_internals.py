@@ -131,7 +131,7 @@ def change(private: Private, owner: object) -> str:
     return (
         f"asyncssh {asyncssh.__version__}: {private.name} of the {private.of} {problem}. "
         f"{_FILE} uses it {private.why}. Compare the release with the one before, see {_PAGE} for what the gateway "
-        f"expects, and change {_FILE} and this list. tests/edge/test_ssh_clients.py tries real clients. Until then "
+        f"expects, and change {_FILE} and this list. tests/live/edge/test_ssh_clients.py tries clients. Until then "
         "keep the version in requirements/edge.txt."
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.model.names import OPERATOR_NAMES
+from chalicelib.model.names.base_names import OPERATOR_NAMES
 from edge.process.settings import Limits, Settings
 from edge.ssh import forwarding
 from edge.ssh.forwarding import LabelledTunnel, NamedTunnel, PortTunnel, Requester, TunnelRefused

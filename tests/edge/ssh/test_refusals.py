@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from chalicelib.model.tunnels import ServedTunnel
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.process.settings import Limits
 from edge.ssh.leases import Leases
 from edge.ssh.online_tunnel import OnlineTunnel
@@ -12,7 +12,7 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
 from tests.edge.memory import Memory
-from tests.edge.ssh import test_rights
+from tests.edge.ssh.auth import test_rights
 
 GRANT = Grant("acct_a", "sshcr_1", ())
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from chalicelib.storage.change_log import Change, Place
+from chalicelib.storage.records.change_log import Change, Place
 from edge.store.changes import OVERLAP, Follower
 from tests.edge.memory import Memory
 

@@ -1,0 +1,78 @@
+"""GET /openapi.json: the OpenAPI document, without authentication. `make openapi` builds it from the routes."""
+
+import json
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from chalicelib.http import auth, messages
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.static import Static
+from chalicelib.model.accounts import api_keys
+from chalicelib.schema.shapes import Shape
+
+FILE = Path(__file__).with_name("openapi.json")
+
+
+def operations() -> Iterator[dict[str, Any]]:
+    """Yield a summary of each operation: its required scope, and error codes by status."""
+    document = _document()
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            is_open = told.get("security") == []
+            yield {
+                "method": method.upper(),
+                "path": path,
+                "operation": told["operationId"],
+                "scope": None if is_open else api_keys.required_scope(method.upper(), path),
+                "refusals": {status: [*_codes(told, status)] for status in told["responses"] if status >= "400"},
+            }
+
+
+def _codes(told: dict[str, Any], status: str) -> Iterator[str]:
+    """Yield the error codes of a status, from the examples of its response."""
+    components, name = _document()["components"], told["responses"][status]["$ref"].rpartition("/")[2]
+    examples = components["responses"][name]["content"]["application/json"]["examples"].values()
+    named = [components["examples"][example["$ref"].rpartition("/")[2]] for example in examples]
+    yield from dict.fromkeys(example["value"]["error_code"] for example in named)
+
+
+class OpenAPI(Shape):
+    """An OpenAPI document."""
+
+    model_config = {"extra": "allow"}
+
+    openapi: str
+    """The version of OpenAPI."""
+
+
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-cache",
+}  # clients check each time whether it has changed
+
+
+@cache
+def _document() -> dict[str, Any]:
+    text = FILE.read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text.replace(auth.VERSION_HEADER, auth.version_headers()[0]))
+    return document
+
+
+def show(call: Call) -> Static:
+    """Return the document, with the requested base URL and this deployment's version header."""
+    return _served(call.base_url)
+
+
+@lru_cache(maxsize=8)  # a deployment has few addresses, and a Host header may name any
+def _served(base_url: str) -> Static:
+    return Static(messages.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
+
+
+class _Document:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/openapi.json", 200, show, response=OpenAPI, authorizer=None),)
+
+
+DOCUMENT = _Document()

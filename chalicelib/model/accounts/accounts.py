@@ -1,0 +1,157 @@
+"""Accounts, and their users and bots, which own credentials. The operator creates all; admins can create bots."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from chalicelib import ids
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.records import Created, Described
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+Switch: TypeAlias = Literal["on", "off"]  # "off" makes an account, user, bot, credential or certificate inactive
+
+SCOPE = "accounts"
+OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switchable(Created):
+    """The stored form of an account, a user or a bot. An inactive one cannot use the service."""
+
+    name: str = ""
+    active: bool = True
+
+    AUDITED = ("name", "active")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account(Switchable):
+    """The stored form of an account. With `only_reserved` its tunnels can only use names that it has reserved."""
+
+    only_reserved: bool = False
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        return (UniqueKey("account_name", self.name),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class User(Switchable):
+    """The stored form of a user. An admin can act for all users and bots of the account."""
+
+    admin: bool = False
+
+    @property
+    def role(self) -> Literal["admin", "member"]:
+        return "admin" if self.admin else "member"
+
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "role": self.role}
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return two keys of the name, one among users and one among bots.
+
+        So no user has the name of a bot of the account. Records of earlier versions have only the key of their kind.
+        """
+        variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
+        scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
+        return tuple(UniqueKey(key, f"{scope}#{self.name}", field="name") for key, scope in scopes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bot(User, Described):
+    """The stored form of a bot."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user or bot. An admin can act for all of its account; an inactive one cannot act."""
+
+    id: str
+    admin: bool
+    active: bool = True
+    name: str = ""
+
+
+def new_account(name: str) -> Item:
+    """Return a new account, which the caller stores."""
+    id = ids.new(kinds.ACCOUNTS.prefix)
+    return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
+
+
+def new_user(account: str, name: str, *, admin: bool) -> Item:
+    """Return a new user of an account, which the caller stores."""
+    id = ids.new(kinds.USERS.prefix)
+    user = User(created_at=ids.time_of(id), name=name, admin=admin)
+    return _new(items.scope(account, kinds.USERS.path), id, user)
+
+
+def find_owner(account: str, id: str) -> Owner | None:
+    """Return a user or bot of an account, or None. Raises MalformedRecord, aws.Unavailable."""
+    item = read(account, id)
+    found = records.decode(User, item) if item else None
+    return Owner(id, found.admin, found.active, found.name) if found else None
+
+
+def name_of(account: str, id: str) -> str:
+    """Return the name of a user or bot of an account, or "".
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    found = find_owner(account, id)
+    return found.name if found else ""
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return the record of a user or bot of an account, or None.
+
+    It can be malformed. Raises aws.Unavailable.
+    """
+    kind = OWNERS.get(id.partition("_")[0])
+    return table.find(items.scope(account, kind.path), id) if kind else None
+
+
+def is_owner_active(account: str, id: str) -> bool:
+    """Return whether a user or bot and its account are active. Two reads. Raises aws.Unavailable."""
+    found = read(account, id)
+    return bool(found and is_item_active(found)) and is_account_active(account)
+
+
+def is_account_active(account: str) -> bool:
+    """Return whether an account is active. One read. Raises aws.Unavailable."""
+    found = table.find(SCOPE, account)
+    return bool(found and is_item_active(found))
+
+
+def requires_reserved_names(account: str) -> bool:
+    """Return whether tunnels of an account can only use reserved names. Raises aws.Unavailable."""
+    found = table.find(SCOPE, account)
+    return found is None or next((it.only_reserved for _, it in records.decoded(Account, [found])), True)
+
+
+def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
+    """Return the accounts with tunnels that can only use reserved names.
+
+    An account with a malformed record is one of them. One call per hundred accounts. Raises aws.Unavailable.
+    """
+    wanted = frozenset(accounts)
+    found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
+    live = (item for item in found if item.is_live and (item.body or item.malformed))
+    return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
+
+
+def is_item_active(item: Item) -> bool:
+    """Return whether an account, user or bot is active, given its item. A malformed one is not."""
+    return any(stored.active for _, stored in records.decoded(Switchable, [item]))
+
+
+def list_owners(account: str) -> list[Item]:
+    """Return all users and bots of an account, oldest first. Raises aws.Unavailable."""
+    found = [item for kind in OWNERS.values() for item in table.newest(items.scope(account, kind.path))]
+    return sorted(found, key=lambda item: ids.unprefixed(item.id))
+
+
+def _new(scope: str, id: str, stored: Account | User) -> Item:
+    return Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(scope.partition("#")[0], id))

@@ -1,0 +1,225 @@
+"""Activating and deactivating users, bots and accounts. Their keys repeat the state, so authentication reads once.
+
+A switch changes the record of the owner or account first, then the keys. A new key is stored first, then the state of
+its owner is read. So a key never misses a concurrent switch. Until all keys and SSH credentials are updated, the record
+has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts.accounts import Switch, User
+from chalicelib.model.audit.trail import Trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import direct_writes, items, table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+_KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
+_MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
+
+
+class LastAdmin(Exception):
+    """The account would have no active admin."""
+
+
+def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
+    """Switch a user or bot on or off. Return False if the account has no such owner. Raises aws.Unavailable."""
+    found = accounts.read(account, id)
+    if found is None or _switch(Change(by), found.scope, id, to) is None:
+        return False
+    update_keys(account, id)
+    return True
+
+
+def switch_account(change: Change, account: str, to: Switch) -> bool:
+    """Switch an account on or off. Return False if it does not exist. Raises aws.Unavailable."""
+    switched = _switch(change, accounts.SCOPE, account, to)
+    if switched is None:
+        return False
+    for owner in accounts.list_owners(account):
+        update_keys(account, owner.id)
+    _remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
+    return True
+
+
+def update_keys(account: str, id: str) -> Item:
+    """Copy the name and state of a user or bot to its keys. Return its record.
+
+    SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
+    later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
+    """
+    for number in range(writes.TRIES):
+        pair = _read_owner_and_account(account, id)
+        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in pair]
+        is_done = direct_writes.set_all(
+            [(key, _copied_fields(pair)) for key in _list_unique_keys(account, id)], checks=same
+        )
+        if is_done and (owner := _remove_marker(pair[0])):
+            return owner
+        writes.pause(number)
+    raise aws.Unavailable("TransactionConflict")
+
+
+def check_new_key(item: Item) -> None:
+    """Update a new API key if its owner has changed meanwhile. Raises aws.Unavailable.
+
+    Call it before the token is returned: no client knows it until then.
+    """
+    owner = _owner_of(item)
+    fields = _copied_fields(_read_owner_and_account(item.account, owner))
+    if any({**key.attributes, **fields} != key.attributes for key in item.unique_keys):
+        update_keys(item.account, owner)
+
+
+def update_new_credential(item: Item) -> None:
+    """Copy the state of its owner to a new SSH credential.
+
+    Does nothing if a switch has already done so.    Until then each sign-in reads the owner. Raises aws.Unavailable.
+    """
+    active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
+    for key in item.unique_keys:
+        direct_writes.set_once(key, "active", active)
+
+
+def is_shown_active(item: Item) -> bool:
+    """Return whether to show a user, bot or account as active.
+
+    It is until all its keys are inactive too.
+    """
+    return accounts.is_item_active(item) or _MARKER in item.unseen
+
+
+def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
+    """Change a user or bot as `changes.rewrite` does. `update_keys` must follow.
+
+    Raises LastAdmin if no active admin would be left, and what `changes.rewrite` does.
+    """
+
+    def attempt() -> Item | None:
+        before = table.read(scope, id)
+        if before is None:
+            return None
+        made = change.rewrite(before, edit)
+        leaves = made.item is not None and not accounts.is_item_active(made.item)
+        return made.also(*_require_other_admin(before) if leaves else ()).commit()
+
+    return writes.retried(attempt)
+
+
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove a bot. Return False if it does not exist.
+
+    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
+    `Change.commit` does.
+    """
+
+    def attempt() -> bool:
+        bot = table.find(scope, id)
+        if bot is None:
+            return False
+        removal = change.remove(bot).also(*_require_other_admin(bot))
+        deactivate_keys(bot.account, id)
+        try:
+            removal.commit()
+        finally:
+            update_keys(bot.account, id)  # also new keys, and the keys of a bot that could not be removed
+        return True
+
+    return writes.retried(attempt)
+
+
+def mark_switch(before: Item, after: Item) -> Item:
+    """Return a changed item, with the marker if it became inactive."""
+    others = {name: value for name, value in after.unseen.items() if name != _MARKER}
+    if accounts.is_item_active(after):
+        return replace(after, unseen=others)
+    return replace(after, unseen={**others, _MARKER: True}) if accounts.is_item_active(before) else after
+
+
+def deactivate_keys(account: str, owner: str) -> None:
+    """Deactivate the keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
+    direct_writes.set_all([(key, {"active": False}) for key in _list_unique_keys(account, owner)])
+
+
+def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
+    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
+    found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
+    return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
+
+
+def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
+    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
+    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
+    owner, record_of_account = (
+        _live(record) or Item(*place, {}, revision=0)
+        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
+    )
+    return owner, record_of_account
+
+
+def _live(record: Mapping[str, Any] | None) -> Item | None:
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live and (item.body or item.malformed) else None
+
+
+def _owner_of(item: Item) -> str:
+    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
+    owner = item.body.get("owner_id")
+    if isinstance(owner, str):
+        return owner
+    keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
+    found = (table.look_up(key.kind, key.value) or {} for key in keys)
+    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
+
+
+def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
+    """Return the fields of an owner that its keys repeat."""
+    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
+    return {"active": _are_active(pair), "name": name}
+
+
+def _are_active(pair: Sequence[Item]) -> bool:
+    return all((item.body or item.malformed) and accounts.is_item_active(item) for item in pair)
+
+
+def _require_other_admin(item: Item) -> list[Write]:
+    """Return the check that another admin remains active. It is empty if the item is no active admin.
+
+    Raises LastAdmin, aws.Unavailable.
+    """
+    if not _is_admin(item):
+        return []
+    others = [owner for owner in accounts.list_owners(item.account) if owner.id != item.id and _is_admin(owner)]
+    if not others:
+        raise LastAdmin
+    return [Write.check(others[0].scope, others[0].id, items.unchanged(others[0]))]
+
+
+def _is_admin(item: Item) -> bool:
+    return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
+
+
+def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
+    found = list_keys_and_credentials(account, owner)
+    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
+    return [*unnamed, *(key for item in found for key in item.unique_keys)]
+
+
+def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
+    def switched(item: Item) -> Item:
+        return mark_switch(item, replace(item, body={**item.body, "active": to == "on"}))
+
+    return changes.rewrite(change, scope, id, switched)
+
+
+def _remove_marker(item: Item) -> Item | None:
+    """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
+    others = {name: value for name, value in item.unseen.items() if name != _MARKER}
+    return item if others == item.unseen else direct_writes.exchange(item, replace(item, unseen=others))

@@ -1,0 +1,1 @@
+"""Audit events: writing them, their details, reading them, and their partitions."""

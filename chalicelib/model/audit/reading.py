@@ -1,0 +1,140 @@
+"""Reads of audit events: by account, by resource and by actor, from all partitions.
+
+A page merges one page of each partition: the shards of the account and the partition of the edge. The edge can write
+anything to its partition, so items without the form of an event are skipped.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, replace
+
+from chalicelib import ids
+from chalicelib.model.audit import shards, trail
+from chalicelib.model.base import kinds
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.places import merged
+
+Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
+
+_READ = 500  # items at once after a page without an event
+_MAX_KEYS = 20  # of one owner; for more keys the newest events of the account are filtered
+
+
+def read(account: str, id: str) -> Item | None:
+    """Return an event of an account, or None. One read. Raises aws.Unavailable."""
+    scopes = (shards.scope(account, 0), shards.scope(account, shards.of(id)), _edge(account))
+    read = (Item.from_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)) if record)
+    found = [item for item in read if item.is_live]
+    for item in found:
+        if item.malformed and not trail.is_of_the_edge(item):
+            raise item.malformed
+    return next(_trusted(found), None)
+
+
+def page(account: str, *, before: str | None, count: int) -> Page:
+    """Return at most `count` events of an account, newest first, and whether there are more.
+
+    Raises aws.Unavailable.
+    """
+    first, has_more, marks = table.marked_page(shards.scope(account, 0), before=before, count=count)
+    marks = shards.marks(account) if before else marks
+    pages = [(first, has_more)]
+    if shards.MARK in marks:
+        pages += [table.page(scope, before=before, count=count) for scope in shards.scopes(account)[1:]]
+    if shards.WITHOUT_EDGE not in marks:
+        pages.append(_of_the_edge(account, before, count))
+    return merged(pages, count)
+
+
+def page_of_resource(account: str, id: str, *, before: str | None, count: int) -> Page:
+    """Return at most `count` events of a resource, as `page` does. Events of the last second can be missing."""
+    return _indexed(trail.BY_RESOURCE, account, id, before, count)
+
+
+def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
+    """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
+
+    Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
+    """
+    keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
+    if len(keys) > _MAX_KEYS:
+        return None
+    spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
+    named = (trail.acting(key, shard) for key in keys for shard in spread)
+    return merged([_indexed(trail.BY_ACTOR, account, name, before, count) for name in named], count)
+
+
+def of_operator() -> list[Item]:
+    """Return the events that concern no account, newest first. Raises aws.Unavailable."""
+    return table.newest(trail.OF_THE_OPERATOR)
+
+
+def between(account: str, after: str, before: str) -> Iterator[Item]:
+    """Yield all events of an account between two ids, exclusive, oldest first. Raises aws.Unavailable."""
+    scopes = [_edge(account), *shards.scopes(account)]
+    found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
+    yield from _trusted(event for event in found if event.id not in (after, before))
+
+
+def _keys(account: str, owner: str) -> list[str]:
+    """Return the ids of present and former API keys of an owner, at most one above the limit."""
+    found, _ = table.page(trail.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
+    return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
+
+
+def _of_the_edge(account: str, before: str | None, count: int) -> Page:
+    scope = _edge(account)
+    return _sound(lambda place, most: table.page(scope, before=place, count=most), {scope}, before, count)
+
+
+def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
+    own = {_edge(account), *shards.scopes(account)}
+    value = f"{account}#{name}"
+    return _sound(lambda place, most: table.indexed(index, value, before=place, count=most), own, before, count)
+
+
+def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
+    """Return a page of events. Items outside the scopes `own` have a forged index key and are skipped."""
+    most = count
+    while True:
+        found, has_more = read(before, most)
+        events = [*_trusted(item for item in found if item.scope in own)]
+        if events or not has_more:
+            return events[:count], has_more or len(events) > count
+        before, most = found[-1].id, _READ
+
+
+def _id(event: Item) -> str:
+    return event.id
+
+
+def _edge(account: str) -> str:
+    return f"{account}#{trail.OF_THE_EDGE}"
+
+
+def _trusted(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the events among items. Events of the edge are restricted to its rights."""
+    for item in items:
+        if not trail.is_of_the_edge(item):
+            yield item
+        elif trail.is_event(item):
+            yield _restricted(item)
+
+
+def _restricted(event: Item) -> Item:
+    """Return an event of the edge with the actor, time and path that the edge can claim.
+
+    Its time is the time in its id: another time could end a list early. Its path starts with a slash, so that it can
+    only point into this API.
+    """
+    known = {
+        "created_at": ids.time_of(event.id),
+        "resource_path": path if (path := event.body["resource_path"]).startswith("/") else "",
+        "actor": asdict(trail.EDGE.actor),
+        "operation_id": "",
+        "source_ip": "",
+    }
+    return replace(event, body={**event.body, **known})

@@ -1,0 +1,288 @@
+"""Audit events: who changed what, when and from where. Each is written in the transaction of its change.
+
+An event never holds a secret, nor free text except the operator's reason, and cannot be changed. The events of an
+account are in one partition, in more if the account is busy. The edge writes to a partition of its own, because it has
+no right to write to the others.
+"""
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from chalicelib import ids
+from chalicelib.model.audit import details, shards
+from chalicelib.model.audit.details import Details
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import Created
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, places
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+
+Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
+
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which hold only events
+OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
+OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of events that concern no account
+_MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
+_DAY = 24 * 60 * 60  # seconds
+_MAX_KNOWN = 10_000  # accounts
+_with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
+_MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
+
+
+@dataclass(frozen=True)
+class Actor:
+    """An actor: an API key and its owner, the operator or the edge. `name` names the owner or the operator."""
+
+    type: Literal["api_key", "operator", "edge"]
+    key_id: str = ""
+    owner_id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event(Created):
+    """The stored form of an event.
+
+    `resource_path` is the address of the resource or module, "" if it has none. `revision` is the revision of the
+    resource after the change, None in events of an earlier format.
+    """
+
+    action: str
+    resource_id: str
+    resource_path: str
+    actor: Mapping[str, str]
+    operation_id: str = ""
+    source_ip: str = ""
+    revision: int | None = None
+    changed: list[str] = field(default_factory=list)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Trail:
+    """One operation of an actor: who acted, from where, and why, if it is the operator.
+
+    `find_name` returns the name of an actor that `actor` does not name. It may raise aws.Unavailable.
+    """
+
+    actor: Actor
+    operation_id: str = ""
+    source_ip: str = ""
+    reason: str = ""
+    find_name: Callable[[], str] | None = field(default=None, compare=False)
+
+    def identified(self) -> "Trail":
+        """Return the trail with the name of its actor. Raises aws.Unavailable."""
+        if self.find_name:
+            return replace(self, actor=replace(self.actor, name=self.find_name()))
+        return _person.get() or _as(_user()) if self == OPERATOR else self
+
+
+OPERATOR = Trail(Actor("operator"))
+EDGE = Trail(Actor("edge"))
+_person: ContextVar[Trail | None] = ContextVar("person", default=None)
+
+
+@contextmanager
+def operated_by(name: str, reason: str = "") -> Iterator[None]:
+    """Attribute the operator's changes in this block to a person, "" for the system's user."""
+    before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
+    try:
+        yield
+    finally:
+        _person.reset(before)
+
+
+def _as(name: str) -> Trail:
+    """Return a new operation of the operator, on this host."""
+    actor = Actor("operator", name=details.cleaned(name))
+    return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the system has no name for it, as in a container
+        return str(os.getuid())
+
+
+def event(
+    by: Trail,
+    kind: Kind,
+    item: Item,
+    verb: Verb,
+    module: str = "",
+    changed: Sequence[str] = (),
+    shown: Details = MappingProxyType({}),
+) -> Item:
+    """Return the audit event of a changed item or module, given the item's new state.
+
+    It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
+    """
+    by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
+    moment, created_at = ids.created_at(id), ids.time_of(id)
+    account, _, path = item.scope.partition("#")
+    account = account if path else item.id  # an account has no account
+    scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
+    if by.actor.type == "edge":
+        scope, shard = f"{account}#{OF_THE_EDGE}", 0
+    stored = Event(
+        created_at=created_at,
+        action=".".join(filter(None, (kind.noun, module, verb))),
+        resource_id=item.id,
+        resource_path="/".join(filter(None, (path, item.id, module))) if path else "",
+        actor=dict(vars(by.actor)),
+        operation_id=by.operation_id,
+        source_ip=by.source_ip,
+        revision=item.revision,
+        changed=list(changed),
+        details={**shown, **({"reason": by.reason} if by.reason else {})},
+    )
+    acted = f"{account}#{acting(by.actor.key_id or by.actor.type, shard)}"
+    expires, indexed = kept_until(moment), f"{account}#{item.id}"
+    return Item(scope, id, stored.to_record(), expires=expires, indexed=indexed, acted=acted)
+
+
+def reason() -> str:
+    """Return the reason that the operator gave."""
+    return OPERATOR.identified().reason
+
+
+def operator_event(action: str, subject: str) -> Write:
+    """Return the write of an event that concerns no account, with the operator's reason."""
+    id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
+    shown = Event(
+        created_at=ids.time_of(id),
+        action=action,
+        resource_id=subject,
+        resource_path="",
+        actor=dict(vars(by.actor)),
+        operation_id=by.operation_id,
+        source_ip=by.source_ip,
+        details={"reason": by.reason},
+    )
+    event = Item(OF_THE_OPERATOR, id, shown.to_record(), expires=kept_until(ids.created_at(id)))
+    return Write.put(event.to_record())
+
+
+def kept_until(moment: datetime) -> int:
+    """Return the Unix second when records of a moment expire, AUDIT_DAYS later."""
+    return int(moment.timestamp()) + int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
+
+
+def is_of_the_edge(event: Item) -> bool:
+    """Return whether an event is in a partition that the edge can write."""
+    return event.path == OF_THE_EDGE
+
+
+def is_event(item: Item) -> bool:
+    """Return whether an item has the form of an event. The edge can write any item to its partition."""
+    try:
+        event = Event.of({"actor": {}, **item.body})
+    except MalformedRecord:
+        return False
+    return (
+        kinds.AUDIT_EVENTS.has(item.id)
+        and kinds.is_id(event.resource_id)
+        and 0 <= (event.revision or 0) < _MAX_REVISION
+        and details.are_shown(event.details)
+    )
+
+
+def let_edge_act(account: str) -> None:
+    """Allow the edge to write events for an account. Raises aws.Unavailable.
+
+    Called before the account gets what lets the edge act for it.
+    """
+    if account in _with_edge:
+        return
+    dynamodb.do(shards.with_edge(account))
+    if len(_with_edge) >= _MAX_KNOWN:
+        _with_edge.clear()
+    _with_edge.add(account)
+
+
+def spread(event: Item) -> Item:
+    """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
+    shards.spread(event.account)
+    collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
+    scope, shard = places.next_place(collection, event.id)
+    acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"
+    return replace(event, scope=scope, acted=acted)
+
+
+def acting(key: str, shard: int) -> str:
+    """Return the name of an actor in the index of events, for one shard."""
+    return f"{key}#{shard}" if shard else key
+
+
+def keys_scope(account: str, owner: str) -> str:
+    """Return the storage scope of the ids of all present and former API keys of an owner, without prefix."""
+    return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
+
+
+def keep_key(account: str, owner: str, key: str) -> Write:
+    """Return the write that lists a key under its owner, so that events can be found by owner."""
+    place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
+    return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})
+
+
+def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details of a resource that was created or removed."""
+    return {path: _shown(value) for path, value in _flat(told).items()}
+
+
+def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that differ, under "before" and "after", or {} without a difference."""
+    old, new = _flat(before), _flat(after)
+    differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
+    if not differing:
+        return {}
+    sides = (("before", old), ("after", new))
+    return {name: {path: _shown(side[path]) for path in differing if path in side} for name, side in sides}
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the names that only one record has, or that have different values."""
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+def _flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    """Return the values of nested mappings by dotted path, without unset values."""
+    found: dict[str, Any] = {}
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{at}{name}.")
+        elif value not in (None, "", b""):
+            found[f"{at}{name}"] = value
+    return found
+
+
+def _shown(value: Any) -> str | list[str]:
+    if isinstance(value, bytes):
+        return "(secret)"
+    shown = [_text(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    if isinstance(shown, list):
+        written = json.dumps(shown)
+        return shown if len(written) <= _MAX_BYTES else details.digest(written)
+    text = _text(shown)
+    return text if len(text.encode()) <= _MAX_BYTES else details.digest(text)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool | int) else str(value)

@@ -1,0 +1,69 @@
+"""Idempotency keys: a key of an account identifies one request and the item it created, for 24 hours.
+
+The item is stored with the key, in the transaction that creates it: without modules, which a repeated request contains
+again, and without secrets, which would outlive the item.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from chalicelib import clock
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records.items import Item
+
+_ID = "request"
+_KEPT_FOR = 24 * 60 * 60  # seconds
+
+
+class Repeated(Exception):
+    """Another request has used the idempotency key."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The digest of an earlier request, and the item it created without modules and secrets.
+
+    `once` is set if the response showed a secret that no other response shows.
+    """
+
+    digest: str
+    item: Item
+    once: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request with an idempotency key. `digest` distinguishes it from other requests."""
+
+    account: str
+    key: str
+    digest: str
+
+    def find(self) -> Done | None:
+        """Return the request that used the key in the last 24 hours, or None. One read.
+
+        Raises aws.Unavailable.
+        """
+        record = dynamodb.get(self._scope, _ID)
+        if record is None or record["expires"] <= clock.seconds():
+            return None
+        body = record["body"]
+        return Done(body["digest"], Item.from_record(body["made"]), body["once"])
+
+    def keep(self, item: Item, *, once: bool) -> Write:
+        """Return the write that stores the key. It fails with Repeated if another request has the key."""
+        made = replace(item, modules={}, sealed={}).to_record()
+        record = {
+            "scope": self._scope,
+            "id": _ID,
+            "body": {"digest": self.digest, "made": made, "once": once},
+            "expires": clock.seconds() + _KEPT_FOR,
+            "revision": 1,
+        }
+        free = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+        return Write.put(record, free, Repeated())
+
+    @property
+    def _scope(self) -> str:
+        return f"{self.account}#/idempotency/{hashlib.sha256(self.key.encode()).hexdigest()}"

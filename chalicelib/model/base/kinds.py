@@ -1,0 +1,269 @@
+"""The table of kinds: their id prefixes, paths, names, stored types, and the fields that refer to them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+
+from chalicelib import ids
+from chalicelib.model.base.records import Stored
+from chalicelib.storage.records.items import Item
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of resource.
+
+    `prefix` is that of its ids, or a pattern of prefixes. `path` is the path of its list, "" for a kind without one.
+    `name` names one resource, `array` is the JSON field of its list. `stored` is the dotted path of its stored type,
+    which is imported when it is first needed: it may import this table. `named_by` are the body fields that can hold
+    one of its ids. A kind that is not `served` has no address.
+    """
+
+    prefix: str
+    path: str = ""
+    name: str = ""
+    array: str = ""
+    stored: str = ""
+    named_by: tuple[str, ...] = ()
+    served: bool = True
+    variable: str = "id"  # of its id in paths: API Gateway allows one variable name for each position of a path
+    is_shown_in_parent: bool = False  # a change then raises the revision of the parent too
+    lets_edge_act: bool = False  # the edge can write audit events for an account that has one
+
+    def has(self, id: str) -> bool:
+        """Return whether a text has the form of an id of this kind."""
+        return self._pattern.fullmatch(id) is not None
+
+    def is_covered_by(self, other: "Kind") -> bool:
+        """Return whether each id of this kind has the form of an id of another kind."""
+        return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(ids.pattern(self.prefix), flags=re.ASCII)
+
+    @property
+    def may_be_elsewhere(self) -> bool:
+        """Return whether an account can have one that is not registered here: an edge or a route."""
+        return self.path.startswith("/edges/")
+
+    @cached_property
+    def noun(self) -> str:
+        """Return the name in snake case, for example ssh_certificate_authority."""
+        return self.name.lower().replace(" ", "_")
+
+    @cached_property
+    def one(self) -> str:
+        """Return the path of one resource, for example /api_keys/{id}."""
+        return f"{self.path}/{{{self.variable}}}"
+
+    @cached_property
+    def parent(self) -> "Kind | None":
+        """Return the parent kind, for example HTTPS edges for routes, or None."""
+        return next((kind for kind in TABLE if kind.path and self.path.startswith(f"{kind.one}/")), None)
+
+    @cached_property
+    def stored_type(self) -> type[Stored]:
+        """Return the type of what is stored, or Stored if the table names none."""
+        return _type(self.stored) if self.stored else Stored
+
+
+EDGE = "edge"  # replaces the account in the scopes of internal records, which have no kind
+
+_BACKEND = ("backend_id", "backends")
+_OWNER = ("owner_id",)
+
+USERS = Kind(
+    "usr", "/users", "user", "users", "chalicelib.model.accounts.accounts.User", _OWNER
+)  # created by the operator
+API_KEYS = Kind("ak", "/api_keys", "API key", "keys", "chalicelib.model.accounts.api_keys.ApiKey")
+BOT_USERS = Kind("bot", "/bot_users", "bot user", "bot_users", "chalicelib.model.accounts.accounts.Bot", _OWNER)
+CERTIFICATE_AUTHORITIES = Kind(
+    "ca",
+    "/certificate_authorities",
+    "certificate authority",
+    "certificate_authorities",
+    "chalicelib.model.tls.tls_certificates.ClientAuthority",
+    ("certificate_authority_ids",),
+)
+HTTP_RESPONSE_BACKENDS = Kind(
+    "bkdhr",
+    "/backends/http_response",
+    "HTTP response backend",
+    "backends",
+    "chalicelib.model.edges.backends.HttpResponse",
+    _BACKEND,
+)
+SSH_CERTIFICATE_AUTHORITIES = Kind(
+    "sshca",
+    "/ssh_certificate_authorities",
+    "SSH certificate authority",
+    "ssh_certificate_authorities",
+    "chalicelib.model.ssh.authorities.SshAuthority",
+    ("ssh_certificate_authority_id",),
+)
+SSH_REVOCATIONS = Kind(
+    "sshrv",
+    "/ssh_certificate_authorities/{id}/revocations",
+    "SSH revocation",
+    "revocations",
+    "chalicelib.model.ssh.revocations.Revocation",
+    variable="revocation_id",
+)
+SSH_CREDENTIALS = Kind(
+    "sshcr",
+    "/ssh_credentials",
+    "SSH credential",
+    "ssh_credentials",
+    "chalicelib.model.ssh.credentials.SshCredential",
+    lets_edge_act=True,
+)
+SSH_HOST_CERTIFICATES = Kind(
+    "shcrt",
+    "/ssh_host_certificates",
+    "SSH host certificate",
+    "ssh_host_certificates",
+    "chalicelib.model.ssh.authorities.IssuedCertificate",
+)
+SSH_USER_CERTIFICATES = Kind(
+    "sucrt",
+    "/ssh_user_certificates",
+    "SSH user certificate",
+    "ssh_user_certificates",
+    "chalicelib.model.ssh.authorities.IssuedUserCertificate",
+    lets_edge_act=True,
+)
+TLS_CERTIFICATES = Kind(
+    "cert",
+    "/tls_certificates",
+    "TLS certificate",
+    "tls_certificates",
+    "chalicelib.model.tls.tls_certificates.TlsCertificate",
+    ("certificate_id",),
+)
+TUNNEL_GROUPS = Kind(
+    "bkdtg",
+    "/backends/tunnel_group",
+    "tunnel group backend",
+    "backends",
+    "chalicelib.model.edges.backends.TunnelGroup",
+    _BACKEND,
+)
+TUNNELS = Kind(
+    "tn", "/tunnels", "tunnel", "tunnels", "chalicelib.model.tunnels.tunnels.EitherTunnel", lets_edge_act=True
+)
+WEIGHTED_BACKENDS = Kind(
+    "bkdwd", "/backends/weighted", "weighted backend", "backends", "chalicelib.model.edges.backends.Weighted", _BACKEND
+)
+HTTPS_EDGES = Kind(
+    "edghts",
+    "/edges/https",
+    "HTTPS edge",
+    "https_edges",
+    "chalicelib.model.edges.edges.HttpsEdge",
+    ("edge_id",),
+    variable="edge_id",
+)
+HTTPS_EDGE_ROUTES = Kind(
+    "edghtsrt",
+    "/edges/https/{edge_id}/routes",
+    "HTTPS edge route",
+    "routes",
+    "chalicelib.model.edges.edges.Route",
+    is_shown_in_parent=True,
+)
+AUDIT_EVENTS = Kind("evt", "/audit_events", "audit event", "audit_events", "chalicelib.model.audit.trail.Event")
+RESERVED_DOMAINS = Kind(
+    "rd",
+    "/reserved_domains",
+    "reserved domain",
+    "reserved_domains",
+    "chalicelib.model.names.reservations.ReservedDomain",
+    lets_edge_act=True,
+)
+RESERVED_ADDRS = Kind(
+    "ra", "/reserved_addrs", "reserved address", "reserved_addrs", "chalicelib.model.names.reservations.ReservedAddr"
+)
+TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.edges.Edge")
+TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.edges.Edge")
+
+# Named in responses and by the operator, but without an address.
+ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
+ENDPOINTS = Kind("ep", served=False)
+TUNNEL_SESSIONS = Kind("ts", served=False)
+OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some
+
+EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
+
+# Every kind above.
+TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
+
+# The stored types of modules, by the names of the modules.
+MODULES: Mapping[str, str] = {
+    "backend": "chalicelib.model.edges.modules.BackendModule",
+    "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
+    "oauth": "chalicelib.model.edges.modules.OAuthModule",
+    "policy": "chalicelib.model.ssh.policies.PolicyModule",
+    "tls_termination": "chalicelib.model.edges.modules.TlsTerminationModule",
+    "traffic_policy": "chalicelib.model.edges.modules.TrafficPolicyModule",
+    "user_agent_filter": "chalicelib.model.edges.modules.UserAgentModule",
+}
+
+_BY_PREFIX = {kind.prefix: kind for kind in TABLE}
+_BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
+
+
+class UnknownKind(LookupError):
+    """No kind has the prefix of an id."""
+
+
+def is_internal(scope: str) -> bool:
+    """Return whether a scope holds internal records, which no account sees."""
+    return scope.startswith(f"{EDGE}#")
+
+
+def of(id: str) -> Kind:
+    """Return the kind of an id. Raises UnknownKind."""
+    prefix = id.partition("_")[0]
+    if kind := _BY_PREFIX.get(prefix):
+        return kind
+    if prefix.startswith("bkd"):
+        return OTHER_BACKENDS
+    raise UnknownKind(prefix)
+
+
+def of_item(item: Item) -> Kind | None:
+    """Return the kind of an item, or None for an internal record. Raises UnknownKind."""
+    return None if is_internal(item.scope) else of(item.id)
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is the id of a kind."""
+    try:
+        return of(text).has(text)
+    except UnknownKind:
+        return False
+
+
+def at(path: str) -> Kind | None:
+    """Return the kind that is listed at a path, or None."""
+    return _BY_PATH.get(path)
+
+
+def named_by(field: str) -> tuple[Kind, ...]:
+    """Return the kinds that a field can refer to, for example users and bots for `owner_id`."""
+    return tuple(kind for kind in TABLE if field in kind.named_by)
+
+
+def stored_type_of_module(name: str) -> type[Stored]:
+    """Return the stored type of a module, or Stored for an unknown name."""
+    return _type(MODULES[name]) if name in MODULES else Stored
+
+
+@cache
+def _type(path: str) -> type[Stored]:
+    file, _, name = path.rpartition(".")
+    stored: type[Stored] = getattr(import_module(file), name)
+    return stored

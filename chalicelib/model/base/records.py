@@ -1,0 +1,231 @@
+"""Stored types: frozen dataclasses with defaults for fields that older records lack.
+
+Add a field with a default. Older records then read as if they had it, and `migrate` writes it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, places
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+References = Mapping[str, Iterable[str]]  # ids by field
+
+
+class Packing(Protocol):
+    """A conversion of texts of one form to bytes and back."""
+
+    def packed(self, text: str) -> bytes | str:
+        """Return the bytes of a text, or the text if they would lose a part of it."""
+
+    def text(self, kept: bytes | str) -> str:
+        """Return the text that `packed` was given."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Details of the audit event and writes that go with the end of an item."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+    writes: Sequence[Write] = ()
+
+
+class LimitReached(Exception):
+    """A change met a limit of its account."""
+
+    def make_room(self) -> bool:
+        """Return whether the change can be tried again. Raises aws.Unavailable."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
+
+    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
+    field with stored values, only their own `AUDITED` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
+    set if the response to a creation shows a secret that no other response shows.
+    """
+
+    AUDITED: ClassVar[tuple[str, ...]] = ()
+    PACKED: ClassVar[Mapping[str, Packing]] = {}
+    IS_SHOWN_ONCE: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """Return the value of a record of any age.
+
+        Missing fields get their defaults, unknown fields are ignored. Raises MalformedRecord if a field is not of its
+        annotated type.
+        """
+        return decoding.decode(cls, record)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the record of the value, with its texts unpacked."""
+        return dict(vars(self))
+
+    def packed(self) -> dict[str, Any]:
+        """Return the record of the value, with `PACKED` fields as bytes since the third format."""
+        record = self.to_record()
+        if not self.PACKED or places.edition() < 3:
+            return record
+        return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
+
+    def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record of this value, with the unknown fields of an earlier record."""
+        own = {field.name for field in fields(self)}
+        unknown = {name: value for name, value in record.items() if name not in own}
+        return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
+
+    def _with_values(self) -> dict[str, Any]:
+        """Return the packed record, except that nested stored values stay values."""
+        return {
+            name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
+            for name, value in self.packed().items()
+        }
+
+    @classmethod
+    def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record with its missing fields added."""
+        return cls.of(record).over(record)
+
+    def audited_fields(self) -> dict[str, Any]:
+        """Return the fields that audit events show. Events show only the presence of sealed bytes."""
+        return {name: _told(getattr(self, name)) for name in self.AUDITED}
+
+    def references(self) -> References:
+        """Return the ids of other resources by field. They must exist if references are strict."""
+        return {}
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the values that no other resource can have. `account` and `id` belong to this resource."""
+        return ()
+
+    def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the keys of an earlier format, which the next change replaces."""
+        return ()
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        """Return further writes for the transaction of a changed item.
+
+        `before` is None for a new item, `after` for a removed one. What must be stored even if the transaction fails
+        is written here. Called again when the transaction is tried again. Raises aws.Unavailable.
+        """
+        return ()
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending | None:
+        """Return what goes with the end of an expired item, or None if it is not recorded."""
+        return None
+
+
+S = TypeVar("S", bound=Stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Created(Stored):
+    """The stored form of a resource with a time of creation."""
+
+    created_at: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Created):
+    """The stored form of a resource with a description and metadata."""
+
+    description: str = ""
+    metadata: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traced(Described):
+    """The stored form of a resource that names its creator.
+
+    `created_by` is the id of an API key, `operator`, or "" if unknown, as in records of earlier formats. The record
+    has no such field then.
+    """
+
+    created_by: str = ""
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_record().items() if value or name != "created_by"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned(Traced):
+    """The stored form of a credential, owned by a user or bot."""
+
+    owner_id: str = ""
+
+    def references(self) -> References:
+        return {"owner_id": [self.owner_id]}
+
+
+def decoded(form: type[S], found: Iterable[Item]) -> Iterator[tuple[Item, S]]:
+    """Yield items with their stored values. Malformed items are logged and left out."""
+    for item in found:
+        try:
+            yield item, decode(form, item)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
+
+
+def decode(form: type[S], item: Item) -> S:
+    """Return the stored value of an item. Raises MalformedRecord."""
+    if item.malformed:
+        raise item.malformed
+    return form.of(item.body)
+
+
+def _told(value: Any) -> Any:
+    """Return what audit events show of the value of a field."""
+    if isinstance(value, Stored):
+        return value.audited_fields()
+    if isinstance(value, Mapping):
+        return {name: _told(entry) for name, entry in value.items()}
+    return value
+
+
+def _holds_stored(value: Any) -> bool:
+    return isinstance(value, Stored) or (
+        isinstance(value, Mapping) and any(isinstance(entry, Stored) for entry in value.values())
+    )
+
+
+def _over(before: Any, value: Any) -> Any:
+    """Return the record of a field's value, with the unknown fields of an earlier record."""
+    known = before if isinstance(before, Mapping) else {}
+    if isinstance(value, Stored):
+        return value.over(known)
+    if _holds_stored(value):
+        return {name: _over(known.get(name), entry) for name, entry in value.items()}
+    return value
+
+
+def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
+    """Return the body of a changed item. Unchanged fields stay as they were written."""
+    if after == before:
+        return item.body
+    old, new = vars(before), after.packed()
+    return {**item.body, **{name: new[name] for name in new if name not in item.body or old[name] != vars(after)[name]}}
+
+
+def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
+    """Return the unique keys of a changed item, with only changed attributes if kept."""
+    if after == before:
+        return item.unique_keys
+    known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
+    former = {*before.former_keys(item.account, item.id)} & {*item.unique_keys}
+    keys = [key for key in item.unique_keys if key not in known and key not in former]
+    for key in after.unique_keys(item.account, item.id):
+        if key not in known or (former and key not in item.unique_keys):
+            keys.append(key)
+        elif key in item.unique_keys:  # an authority of the first edition has none until it is migrated
+            changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
+            keys.append(replace(key, attributes=changed))
+    return tuple(keys)

@@ -1,0 +1,28 @@
+"""References between resources. With STRICT_REFERENCES their targets must exist, else only the form is checked."""
+
+import os
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import References
+from chalicelib.storage.records import items
+from chalicelib.storage.records.references import Reference
+
+
+def are_strict() -> bool:
+    """Return whether STRICT_REFERENCES is set, so that referenced resources must exist."""
+    return os.environ.get("STRICT_REFERENCES", "false").strip().lower() == "true"
+
+
+def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
+    """Return the references to record at their targets, none unless references are strict.
+
+    A target with a recorded reference cannot be deleted.
+    """
+    if not are_strict():
+        return ()
+    return tuple(
+        Reference(module, items.scope(account, kind.path), id, field)
+        for field, ids in named.items()
+        for id in ids
+        if (kind := kinds.of(id)) is not kinds.USERS  # users are never deleted
+    )

@@ -1,0 +1,231 @@
+"""Edges and their routes: stored types, reading and deletion."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, ClassVar, Literal
+
+from chalicelib import domains
+from chalicelib.model import changes
+from chalicelib.model.audit.trail import Trail
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import Described
+from chalicelib.model.changes import Change
+from chalicelib.model.edges import listening
+from chalicelib.model.edges.modules import EDGE, TlsEnd
+from chalicelib.model.names import base_names, histories, name_counts, proofs, reservations
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.client import aws
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import direct_writes, items, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import InUse
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+_TRIES = 3  # to delete an edge while other requests add routes to it
+_NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge(Described):
+    """The stored form of an edge. Its hostports are of the form host:port."""
+
+    hostports: list[str] = field(default_factory=list)
+
+    AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the keys of the hostports and their base names. A hostport is unique in the account.
+
+        Two accounts can have an edge on the same hostport that is not below TUNNEL_DOMAIN. The live edge serves the one
+        that has proved the domain.
+        """
+        named, edge = enumerate(self.hostports), {"account": account, "id": id}
+        found = (
+            replace(base_names.listening_key(account, it), attributes=edge, field=f"hostports.{place}")
+            for place, it in named
+        )
+        return (*found, *base_names.list_keys(kinds.of(id), self.hostports))
+
+    def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the keys of the second record format, unique among all accounts."""
+        return tuple(UniqueKey(base_names.HOSTPORTS, hostport) for hostport in self.hostports)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        if before:
+            histories.record_former_edge(before, after)
+        return (*listening.list_edge(before, after), *name_counts.prepare(before, after, writes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpsEdge(Edge):
+    """The stored form of an HTTPS edge. TLS ends at the edge or upstream."""
+
+    terminate_at: TlsEnd = EDGE
+    keep_headers: list[str] = field(default_factory=list)
+
+    AUDITED = ("hostports", "terminate_at", "keep_headers")
+
+    def audited_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super().audited_fields().items() if value or name != "keep_headers"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route(Described):
+    """The stored form of a route. It selects requests by path."""
+
+    match_type: Literal["exact_path", "path_prefix"]
+    match: str
+    edge_id: str = ""
+
+    AUDITED = ("match_type", "match")
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the key of the edge, match type and path."""
+        edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
+        return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
+
+
+def routes_scope(scope: str, id: str) -> str:
+    """Return the storage scope of the routes of an edge."""
+    return f"{scope}/{id}/routes"
+
+
+def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
+    """Return an edge and its routes, or None.
+
+    Only HTTPS edges have routes, sorted newest first. Malformed edges and routes are included, sealed fields of routes
+    are not. Raises aws.Unavailable.
+    """
+    kind = kinds.of(id)
+    edge = table.find_any(items.scope(account, kind.path), id)
+    if edge is None or (edge.modules and not edge.body):  # only modules of it were ever stored
+        return None
+    return edge, next(read_routes([edge])) if kind is kinds.HTTPS_EDGES else []
+
+
+def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
+    """Yield the routes of each edge, newest first.
+
+    The edges must be HTTPS edges of one account, newest first. Routes are read when they are needed, of many edges at
+    once, 1 MB per call. Raises aws.Unavailable.
+    """
+    scopes = [routes_scope(edge.scope, edge.id) for edge in found]
+    read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
+    scope, routes = next(read, _NO_ROUTES)
+    for edge, wanted in zip(found, scopes, strict=True):
+        while scope > wanted:  # the routes of an edge that was not requested
+            scope, routes = next(read, _NO_ROUTES)
+        yield _add_old_routes(edge, list(routes) if scope == wanted else [])
+
+
+def read_route_page(edge: Item, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return a page of the routes of an HTTPS edge, as `table.page` does. Raises aws.Unavailable."""
+    found, has_more = table.page(routes_scope(edge.scope, edge.id), before=before, count=count)
+    oldest = found[-1].id if has_more else ""
+    if not {id for id in _referring_routes(edge) if oldest <= id < (before or "~")} - {route.id for route in found}:
+        return found, has_more
+    routes = [route for route in _add_old_routes(edge, []) if route.id < (before or "~")]
+    return routes[:count], len(routes) > count
+
+
+def find_by_hostport(account: str, hostport: str) -> str | None:
+    """Return the id of an account's edge on a hostport, or None. Raises aws.Unavailable."""
+    key = base_names.listening_key(account, hostport)
+    found = table.look_up(key.kind, key.value)
+    return str(found["id"]) if found else None
+
+
+def list_hostports(name: str) -> list[str]:
+    """Return the hostports of edges that can serve a name, most specific first.
+
+    The name is a host, served at port 443 also by wildcards, or host:port.
+    """
+    return [name] if ":" in name else [f"{host}:443" for host in proofs.list_proving_domains(name)]
+
+
+def find_by_name(name: str, tunnel_domain: str) -> Item | None:
+    """Return the edge that serves a name, or None. Raises aws.Unavailable.
+
+    The name is a host, served at port 443, or host:port. The edge is of the account that owns the name.
+    """
+    host = name.partition(":")[0]
+    if domains.is_below(host, tunnel_domain):
+        account = base_names.find_account(name, tunnel_domain)
+    else:
+        reservation = reservations.find_proving(host, tunnel_domain)
+        account = reservation.account if reservation else ""
+    found = (find_by_hostport(account, hostport) for hostport in list_hostports(name)) if account else ()
+    id = next(filter(None, found), None)
+    return table.find(items.scope(account, kinds.of(id).path), id) if id else None
+
+
+def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
+    """Close the tunnels of an account on hostports that its edges now use. Raises aws.Unavailable."""
+    hosts = {hostport.rpartition(":")[0] for hostport in hostports}
+    ports = {hostport for hostport in hostports if hostport.rpartition(":")[0] == base_names.domain()}
+    for name in sorted(ports.union(filter(base_names.can_name_tunnel, hosts))):
+        found = table.look_up(base_names.KIND, name)
+        if found and found.get("account") == account:
+            tunnels.close_tunnel(account, found["id"], by=by)
+
+
+def delete_https_edge(change: Change, scope: str, id: str) -> bool:
+    """Remove an HTTPS edge with its routes. Return False if it does not exist.
+
+    Its hostports are removed first, so that no request is served without the modules of its route. This change and the
+    deletion of each route have separate audit events. Can be repeated after a crash. Raises what `change.check` does,
+    aws.Unavailable.
+    """
+
+    def without_hostports(edge: Item) -> Item:
+        return replace(edge, body={**edge.body, "hostports": []}, unique_keys=())
+
+    try:
+        if not changes.rewrite(change, scope, id, without_hostports):
+            return False
+    except MalformedRecord:
+        pass  # a malformed edge serves no requests
+    for _ in range(_TRIES):
+        for route in table.every(routes_scope(scope, id)):
+            _delete_route(Change(change.by), route)
+        try:
+            return changes.delete(Change(change.by), scope, id)
+        except InUse:
+            continue
+    raise aws.Unavailable("TransactionConflict")
+
+
+def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
+    """Return the routes of an edge, also in the second record format.
+
+    Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
+    """
+    missing = _referring_routes(edge) - {route.id for route in found}
+    if not missing:
+        return found
+    scope = routes_scope(edge.scope, edge.id)
+    former = table.of_second_edition(scope)
+    if missing - {route.id for route in former}:
+        found = list(table.beneath([scope]))  # some were moved here since the first read
+    routes = {route.id: route for route in (*former, *found)}
+    return sorted(routes.values(), key=lambda route: route.id, reverse=True)
+
+
+def _referring_routes(edge: Item) -> set[str]:
+    """Return the ids of the routes that refer to an edge."""
+    beneath = f"{routes_scope(edge.path, edge.id)}/"
+    return {path.removeprefix(beneath) for path in edge.referrers if path.startswith(beneath)}
+
+
+def _delete_route(change: Change, route: Item) -> None:
+    """Remove a route, also if only modules of it were ever stored."""
+    if not route.malformed and not (route.body and route.is_live):
+        direct_writes.drop(route)
+        return
+    try:
+        change.remove(route).commit()
+    except writes.Overtaken:
+        changes.delete(change, route.scope, route.id)

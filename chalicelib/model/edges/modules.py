@@ -1,0 +1,151 @@
+"""The stored types of the modules of edges and routes (SPEC 2.9). Secrets are sealed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal, Self
+
+from chalicelib.model.audit import details
+from chalicelib.model.base.records import References, Stored
+from chalicelib.storage import vault
+
+TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
+EDGE: Final = "edge"  # the default
+UPSTREAM: Final = "upstream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModule(Stored):
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
+
+    enabled: bool = True
+
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        """Return the module of a request, with its secrets sealed for the context.
+
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        """
+        return cls.of(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredProvider(Stored):
+    """An identity provider and the users that it admits. Only GitHub has `teams` and `organizations`."""
+
+    client_id: str = ""
+    client_secret: bytes = field(default=b"", repr=False)
+    scopes: list[str] = field(default_factory=list)
+    email_addresses: list[str] = field(default_factory=list)
+    email_domains: list[str] = field(default_factory=list)
+    teams: list[str] | None = None
+    organizations: list[str] | None = None
+
+    AUDITED = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def open_secret(self, context: Mapping[str, str]) -> str:
+        """Return the client secret, "" if there is none. Raises aws.Unavailable."""
+        return vault.unseal(self.client_secret, context, bytes.decode) if self.client_secret else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OAuthModule(StoredModule):
+    """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
+
+    The client secret is sealed for its route and cannot be opened for another one.
+    """
+
+    provider: Mapping[str, StoredProvider | None]
+    options_passthrough: bool = False
+    cookie_prefix: str = "service."
+    inactivity_timeout: int = 0
+    maximum_duration: int = 0
+    auth_check_interval: int = 0
+
+    AUDITED = (
+        *("enabled", "provider", "options_passthrough", "cookie_prefix"),
+        *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
+    )
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        sealed = [found.client_secret for found in before.provider.values() if found] if before else []
+        providers = {
+            name: requested and {**requested, "client_secret": _seal(requested["client_secret"], context, sealed)}
+            for name, requested in values["provider"].items()
+        }
+        return cls.of({**values, "provider": providers})
+
+    def to_record(self) -> dict[str, Any]:
+        return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
+
+
+def _seal(secret: str, context: Mapping[str, str], sealed: Sequence[bytes]) -> bytes:
+    """Return a sealed secret.
+
+    An unchanged secret keeps its bytes: sealed again they would differ, and look like a change.
+    """
+    same = (it for it in sealed if secret and it and vault.unseal(it, context, bytes.decode) == secret)
+    if found := next(same, b""):
+        return found
+    return vault.seal(secret.encode(), context, read=bytes.decode) if secret else b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserAgentModule(StoredModule):
+    """RE2 patterns of the User-Agents to allow and to deny."""
+
+    allow: list[str] = field(default_factory=list)
+    deny: list[str] = field(default_factory=list)
+
+    AUDITED = ("enabled", "allow", "deny")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendModule(StoredModule):
+    """The id of the backend that answers traffic, or None."""
+
+    backend_id: str | None = None
+
+    AUDITED = ("enabled", "backend_id")
+
+    def references(self) -> References:
+        return {"backend_id": [self.backend_id] if self.backend_id else []}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficPolicyModule(StoredModule):
+    """A JSON document of rules, stored as it was sent."""
+
+    value: str
+
+    AUDITED = ("enabled", "value")
+
+    def audited_fields(self) -> dict[str, Any]:
+        """Return a digest of the document, since its rules can contain secrets."""
+        return {**super().audited_fields(), "value": details.digest(self.value)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MutualTlsModule(StoredModule):
+    """The ids of certificate authorities. A client requires a certificate by one of them."""
+
+    certificate_authority_ids: list[str]
+
+    AUDITED = ("enabled", "certificate_authority_ids")
+
+    def references(self) -> References:
+        return {"certificate_authority_ids": self.certificate_authority_ids}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsTerminationModule(StoredModule):
+    """The lowest TLS version that an edge accepts, None for a safe default. The edge stores where TLS ends."""
+
+    min_version: str | None = None
+
+    AUDITED = ("enabled", "min_version")

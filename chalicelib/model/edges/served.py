@@ -1,0 +1,221 @@
+"""Edges, backends and authorities as the live edge serves them.
+
+They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed
+to all traffic.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.edges import listening
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.edges import HttpsEdge, Route
+from chalicelib.model.edges.modules import (
+    BackendModule,
+    MutualTlsModule,
+    StoredModule,
+    TlsEnd,
+    TlsTerminationModule,
+    UserAgentModule,
+)
+from chalicelib.model.tls.tls_certificates import ClientAuthority
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+
+M = TypeVar("M", bound=StoredModule)
+UNREADABLE = "Its records cannot be understood."
+_VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
+_HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
+_BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
+    kinds.HTTP_RESPONSE_BACKENDS: HttpResponse,
+    kinds.TUNNEL_GROUPS: TunnelGroup,
+    kinds.WEIGHTED_BACKENDS: Weighted,
+}
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The enabled modules of an edge or route. Disabled ones are None.
+
+    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce. An edge or
+    route with one of them is closed.
+    """
+
+    backend: BackendModule | None = None
+    mutual_tls: MutualTlsModule | None = None
+    tls_termination: TlsTerminationModule | None = None
+    user_agent_filter: UserAgentModule | None = None
+    unenforced: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(stored: Mapping[str, Any]) -> "Modules":
+        """Return the enabled modules of an item."""
+        enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
+        backend = _decode_module(
+            BackendModule, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id)
+        )
+        mutual_tls = _decode_module(
+            MutualTlsModule, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
+        )
+        termination = _decode_module(
+            TlsTerminationModule, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS
+        )
+        agents = _decode_module(UserAgentModule, enabled.get("user_agent_filter"))
+        enforced = {
+            "backend": backend,
+            "mutual_tls": mutual_tls,
+            "tls_termination": termination,
+            "user_agent_filter": agents,
+        }
+        unenforced = tuple(sorted(name for name in enabled if not enforced.get(name)))
+        return Modules(backend, mutual_tls, termination, agents, unenforced)
+
+
+@dataclass(frozen=True)
+class ServedRoute:
+    """A route of an HTTPS edge."""
+
+    id: str
+    match_type: str
+    match: str
+    modules: Modules = Modules()
+
+
+@dataclass(frozen=True)
+class ServedEdge:
+    """An edge of any kind, with routes if HTTPS. Each change of a part raises `revision`.
+
+    Backends of the TCP hostports in `proxied` receive the PROXY protocol, as their reserved addresses require. `error`
+    says why the edge is closed, for example UNREADABLE, or is "".
+    """
+
+    account: str
+    id: str
+    revision: int
+    hostports: tuple[str, ...]
+    terminate_at: TlsEnd = "edge"
+    modules: Modules = Modules()
+    routes: tuple[ServedRoute, ...] = ()
+    proxied: frozenset[str] = frozenset()
+    error: str = ""
+    keep_headers: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return kinds.of(self.id)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the ids of all backends and authorities of its modules and routes."""
+        return frozenset(
+            id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
+        )
+
+
+@dataclass(frozen=True)
+class ServedBackend:
+    """A backend, which answers traffic. `value` is None if its record is malformed."""
+
+    account: str
+    id: str
+    value: HttpResponse | TunnelGroup | Weighted | None
+
+
+@dataclass(frozen=True)
+class ServedAuthority:
+    """An authority that an edge with mutual TLS trusts. `pem` is its certificate, "" if malformed."""
+
+    account: str
+    id: str
+    pem: str
+
+
+def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
+    """Return the edge of an item, with its routes.
+
+    If one is malformed, the edge has an `error` and the hostports in its unique keys.
+    """
+    try:
+        stored = records.decode(HttpsEdge, item)
+        _require(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
+        made = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
+        modules = Modules.of(item.modules)
+    except MalformedRecord:
+        hostports = tuple(filter(_is_hostport, listening.hostports_from_keys(item)))
+        return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
+    hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
+    edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
+    return replace(edge, keep_headers=keep_headers)
+
+
+def decode_part(item: Item) -> ServedBackend | ServedAuthority:
+    """Return the backend or authority of an item."""
+    is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
+    try:
+        return _decode_authority(item) if is_authority else _decode_backend(item)
+    except MalformedRecord:
+        return empty_part(item.account, item.id)
+
+
+def empty_part(account: str, id: str) -> ServedBackend | ServedAuthority:
+    """Return a backend or authority with a malformed record."""
+    is_authority = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
+    return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
+
+
+def _decode_backend(item: Item) -> ServedBackend:
+    value = records.decode(_BACKENDS[kinds.of(item.id)], item)
+    _require(bool(item.body), "body")
+    if isinstance(value, Weighted):
+        _require(all(map(_is_id, value.backends)), "backends")
+    return ServedBackend(item.account, item.id, value)
+
+
+def _decode_authority(item: Item) -> ServedAuthority:
+    return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
+
+
+def _decode_route(item: Item) -> ServedRoute:
+    stored = records.decode(Route, item)
+    return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
+
+
+def _referenced_ids(modules: Modules) -> Iterator[str]:
+    if modules.backend and modules.backend.backend_id:
+        yield modules.backend.backend_id
+    if modules.mutual_tls:
+        yield from modules.mutual_tls.certificate_authority_ids
+
+
+def _is_disabled(record: object) -> bool:
+    return isinstance(record, Mapping) and record.get("enabled") is False
+
+
+def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = lambda _: True) -> M | None:
+    """Return the module of a valid record, or None."""
+    try:
+        found = form.of(record) if record is not None else None
+    except MalformedRecord:
+        return None
+    return found if found and is_whole(found) else None
+
+
+def _require(is_whole: bool, field: str) -> None:
+    if not is_whole:
+        raise MalformedRecord("ServedEdge", field, "is malformed")
+
+
+def _is_id(value: object) -> bool:
+    """Return whether a value has the prefix of a known kind."""
+    try:
+        return isinstance(value, str) and bool(kinds.of(value))
+    except kinds.UnknownKind:
+        return False
+
+
+def _is_hostport(value: object) -> bool:
+    return isinstance(value, str) and bool(_HOSTPORT.fullmatch(value))

@@ -1,0 +1,73 @@
+"""The RE2 expressions of a user agent filter, and their worst cost.
+
+The average cost does not matter, since a visitor chooses the text.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from chalicelib.model.edges import match_costs
+from chalicelib.model.edges.modules import UserAgentModule
+
+MAX_BYTES = 512  # of a User-Agent that is matched
+MAX_COST = 300  # instructions of RE2
+_STEP = 40  # instructions that take as long as the overhead of an expression per byte
+_MAX_WORD = 64
+_LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
+_ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"
+_WORDS = re.compile(rf"(?P<flag>\(\?i\))?(?:\((?:\?:)?(?P<within>{_ALTERNATIVES})\)|(?P<plain>{_ALTERNATIVES}))")
+_WORD = re.compile(rf"{_LITERAL}+")
+
+
+def build_expressions(patterns: Sequence[str]) -> list[str]:
+    r"""Return expressions that match a whole text that contains a pattern.
+
+    At least one of them matches then. All plain words share an expression, which RE2 compiles to a tree. All other
+    patterns share one, too. A pattern with named groups gets a separate expression, because an expression cannot
+    contain a name twice.
+    """
+    words, others = _split_words(patterns)
+    named = [it for it in others if "(?P<" in it or "(?<" in it]
+    shared = [it for it in others if it not in named]
+    alternatives = [_join_words(words), [_close_quote(it) for it in shared], *([_close_quote(it)] for it in named)]
+    return [rf"\C*(?:{'|'.join(f'(?:{it})' for it in some)})\C*" for some in alternatives if some]
+
+
+def matching_cost(rules: UserAgentModule) -> int:
+    """Return the maximal number of RE2 instructions per byte of a User-Agent. Raises Uncompilable."""
+    return _cost(tuple(rules.allow)) + _cost(tuple(rules.deny))
+
+
+@lru_cache(4096)
+def _cost(patterns: tuple[str, ...]) -> int:
+    words, others = _split_words(patterns)
+    every = build_expressions(patterns)
+    programs = sum(match_costs.program_size(it) for it in every[any(words.values()) :])
+    # Per byte a tree visits one branch for each first letter, and one instruction for each partial match.
+    trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
+    return _STEP * len(every) + trees + min(programs, sum(map(match_costs.matching_cost, others)))
+
+
+def _split_words(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the plain words by flag, and the other patterns."""
+    words: dict[str, set[str]] = {"": set(), "i": set()}
+    others = []
+    for pattern in patterns:
+        found = _WORDS.fullmatch(pattern)
+        alternatives = _WORD.findall(found["within"] or found["plain"]) if found else []
+        if alternatives and max(map(len, alternatives)) <= _MAX_WORD:
+            words["i" if found and found["flag"] else ""].update(re.sub(r"\\(.)", r"\1", it) for it in alternatives)
+        else:
+            others.append(pattern)
+    return {flag: sorted(it) for flag, it in words.items()}, others
+
+
+def _join_words(words: dict[str, list[str]]) -> list[str]:
+    return [f"(?{flag}:{'|'.join(map(re.escape, found))})" for flag, found in words.items() if found]
+
+
+def _close_quote(pattern: str) -> str:
+    r"""Return a pattern with its last \Q closed. Otherwise it would quote the rest of the expression."""
+    without = re.sub(r"\\Q(?s:.*?)\\E|\\[^Q]", "", pattern)
+    return rf"{pattern}\E" if r"\Q" in without else pattern

@@ -1,0 +1,1 @@
+"""Names: reservations, proofs of domains, bans, and who may use which name."""

@@ -1,0 +1,55 @@
+"""Patterns of host names that the operator has banned. No account can get a name that matches one.
+
+`*` matches any characters, also dots. A gateway reads all patterns every two seconds, the API with each name.
+"""
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from chalicelib.model.names import base_names
+from chalicelib.model.operator_lists import OperatorList
+
+MAX_PATTERNS = 100  # each is compared with each name
+_PATTERNS = OperatorList("/banned_patterns", "name_ban")
+_MIN_CHARACTERS = 3  # without the stars: a shorter pattern could ban half of all names by mistake
+_FORM = re.compile(r"[a-z0-9.*-]{1,253}")
+
+
+class TooManyPatterns(Exception):
+    """There are already MAX_PATTERNS patterns."""
+
+
+def normalize(text: str) -> str:
+    """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
+    pattern = text.lower()
+    if not _FORM.fullmatch(pattern):
+        raise ValueError("is not a pattern of host names, for example *bank* or *.bank.example")
+    if len(pattern.replace("*", "")) < _MIN_CHARACTERS:
+        raise ValueError(f"must have at least {_MIN_CHARACTERS} characters other than '*'")
+    domain = base_names.domain_in_use()
+    if domain and matches(f".{domain}", [pattern]):
+        raise ValueError(f"would ban every name below {domain}")
+    return pattern
+
+
+def ban(pattern: str) -> None:
+    """Ban a pattern in its normal form, with an audit event. Raises TooManyPatterns."""
+    if len({*patterns(), pattern}) > MAX_PATTERNS:
+        raise TooManyPatterns
+    _PATTERNS.add(pattern)
+
+
+def allow(pattern: str) -> bool:
+    """Lift the ban of a pattern. Return False if it is not banned. Raises aws.Unavailable."""
+    return _PATTERNS.remove(pattern)
+
+
+def patterns() -> list[str]:
+    """Return all banned patterns. One query. Raises aws.Unavailable."""
+    return [pattern for pattern, _ in _PATTERNS.entries()]
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name or wildcard matches one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,259 @@
+"""Names below TUNNEL_DOMAIN and ports of TCP_PORTS. Each belongs to one account.
+
+The base name of a host is its label directly left of the domain: `team.D` is the base name of x.team.D and of *.team.D.
+A base name has one record, a shared key of the storage. `name_counts` counts the names of an account.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+from chalicelib import clock, domains
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import EDGE, Kind
+from chalicelib.model.edges.listening import HOSTPORTS as HOSTPORTS
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records import items, unique_keys
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken, UniqueKey
+
+KIND = "tunnel_name"
+# Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
+OPERATOR_NAMES = frozenset(
+    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
+)
+OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
+OPERATOR_NAME_RULE = "must not be reserved by the operator"
+
+Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
+
+_SETTINGS = items.scope(EDGE, "/settings"), "names"
+_RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
+_RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
+
+
+class OtherSettingsError(Exception):
+    """TUNNEL_DOMAIN or TCP_PORTS differ from the settings of the table. The message says how to correct it."""
+
+
+def domain() -> str:
+    """Return TUNNEL_DOMAIN in its normal form, "" if it is unset. Raises ValueError."""
+    text = os.environ.get("TUNNEL_DOMAIN", "").strip()
+    return domains.normal(text) if text else ""
+
+
+def ports() -> range:
+    """Return the ports of TCP_PORTS, an empty range if it is unset. Raises ValueError."""
+    return parse_ports(ports_text())
+
+
+def parse_ports(text: str) -> range:
+    """Return the ports of a text like 20000-20099, none for "". Raises ValueError."""
+    if not text.strip():
+        return range(0)
+    first, _, last = text.strip().partition("-")
+    found = range(int(first), int(last or first) + 1)
+    if not found or found[0] < 1 or found[-1] > 65535:
+        raise ValueError("TCP_PORTS must be of the form 20000-20099")
+    return found
+
+
+def check_settings() -> None:
+    """Store the settings if the table has none. Raises OtherSettingsError if they differ, ValueError."""
+    check_given_settings(domain(), ports_text())
+
+
+def check_settings_for(hosts: Iterable[str]) -> None:
+    """Check the settings for a service with these hosts.
+
+    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError,
+    ValueError.
+    """
+    try:
+        check_settings()
+    except OtherSettingsError:
+        below = (domain(), domain_in_use())
+        if any(domains.is_below(host, it) for host in hosts for it in below):
+            raise
+
+
+def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
+    """Do the same as `check_settings` for given settings, once per table and process."""
+    _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
+
+
+def describe_difference() -> str:
+    """Return a sentence about how the settings differ from the table, or "".
+
+    Raises ValueError, aws.Unavailable.
+    """
+    return describe_difference_from(domain(), ports_text())
+
+
+def describe_difference_from(tunnel_domain: str, tcp_ports: str) -> str:
+    """Return the same as `describe_difference` for given settings. Raises aws.Unavailable."""
+    found, wanted = _stored(), (tunnel_domain, tcp_ports)
+    return compare_settings(found, wanted) if found else ""
+
+
+def compare_settings(stored: Settings, wanted: Settings) -> str:
+    """Return a sentence about how settings differ from the table, or ""."""
+    differing = [place for place in (0, 1) if stored[place] != wanted[place]]
+    if not differing:
+        return ""
+    there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
+    return (
+        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        "stop what uses the table and run 'python -m chalicelib names forget-settings'."
+    )
+
+
+@cache
+def _check(_table: str, tunnel_domain: str, tcp_ports: str) -> None:
+    wanted, found = {"tunnel_domain": tunnel_domain, "tcp_ports": tcp_ports}, _stored()
+    if tunnel_domain and not found:
+        try:
+            dynamodb.do(Write.put(Item(*_SETTINGS, wanted).to_record(), Condition("attribute_not_exists(#id)")))
+        except ConditionFailed:  # another process has stored its settings first
+            found = _stored()
+    if found and (sentence := compare_settings(found, (tunnel_domain, tcp_ports))):
+        raise OtherSettingsError(sentence)
+
+
+def _stored() -> Settings | None:
+    found = dynamodb.get(*_SETTINGS)
+    return (found["body"]["tunnel_domain"], found["body"]["tcp_ports"]) if found else None
+
+
+def _format_settings(settings: Settings, places: Iterable[int] = (0, 1)) -> str:
+    return " and ".join(f"{('TUNNEL_DOMAIN', 'TCP_PORTS')[it]}={settings[it] or 'unset'}" for it in places)
+
+
+def ports_text() -> str:
+    """Return TCP_PORTS without surrounding spaces, "" if it is unset."""
+    return os.environ.get("TCP_PORTS", "").strip()
+
+
+def forget_settings() -> str:
+    """Remove the settings of the table.
+
+    The next process that uses names stores its settings. Return the removed settings as text, "" if there were none.
+    Raises aws.Unavailable.
+    """
+    _check.cache_clear()
+    found = _stored()
+    if found:
+        dynamodb.do(Write.delete(*_SETTINGS))
+    return _format_settings(found) if found else ""
+
+
+def names_in_use() -> Iterator[str]:
+    """Yield the names and ports in use or in cooldown. Reads the whole table. Raises aws.Unavailable."""
+    selected = "begins_with(#scope, :keys) AND attribute_exists(#account)"
+    in_use = "(attribute_exists(#sharers) OR attribute_exists(#holder) OR #rests > :now)"
+    values = {"keys": f"{KIND}#", "now": clock.seconds()}
+    for page in queries.scan(values, FilterExpression=f"{selected} AND {in_use}"):
+        yield from (str(record["scope"]).removeprefix(f"{KIND}#") for record in page)
+
+
+def domain_in_use() -> str:
+    """Return the TUNNEL_DOMAIN that the table stores, "" if it has none. Raises aws.Unavailable."""
+    found = _stored()
+    return found[0] if found else ""
+
+
+def is_below(host: str) -> bool:
+    """Return whether a host in its normal form is TUNNEL_DOMAIN or below it."""
+    return domains.is_below(host, domain())
+
+
+def base_name(host: str) -> str:
+    """Return the base name of a host below TUNNEL_DOMAIN, or ""."""
+    return _base_name_below(host, domain())
+
+
+def find_account(name: str, tunnel_domain: str) -> str:
+    """Return the account of a host or host:port below a domain, or "". Raises aws.Unavailable."""
+    host, _, port = name.partition(":")
+    of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
+    record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
+    return str(record.get("account", ""))
+
+
+def _base_name_below(host: str, below: str) -> str:
+    label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
+    return f"{label}.{below}" if label and label != "*" else ""
+
+
+def can_name_tunnel(host: str) -> bool:
+    """Return whether a tunnel can have a host as its name.
+
+    That is a host one label below TUNNEL_DOMAIN, or any host outside it, but no wildcard.
+    """
+    return bool(domain()) and not host.startswith(domains.WILDCARD) and base_name(host) in (host, "")
+
+
+def is_operator_name(unit: str) -> bool:
+    """Return whether the operator has reserved a base name for the service."""
+    return unit.partition(".")[0] in OPERATOR_NAMES
+
+
+def port_address(port: int) -> str:
+    """Return the address of a port, host:port. It is its base name."""
+    return f"{domain()}:{port}"
+
+
+def key(name: str, *, field: str = "") -> UniqueKey:
+    """Return the key of a base name or port. Items of one account share it."""
+    return UniqueKey(KIND, name, field=field, hold="together")
+
+
+def listening_key(account: str, hostport: str) -> UniqueKey:
+    """Return the key of an edge with a hostport."""
+    return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
+
+
+def list_keys(kind: Kind, hostports: Sequence[str]) -> tuple[UniqueKey, ...]:
+    """Return the keys of the base names of hostports. TCP edges also have keys of their ports."""
+    found: dict[UniqueKey, None] = {}
+    by_port = kind is kinds.TCP_EDGES
+    for place, hostport in enumerate(hostports):
+        host, _, port = hostport.rpartition(":")
+        names = [base_name(host), port_address(int(port)) if by_port and is_below(host) else ""]
+        found |= dict.fromkeys(key(name, field=f"hostports.{place}") for name in names if name)
+    return tuple(found)
+
+
+def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
+    """Return whether an edge has all keys of a hostport.
+
+    An edge that is older than the TUNNEL_DOMAIN of the service does not, and another account may have the name. Hosts
+    outside the domain have no keys.
+    """
+    host, _, port = hostport.rpartition(":")
+    if not domains.is_below(host, tunnel_domain):
+        return True
+    by_port = kinds.of(edge.id) is kinds.TCP_EDGES
+    wanted = {_base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
+
+
+def is_reserved(account: str, name: str) -> bool:
+    """Return whether an account has reserved a base name or address. Raises aws.Unavailable."""
+    return bool(list_reservations(account, name))
+
+
+def list_reservations(account: str, name: str) -> list[str]:
+    """Return the ids of an account's reservations of a base name or address.
+
+    Reservations of hosts below the base name count too. Raises aws.Unavailable.
+    """
+    record = dynamodb.get(f"{KIND}#{name}", unique_keys.ID) or {}
+    holders = record.get("sharers", ()) if record.get("account") == account else ()
+    return [id for path, _, id in (holder.rpartition("/") for holder in holders) if path in _RESERVED]
+
+
+def is_taken_by_operator(taken: Taken) -> bool:
+    """Return whether the operator has a name that is taken."""
+    return kinds.is_internal(taken.by)

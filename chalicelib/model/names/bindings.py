@@ -1,0 +1,38 @@
+"""Checks whether tunnels can keep their names and ports. An edge, a proof or a limit of the account can forbid it."""
+
+from collections.abc import Sequence
+
+from chalicelib import domains
+from chalicelib.model.accounts import accounts
+from chalicelib.model.names import base_names, proofs, reservations
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records import table, unique_keys
+
+
+def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> frozenset[str]:
+    """Return the ids of tunnels that cannot keep their names or ports. Raises aws.Unavailable."""
+    named = [it for it in served if it.name]
+    listening = table.records(_listener_key(it) for it in named)
+    below = [it for it in named if it.proto == "tcp" or domains.is_below(it.name, tunnel_domain)]
+    limited = accounts.find_limited_to_reserved(it.account for it in below)
+    unreserved = {it.id for it in below if it.account in limited and not base_names.is_reserved(it.account, it.name)}
+    unproved = _find_unproved([it for it in named if it not in below], tunnel_domain)
+    return frozenset({it.id for it in named if _listener_key(it) in listening} | unproved | unreserved)
+
+
+def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
+    """Return the key of an edge with the name of a tunnel."""
+    return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
+
+
+def _find_unproved(elsewhere: Sequence[ServedTunnel], tunnel_domain: str) -> set[str]:
+    """Return the ids of tunnels with names that their accounts have not proved."""
+    found = reservations.reservations_for("", {it.name for it in elsewhere}, tunnel_domain)
+    proved = {it.domain: it for it in found if it.is_proved}
+
+    def owner(reservation: ServedReservation | None) -> str:
+        return reservation.account if reservation else ""
+
+    return {it.id for it in elsewhere if owner(proofs.find_proving(it.name, proved)) != it.account}

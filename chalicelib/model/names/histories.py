@@ -1,0 +1,101 @@
+"""The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
+
+The transaction that opens a tunnel stores a record below its name; the one that ends it replaces the record. An edge
+gets a record below each hostport that a change takes from it, before the transaction of that change.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.edges import listening
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+
+_REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "started_at")
+
+
+@dataclass(frozen=True)
+class TunnelRecord:
+    """A tunnel that used a name. `ended_at` is "" until its end is recorded."""
+
+    account: str
+    tunnel: str
+    credential: str
+    address: str
+    client: str
+    gateway: str
+    tunnel_session: str
+    started_at: str
+    ended_at: str = ""
+
+
+@dataclass(frozen=True)
+class FormerEdge:
+    """An edge that used a hostport until `ended_at`, "" if it still does. Its audit events show since when."""
+
+    account: str
+    edge: str
+    created_at: str
+    ended_at: str = ""
+
+
+def record_tunnel(
+    name: str, account: str, id: str, body: Mapping[str, Any], *, ended: int | None = None
+) -> list[Write]:
+    """Return the write that records the use of a name by a tunnel. It is empty for the name "".
+
+    `ended` is the Unix second of its end, None while it is online.
+    """
+    if not name:
+        return []
+    fields = {"account": account, **{field: body.get(field, "") for field in _REPEATED}}
+    ended_at = {} if ended is None else {"ended_at": clock.rfc3339(clock.at(ended))}
+    expires = trail.kept_until(ids.created_at(id) if ended is None else clock.at(ended))
+    return [Write.put(Item(_scope(name), id, {**fields, **ended_at}, expires=expires).to_record())]
+
+
+def find_tunnel(name: str, second: int) -> TunnelRecord | None:
+    """Return the last tunnel of a name at a Unix second, or None.
+
+    It was opened by then, and may have ended by then. One read. Raises aws.Unavailable.
+    """
+    found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
+    return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None
+
+
+def record_former_edge(before: Item, after: Item | None) -> None:
+    """Record each hostport that a change takes from an edge.
+
+    Called before the change; a record is harmless if the change fails. Raises aws.Unavailable.
+    """
+    old, new = (listening.hostports(item) if item else () for item in (before, after))
+    now = clock.now()
+    fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
+    body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end"))
+    expires = trail.kept_until(now)
+    writes = [
+        Write.put(Item(_hostport_scope(it), id, body, expires=expires).to_record()) for it in old if it not in new
+    ]
+    if writes:
+        dynamodb.transact(writes)
+
+
+def read_former_edges(hostport: str) -> Iterator[FormerEdge]:
+    """Yield the edges that no longer use a hostport, latest first. Raises aws.Unavailable."""
+    for found in table.newest(_hostport_scope(hostport)):
+        yield FormerEdge(**found.body)
+
+
+def _hostport_scope(hostport: str) -> str:
+    return items.scope(EDGE, f"/left_hostports/{hostport}")
+
+
+def _scope(name: str) -> str:
+    return items.scope(EDGE, f"/served_names/{name}")

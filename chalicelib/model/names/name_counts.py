@@ -1,0 +1,193 @@
+"""The number of names of an account, in use and in cooldown.
+
+Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name
+change the count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
+until `remove_ended_cooldowns`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import LimitReached
+from chalicelib.model.names import base_names
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import SCHEMA, Condition, TransactionFailed, Write
+from chalicelib.storage.records import cooldowns, items, shared_keys, table, unique_keys
+from chalicelib.storage.records.cooldowns import Cooldowns
+from chalicelib.storage.records.items import Item
+
+MAX_NAMES = 1000
+MAX_COOLDOWN = 10_000  # above it the oldest cooldowns end early
+COUNT = "count"  # the id of the record
+FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed cooldowns, by reservation
+_PATH = "/names"
+_BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
+_AT_ONCE = 50  # lists of cooldowns in one transaction
+_KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
+
+
+class TooManyNames(LimitReached):
+    """The account would have too many names in use, or in cooldown."""
+
+    def __init__(self, account: str, counts: Mapping[str, int]) -> None:
+        super().__init__()
+        self.account, self.counts = account, counts
+
+    def make_room(self) -> bool:
+        return make_room(self.account, self.counts)
+
+
+@dataclass(frozen=True)
+class NameCounts:
+    """The number of names of an account in use and in cooldown."""
+
+    held: int
+    cooldown: int
+
+
+def read(account: str) -> NameCounts:
+    """Return the number of names of an account. Raises aws.Unavailable."""
+    record = dynamodb.get(*record_key(account)) or {}
+    counted = record.get("cooldown", 0)
+    ended = sum(len(it.values) for it in cooldowns.ended(account)) if counted > 0 else 0
+    return NameCounts(max(0, record.get("names", 0)), max(0, counted - ended))
+
+
+def record_key(account: str) -> tuple[str, str]:
+    """Return the scope and id of the counts of an account."""
+    return items.scope(account, _PATH), COUNT
+
+
+def count_elsewhere(item: Item) -> int:
+    """Return 1 for a reserved domain outside TUNNEL_DOMAIN, otherwise 0."""
+    has_name = any(key.kind == base_names.KIND for key in item.unique_keys)
+    return int(item.path == kinds.RESERVED_DOMAINS.path and not has_name)
+
+
+def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str, int]:
+    """Return the changes of the counts by some writes, without zeros."""
+    total = Counter({"names": names_elsewhere})
+    for write in writes:
+        total.update(write.counts)
+    return {name: more for name, more in total.items() if more}
+
+
+def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
+    """Return the write that counts the names of a changed item.
+
+    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises
+    aws.Unavailable.
+    """
+    new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
+    counts = sum_counts(own, new - old)
+    account = next(item.account for item in (after, before) if item)
+    remove_ended_cooldowns(account, counts)
+    return add(account, counts)
+
+
+def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = _BOUNDS) -> list[Write]:
+    """Return the write that changes the counts of an account. It fails with TooManyNames above the bounds."""
+    if not counts:
+        return []
+    more = {name: bounds[name] - count for name, count in counts.items() if count > 0 and name in bounds}
+    text = " AND ".join(f"(attribute_not_exists(#{name}) OR #{name} <= :most_{name})" for name in more)
+    free = Condition(text, {f"most_{name}": most for name, most in more.items()})
+    adds = {**counts, "revision": 1}
+    return [
+        Write.update(
+            *record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts)
+        )
+    ]
+
+
+def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
+    """Subtract ended cooldowns from the count if a change adds others. Raises aws.Unavailable."""
+    if counts.get("cooldown", 0) <= 0:
+        return
+    if ended := list(islice(cooldowns.ended(account), _AT_ONCE)):
+        count = sum(len(it.values) for it in ended)
+        with suppress(TransactionFailed):  # another process has removed some
+            dynamodb.transact([*(it.without(it.values) for it in ended), *add(account, {"cooldown": -count})])
+
+
+def make_room(account: str, counts: Mapping[str, int]) -> bool:
+    """End the oldest cooldowns for a change above a bound. Return whether it can be retried.
+
+    Raises aws.Unavailable.
+    """
+    record = dynamodb.get(*record_key(account)) or {}
+    if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:
+        return "recounted" not in record and _correct(account)
+    excess = record.get("cooldown", 0) + counts.get("cooldown", 0) - MAX_COOLDOWN
+    return excess <= 0 or _end_oldest(account, excess) or _correct(account)
+
+
+def recount(account: str) -> list[Write]:
+    """Return the write that corrects wrong counts of an account.
+
+    Raises aws.Unavailable.
+    """
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
+    is_right = all(record.get(name, 0) == count for name, count in counts.items())
+    return [] if is_right or not record else [_correction(account, record, counts)]
+
+
+def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
+    """Return the writes that remove cooldowns that an earlier version ended.
+
+    Raises aws.Unavailable.
+    """
+    if listed.until <= clock.seconds():
+        return []
+    keys = {value: base_names.key(value).scope for value in listed.values}
+    records = table.records((scope, unique_keys.ID) for scope in keys.values())
+    found = {value: records.get((scope, unique_keys.ID), {}) for value, scope in keys.items()}
+    wrong = {it for it in listed.values if found[it].get("rests") != listed.until or found[it].get("sharers")}
+    return [listed.without(wrong), *add(listed.account, {"cooldown": -len(wrong)})] if wrong else []
+
+
+def _correct(account: str) -> bool:
+    """Correct the counts of an account by an earlier version. Return whether they were wrong."""
+    record = dynamodb.get(*record_key(account)) or {}
+    counts = _count_again(account)
+    with suppress(TransactionFailed):  # another process has changed them: the next try counts again
+        dynamodb.transact([_correction(account, record, counts)])
+    return any(record.get(name, 0) != count for name, count in counts.items())
+
+
+def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
+    """Return the write of corrected counts. It fails if a name was taken or released since the count."""
+    same = Condition("#revision = :revision", {"revision": record["revision"]})
+    sets = {**counts, "recounted": True, "schema": SCHEMA}
+    return Write.update(*record_key(account), same, sets=sets, adds={"revision": 1})
+
+
+def _count_again(account: str) -> dict[str, int]:
+    in_use, others = set[str](), 0
+    for kind in _KINDS:
+        for item in table.every(items.scope(account, kind.path)):
+            in_use |= {str(key.value) for key in item.unique_keys if key.kind == base_names.KIND}
+            others += count_elsewhere(item)
+    return {"names": len(in_use) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
+
+
+def _end_oldest(account: str, count: int) -> bool:
+    """End at most `count` of the oldest cooldowns of an account. Return whether there were any."""
+    chosen = list(islice(((it, value) for it in cooldowns.every(account) for value in sorted(it.values)), count))
+    keys = {value: base_names.key(value) for _, value in chosen}
+    records = table.records((key.scope, unique_keys.ID) for key in keys.values())
+    found = {value: records.get((key.scope, unique_keys.ID), {}) for value, key in keys.items()}
+    ends = (shared_keys.end_cooldown(keys[value], found[value], it.until) for it, value in chosen)
+    lists = {it: {value for of, value in chosen if of is it} for it, _ in chosen}
+    changes = [write for some in ends for write in some] + [it.without(values) for it, values in lists.items()]
+    if chosen:
+        with suppress(TransactionFailed):  # another process ended some first
+            dynamodb.transact([*changes, *add(account, {"cooldown": -len(chosen)})])
+    return bool(chosen)

@@ -1,0 +1,165 @@
+"""The schedule and outcomes of the proof checks of reserved domains.
+
+The live edge makes the checks. The schedule is one scope, sorted by time, so one query returns the checks that are due.
+The transaction that changes a reservation also moves its entry.
+"""
+
+from dataclasses import asdict, dataclass
+
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.changes import Change
+from chalicelib.model.names.proofs import Proof, ProofChange
+from chalicelib.model.names.reservations import ReservedDomain, list_proved, set_proof
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, items, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken
+
+_DUE = items.scope(EDGE, "/looks")
+_LAST = 9_999_999_999  # ids of entries begin with the seconds from their time to this one, so the oldest is the highest
+_AT_ONCE = 100  # records in one read
+
+
+@dataclass(frozen=True)
+class DueCheck:
+    """The proof of a reservation in one revision of its record."""
+
+    account: str
+    id: str
+    domain: str
+    proof: Proof
+    revision: int
+
+
+def find_due(now: int, most: int) -> list[DueCheck]:
+    """Return at most `most` reservations that are due for a check, oldest first. Raises aws.Unavailable."""
+    pages = queries.pages(
+        {"scope": _DUE, "now": f"{_LAST - now:010}"},
+        limit=most,
+        KeyConditionExpression="#scope = :scope AND #id >= :now",
+    )
+    entries = [entry["id"] for entry in next(pages)][:most]
+    valid = {id: key for id in entries if (key := _parse_entry(id))}
+    keys, found = [*valid.values()], list[DueCheck]()
+    for start in range(0, len(keys), _AT_ONCE):
+        read = dynamodb.get_each(*keys[start : start + _AT_ONCE])
+        found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
+    live = {(_scope(it.account), it.id) for it in found}
+    for id in entries:
+        if valid.get(id) not in live:  # otherwise it would be the first entry for ever
+            dynamodb.do(Write.delete(_DUE, id))
+    return found
+
+
+def claim(check: DueCheck, *, until: int) -> DueCheck | None:
+    """Postpone a check to a Unix second, and return it.
+
+    So no other host makes it meanwhile. Return None if another host was first. Raises aws.Unavailable.
+    """
+    before = _read_same(check)
+    if before is None:
+        return None
+    after = set_proof(before, Proof(**{**asdict(check.proof), "next_at": until}))
+    try:
+        writes.commit([*writes.rewrite(before, after), *reschedule(before, after)])
+    except writes.Overtaken:
+        return None
+    return _decode(after)
+
+
+def find_proved(domain: str) -> DueCheck | None:
+    """Return the reservation, of any account, that has proved a domain, or None. Raises aws.Unavailable."""
+    found = table.look_up("domain", domain)
+    item = table.find(_scope(found["account"]), found["id"]) if found else None
+    return _decode_live(item) if item else None
+
+
+def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
+    """Store the outcome of a check.
+
+    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of
+    them has changed or another reservation has proved the domain. Raises aws.Unavailable.
+    """
+    change = Change(trail.EDGE)
+    for changed, outcome in [(check, result), *([loser] if loser else [])]:
+        before = _read_same(changed)
+        if before is None:
+            return False
+        after = set_proof(before, outcome.proof)
+        change = change.also(*reschedule(before, after))
+        if outcome.event:
+            change = change.rewrite(before, lambda _, after=after: after, verb=outcome.event)  # type: ignore[misc]
+        else:
+            change = change.also(*writes.rewrite(before, after))
+    try:
+        change.commit()
+    except (writes.Overtaken, Taken):
+        return False
+    return True
+
+
+def schedule(reservation: Item) -> list[Write]:
+    """Return the write that schedules the check of a reservation. It is empty if no proof is required."""
+    return [Write.put({"scope": _DUE, "id": id, "body": {}, "revision": 1}) for id in _entries(reservation)]
+
+
+def unschedule(reservation: Item) -> list[Write]:
+    """Return the writes that end the checks and the proof of a reservation."""
+    return [*(Write.delete(_DUE, id) for id in _entries(reservation)), *list_proved(reservation, None)]
+
+
+def reschedule(before: Item, after: Item) -> list[Write]:
+    """Return the writes that follow a change of the check time or proof."""
+    if _entries(before) == _entries(after):
+        return list_proved(before, after)
+    return [*(Write.delete(_DUE, id) for id in _entries(before)), *schedule(after), *list_proved(before, after)]
+
+
+def _entries(item: Item) -> list[str]:
+    """Return the id of the entry of a reservation. It is empty if no proof is required."""
+    proof = item.body.get("proof")
+    try:
+        next_at = decoding.decode(Proof, proof).next_at if proof else None
+    except MalformedRecord:  # `find_due` removes its entry
+        next_at = None
+    return [] if next_at is None else [f"{_LAST - next_at:010}/{item.account}/{item.id}"]
+
+
+def _parse_entry(entry: str) -> tuple[str, str] | None:
+    """Return scope and id of the reservation of a valid entry, or None."""
+    _, _, named = entry.partition("/")
+    account, _, id = named.partition("/")
+    return (_scope(account), id) if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) else None
+
+
+def _decode_live(item: Item) -> DueCheck | None:
+    """Return the check of a live reservation, or None.
+
+    None if it is malformed or requires no proof.
+    """
+    if not item.is_live or not (item.body or item.malformed):
+        return None
+    try:
+        return _decode(item)
+    except MalformedRecord as malformed:
+        decoding.report(item.scope, item.id, malformed)
+        return None
+
+
+def _decode(item: Item) -> DueCheck | None:
+    stored = records.decode(ReservedDomain, item)
+    return DueCheck(item.account, item.id, stored.domain, stored.progress, item.revision) if stored.progress else None
+
+
+def _read_same(check: DueCheck) -> Item | None:
+    """Return the record of a reservation, or None if its revision has changed."""
+    item = table.find(_scope(check.account), check.id)
+    return item if item and item.revision == check.revision and _decode_live(item) else None
+
+
+def _scope(account: str) -> str:
+    return items.scope(account, kinds.RESERVED_DOMAINS.path)

@@ -1,0 +1,280 @@
+"""Reserved domains and addresses. An account keeps them while no tunnel uses them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from random import SystemRandom
+from typing import Any, Self
+
+from chalicelib import clock, domains
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.records import Described, References
+from chalicelib.model.names import base_names, name_counts, proofs
+from chalicelib.model.names.proofs import Proof
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import decoding, items, table, unique_keys
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+_AT_ONCE = 100  # addresses in one read
+_RESERVED_DOMAIN, _PROVED_DOMAIN = (
+    "reserved_domain",
+    "domain",
+)  # the keys of a domain in its account, and of a proved one
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedDomain(Described):
+    """The stored form of a reserved domain. `proof` is a `Proof` as a record, empty below TUNNEL_DOMAIN."""
+
+    domain: str
+    region: str = ""
+    certificate_id: str = ""
+    certificate_management_policy: None = None
+    resolves_to: list[str] = field(default_factory=list)
+    proxy_protocol: bool = False
+    keep_headers: list[str] = field(default_factory=list)
+    proof: Mapping[str, Any] = field(default_factory=dict)
+
+    AUDITED = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
+
+    def audited_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super().audited_fields().items() if value or name != "keep_headers"}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        stored = super().of(record)
+        _ = stored.progress
+        return stored
+
+    @property
+    def progress(self) -> Proof | None:
+        """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
+        return decoding.decode(Proof, self.proof) if self.proof else None
+
+    def references(self) -> References:
+        return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the keys of the domain.
+
+        Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole
+        service while it is proved.
+        """
+        own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
+        proof = self.progress
+        if proof is None:
+            base_name = base_names.base_name(self.domain)
+            return (own, base_names.key(base_name, field="domain")) if base_name else (own,)
+        proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
+        return (own, proved) if proof.holds else (own,)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
+
+
+@dataclass(frozen=True)
+class ServedReservation:
+    """A reserved domain as the edge serves it. Below TUNNEL_DOMAIN it counts as proved.
+
+    If its record is malformed, `is_readable` is False and the other fields are read from its unique keys.
+    """
+
+    account: str
+    id: str
+    domain: str
+    is_proved: bool
+    certificate_id: str = ""
+    proxy_protocol: bool = False
+    is_readable: bool = True
+    keep_headers: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(item: Item) -> "ServedReservation | None":
+        """Return the reservation of an item, or None if its domain is unknown."""
+        try:
+            stored = records.decode(ReservedDomain, item)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
+            return _decode_keys(item)
+        return ServedReservation(
+            item.account,
+            item.id,
+            stored.domain,
+            stored.progress is None or stored.progress.holds,
+            stored.certificate_id,
+            stored.proxy_protocol,
+            keep_headers=tuple(stored.keep_headers),
+        )
+
+
+def _decode_keys(item: Item) -> ServedReservation | None:
+    """Return a reservation from its unique keys, or None if its domain is unknown."""
+    keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
+    domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
+    is_proved = _PROVED_DOMAIN in keys or base_names.KIND in keys
+    return ServedReservation(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
+
+
+class UnreadableReservation(Exception):
+    """The record of a reservation is malformed."""
+
+
+class NotProved(Exception):
+    """The account has not proved the domain, or its proof has lapsed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedAddr(Described):
+    """The stored form of a reserved address, host:port."""
+
+    addr: str
+    region: str = ""
+    proxy_protocol: bool = False
+
+    AUDITED = ("addr", "region", "proxy_protocol")
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        return (base_names.key(self.addr, field="addr"),)
+
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return name_counts.prepare(before, after, writes)
+
+
+def set_proof(item: Item, proof: Proof) -> Item:
+    """Return the next revision of a reserved domain, with a proof."""
+    before = records.decode(ReservedDomain, item)
+    after = replace(before, proof={**before.proof, **asdict(proof)})
+    body = {**item.body, "proof": after.proof}
+    keys = after.unique_keys(item.account, item.id)
+    return replace(item, body=body, unique_keys=keys, revision=items.following(item))
+
+
+def list_proved(before: Item, after: Item | None) -> list[Write]:
+    """Return the write that updates the list of proved domains.
+
+    A proved domain is in the list of its parent domain. The live edge reads the list to know which hosts a wildcard
+    does not serve.
+    """
+    old, new = (_list_scope(item) if item else None for item in (before, after))
+    if new and new != old:
+        return [Write.put({"scope": new, "id": before.id, "body": {"account": before.account}, "revision": 1})]
+    return [Write.delete(old, before.id)] if old and old != new else []
+
+
+def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> list[ServedReservation]:
+    """Return the reservations that decide who serves the hosts of an account.
+
+    Below TUNNEL_DOMAIN only the reservations of the account count. Outside it proved reservations of all accounts do,
+    and for a wildcard all that are proved directly below it. Raises aws.Unavailable.
+    """
+    wanted = list(hosts)
+    keys = (key for host in wanted for key in _list_keys(account, host, tunnel_domain))
+    found = table.records((key.scope, unique_keys.ID) for key in keys)
+    places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
+    for host in wanted:
+        if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
+            places += _find_proved_below(host.removeprefix(domains.WILDCARD))
+    stored = map(Item.from_record, table.records(places).values())
+    return [reservation for item in stored if item.is_live and (reservation := ServedReservation.of(item))]
+
+
+def _names_an_item(record: Mapping[str, Any]) -> bool:
+    """Return whether the record of a unique key names its item."""
+    return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
+
+
+def _find_proved_below(domain: str) -> list[tuple[str, str]]:
+    """Return the keys of reservations proved directly below a domain.
+
+    Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
+    read, and then the whole read would fail. Raises aws.Unavailable.
+    """
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_proved_scope(domain)))
+    return [
+        (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
+        for account, id in named
+        if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id)
+    ]
+
+
+def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
+    """Return the reservation that proves a host outside TUNNEL_DOMAIN, or None. Raises aws.Unavailable."""
+    found = reservations_for("", [host], tunnel_domain)
+    return proofs.find_proving(host, {it.domain: it for it in found if it.is_proved})
+
+
+def require_proved(reservation: ServedReservation) -> Write:
+    """Return the check that a reservation still proves its domain. It fails with NotProved."""
+    same = Condition("#holder = :proved", {"proved": reservation.id})
+    return Write.check(UniqueKey(_PROVED_DOMAIN, reservation.domain).scope, unique_keys.ID, same, NotProved())
+
+
+def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
+    is_below = domains.is_below(host, tunnel_domain)
+    for domain in proofs.list_proving_domains(host):
+        yield UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED_DOMAIN, domain)
+
+
+def _list_scope(item: Item) -> str | None:
+    """Return the scope of the list with a proved domain, or None. Wildcards are in no list."""
+    try:
+        stored = records.decode(ReservedDomain, item)
+    except MalformedRecord:  # so that its deletion also removes it from the list
+        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED_DOMAIN), domains.WILDCARD)
+    else:
+        domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
+    return None if domain.startswith(domains.WILDCARD) else _proved_scope(domain.partition(".")[2])
+
+
+def _proved_scope(domain: str) -> str:
+    return items.scope(kinds.EDGE, f"/proved/{domain}")
+
+
+def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
+    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
+    shuffled = SystemRandom().sample(addresses, len(addresses))
+    for start in range(0, len(shuffled), _AT_ONCE):
+        some = shuffled[start : start + _AT_ONCE]
+        records = dynamodb.get_each(*((f"{base_names.KIND}#{address}", unique_keys.ID) for address in some))
+        for address, record in zip(some, records, strict=True):
+            if _is_free(record, account):
+                return address
+    return None
+
+
+def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
+    """Return whether the reservation of the name of a tunnel has `proxy_protocol`.
+
+    False if the account has no reservation of the name or address. Raises UnreadableReservation, aws.Unavailable.
+    """
+    if ":" in name:
+        return any(_address_uses_proxy_protocol(account, id) for id in base_names.list_reservations(account, name))
+    found = {it.domain: it for it in reservations_for(account, [name], tunnel_domain) if it.is_proved}
+    reservation = proofs.find_proving(name, found)
+    if reservation is None or reservation.account != account:
+        return False
+    if not reservation.is_readable:
+        raise UnreadableReservation
+    return reservation.proxy_protocol
+
+
+def _address_uses_proxy_protocol(account: str, id: str) -> bool:
+    """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
+    found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
+    if found is None:
+        return False
+    try:
+        return records.decode(ReservedAddr, found).proxy_protocol
+    except MalformedRecord:
+        raise UnreadableReservation from None
+
+
+def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:
+    if record is None:
+        return True
+    is_held = "holder" in record or "sharers" in record
+    return not is_held and (record.get("account") == account or record.get("rests", 0) <= clock.seconds())

@@ -1,0 +1,1 @@
+"""TLS certificates and certificate authorities of mutual TLS."""

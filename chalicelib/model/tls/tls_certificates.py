@@ -1,0 +1,114 @@
+"""TLS certificates that edges serve, and the authorities of client certificates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.audit import details
+from chalicelib.model.base import kinds, packing, records
+from chalicelib.model.base.records import Described, Traced
+from chalicelib.storage import vault
+from chalicelib.storage.records import decoding, items, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsCertificate(Traced):
+    """The stored form of an uploaded certificate. It has the PEM chain, leaf first, and fields of the leaf."""
+
+    certificate_pem: str
+    issued_at: str | None = None
+    subject_alternative_names: Mapping[str, list[str]] = field(default_factory=dict)
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = field(default_factory=list)
+    extended_key_usages: list[str] = field(default_factory=list)
+    private_key_type: str = ""
+    issuer_common_name: str = ""
+    serial_number: str = ""
+    subject_common_name: str = ""
+    subject_organization: str = ""
+    subject_organizational_unit: str = ""
+    subject_locality: str = ""
+    subject_province: str = ""
+    subject_country: str = ""
+
+    AUDITED = ("not_after",)
+    PACKED = MappingProxyType({"certificate_pem": packing.CERTIFICATES})
+
+    def audited_fields(self) -> dict[str, Any]:
+        names = [name for of_type in self.subject_alternative_names.values() for name in of_type]
+        return {
+            **super().audited_fields(),
+            "fingerprint": details.pem_fingerprint(self.certificate_pem),
+            "names": names,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientAuthority(Described):
+    """The stored form of an authority that edges with mutual TLS trust."""
+
+    ca_pem: str
+    subject_common_name: str = ""
+    not_before: str = ""
+    not_after: str = ""
+    key_usages: list[str] = field(default_factory=list)
+    extended_key_usages: list[str] = field(default_factory=list)
+
+    AUDITED = ("not_after",)
+    PACKED = MappingProxyType({"ca_pem": packing.CERTIFICATES})
+
+    def audited_fields(self) -> dict[str, Any]:
+        return {**super().audited_fields(), "fingerprint": details.pem_fingerprint(self.ca_pem)}
+
+
+@dataclass(frozen=True)
+class ServedCertificate:
+    """An uploaded certificate, as the edge serves it. The certificate of an id never changes."""
+
+    account: str
+    id: str
+    chain: str
+    names: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+
+    @staticmethod
+    def of(item: Item) -> "ServedCertificate | None":
+        """Return the certificate of an item, or None if it is malformed."""
+        try:
+            stored = records.decode(TlsCertificate, item)
+            start, end = clock.parse(stored.not_before), clock.parse(stored.not_after)
+        except MalformedRecord as malformed:
+            decoding.report(item.scope, item.id, malformed)
+            return None
+        except ValueError:
+            decoding.report(item.scope, item.id, MalformedRecord("TlsCertificate", "not_after", "must be a time"))
+            return None
+        names = tuple(stored.subject_alternative_names.get("dns_names", ()))
+        return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)
+
+
+@dataclass(frozen=True)
+class SealedCertificate:
+    """A certificate with its private key, encrypted by the vault."""
+
+    certificate: ServedCertificate
+    key: bytes = field(repr=False)
+
+
+def read_certificates(account: str) -> list[SealedCertificate]:
+    """Return the uploaded certificates of an account, without malformed ones. Raises aws.Unavailable."""
+    every = ((ServedCertificate.of(it), it) for it in table.every(items.scope(account, kinds.TLS_CERTIFICATES.path)))
+    return [SealedCertificate(served, it.sealed.get("private_key", b"")) for served, it in every if served]
+
+
+def open_private_key(sealed: SealedCertificate) -> bytes:
+    """Return the private key of a certificate as PKCS#8 DER. Do not store it. Raises aws.Unavailable."""
+    context = vault.context(sealed.certificate.account, sealed.certificate.id)
+    return vault.unseal(sealed.key, context, bytes)

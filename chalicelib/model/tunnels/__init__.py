@@ -1,0 +1,1 @@
+"""Tunnels, the gateways that serve them, their usage, and blocked networks."""

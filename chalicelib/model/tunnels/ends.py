@@ -1,0 +1,40 @@
+"""The end of a tunnel: event details and changed records."""
+
+from chalicelib import ids
+from chalicelib.model.audit.details import Details
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.names import base_names, histories
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items
+from chalicelib.storage.records.items import Item
+
+
+def lease_end(item: Item) -> int:
+    """Return the Unix second at which the lease of a tunnel ends. Earlier versions stored it as expiry."""
+    return item.lease or item.expires or 0
+
+
+def host_name(item: Item) -> str:
+    """Return the host name of a tunnel, or ""."""
+    return next((key.value for key in item.unique_keys if key.kind == base_names.KIND), "")
+
+
+def gateway_scope(gateway: str) -> str:
+    """Return the storage scope of the tunnels of a gateway."""
+    return items.scope(EDGE, f"/gateways/{gateway}/tunnels")
+
+
+def describe_duration(item: Item, end: int) -> Details:
+    """Return the event details of a tunnel's time online, until a Unix second."""
+    return {"seconds": str(max(end - int(ids.created_at(item.id).timestamp()), 0))}
+
+
+def record_end(item: Item, end: int) -> list[Write]:
+    """Return the write that adds the end to the history of its name."""
+    return histories.record_tunnel(host_name(item), item.account, item.id, item.body, ended=end)
+
+
+def remove_from_gateway(item: Item) -> list[Write]:
+    """Return the write that removes a tunnel from its gateway."""
+    gateway = item.body.get("gateway")
+    return [Write.delete(gateway_scope(gateway), item.id)] if gateway and isinstance(gateway, str) else []

@@ -1,0 +1,68 @@
+"""Gateways that are up, and their addresses. Only the gateway writes its record, and it expires with its lease."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from chalicelib import clock
+from chalicelib.model.audit import trail
+from chalicelib.model.base import records
+from chalicelib.model.base.records import Stored
+from chalicelib.model.changes import Change
+from chalicelib.model.tunnels.tunnels import GATEWAYS
+from chalicelib.storage.records import direct_writes, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.writes import Overtaken
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway, and the address at which edge hosts connect to its tunnels.
+
+    `socket` is the path that an edge host on the same machine uses; it is not stored.
+    """
+
+    id: str
+    host: str
+    port: int
+    socket: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record(Stored):
+    """The record of a gateway."""
+
+    host: str
+    port: int
+
+
+def announce(gateway: Gateway, *, lease: int) -> None:
+    """Register a gateway as up for `lease` seconds. Raises aws.Unavailable."""
+    until = clock.seconds() + lease
+    if not direct_writes.renew(GATEWAYS, gateway.id, lease=until):
+        direct_writes.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
+
+
+def withdraw(id: str) -> None:
+    """Remove the record of a gateway, also after its lease. Raises aws.Unavailable."""
+    for gateway in (it for it in table.every(GATEWAYS) if it.id == id):
+        with suppress(Overtaken):
+            (Change(trail.EDGE).remove(gateway) if gateway.is_live else Change(trail.EDGE).end(gateway)).commit()
+
+
+def read(id: str) -> Gateway | None:
+    """Return a gateway, or None if it is not up. Raises aws.Unavailable."""
+    found = table.find(GATEWAYS, id)
+    return next((_decode(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
+
+
+def list_gateways() -> list[tuple[Gateway, bool]]:
+    """Return all gateways, and whether each is up. Raises aws.Unavailable.
+
+    The tunnels of a gateway that is down may still have records.
+    """
+    found = records.decoded(_Record, table.every(GATEWAYS))
+    return [(_decode(item, stored), item.is_live) for item, stored in found]
+
+
+def _decode(item: Item, stored: _Record) -> Gateway:
+    return Gateway(item.id, stored.host, stored.port)

@@ -1,0 +1,278 @@
+"""Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
+
+A tunnel is online until its lease ends; its gateway renews the lease. The name of a tunnel is a unique key. Another
+tunnel of the same credential can take the name at any time, any other tunnel only after the end.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from chalicelib import clock, ids
+from chalicelib.model import changes
+from chalicelib.model.audit import details, trail
+from chalicelib.model.audit.details import Details
+from chalicelib.model.audit.trail import Trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.base.records import Ending, Stored
+from chalicelib.model.changes import Change
+from chalicelib.model.names import base_names, histories
+from chalicelib.model.tunnels import ends
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import change_log, direct_writes, items, table, unique_keys, writes
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+GATEWAYS = items.scope(
+    EDGE, "/gateways"
+)  # a record gets a new revision when the tunnels of the gateway may have changed
+Proto = Literal["http", "https", "tcp", "tls"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTunnel(Stored):
+    """The stored fields of both kinds of tunnel. References to other resources are ids.
+
+    `metadata_0` is the metadata in API version 0, where another option of the agent sets it. `gateway` serves the
+    tunnel, `credential` is the SSH credential or user certificate that opened it, `address` the IP address of the SSH
+    client and `client` its version. The API shows none of these four, audit events all but the gateway.
+    """
+
+    started_at: str = ""
+    tunnel_session: str
+    region: str
+    forwards_to: str
+    metadata: str = ""
+    metadata_0: str = ""
+    gateway: str = ""
+    credential: str = ""
+    address: str = ""
+    client: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentTunnel(StoredTunnel):
+    """A tunnel with a public endpoint.
+
+    `proxy_protocol` is copied from the reservation of its name or port when it is opened. The API does not show it.
+    """
+
+    endpoint: str
+    proto: Proto
+    public_url: str
+    proxy_protocol: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendTunnel(StoredTunnel):
+    """A tunnel of all tunnel group backends with labels that it has."""
+
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EitherTunnel(StoredTunnel):
+    """A tunnel of either kind, as audit events show it."""
+
+    public_url: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    AUDITED = ("credential", "public_url", "labels", "address", "client")
+
+    def audited_fields(self) -> dict[str, Any]:
+        url = urlsplit(self.public_url)
+        return {**super().audited_fields(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
+
+    @classmethod
+    def ending(cls, item: Item) -> Ending:
+        end = min(ends.lease_end(item), clock.seconds())
+        writes = (*ends.record_end(item, end), *ends.remove_from_gateway(item))
+        return Ending(ends.describe_duration(item, end), writes)
+
+
+def decode(item: Item) -> AgentTunnel | BackendTunnel:
+    """Return the tunnel of an item. Raises MalformedRecord."""
+    is_of_backends = "labels" in item.body
+    return records.decode(BackendTunnel, item) if is_of_backends else records.decode(AgentTunnel, item)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The traffic of a tunnel, counted by its gateway.
+
+    `bytes_in` came from visitors, `bytes_out` from the SSH client. `requests` counts each HTTP/1 request, and one for
+    each connection of another protocol.
+    """
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    requests: int = 0
+
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in - other.bytes_in, self.bytes_out - other.bytes_out, self.requests - other.requests)
+
+    def __add__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.bytes_in + other.bytes_in, self.bytes_out + other.bytes_out, self.requests + other.requests)
+
+
+class EdgeHasName(Exception):
+    """An edge of the account has the hostport of the name.
+
+    The tunnel is refused, so that no visitor can bypass the modules of the edge.
+    """
+
+
+@dataclass(frozen=True)
+class ServedTunnel:
+    """A tunnel as its gateway serves it. A backend tunnel has labels and the name "".
+
+    The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
+    the visitor first. `expires` is the Unix second at which its lease ends, and does not count in comparisons.
+    """
+
+    account: str
+    id: str
+    gateway: str
+    name: str
+    expires: int = field(default=0, compare=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    proto: Proto = "https"
+    proxy_protocol: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        return self.expires > clock.seconds()
+
+
+def open_tunnel(
+    account: str,
+    tunnel: AgentTunnel | BackendTunnel,
+    *,
+    lease: int,
+    name: str = "",
+    checks: Iterable[Write] = (),
+    by: Trail = trail.EDGE,
+) -> str:
+    """Store a tunnel that is online for `lease` seconds. Return its id.
+
+    `name` is its host name or address, "" for none. `checks` must hold in the same transaction. Raises Taken if another
+    account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check that
+    fails, aws.Unavailable.
+    """
+    id = ids.new(kinds.TUNNELS.prefix)
+    started_at = ids.time_of(id)
+    body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
+    successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
+    key = UniqueKey(base_names.KIND, name, {"account": account, "id": id}, successor=successor)
+    until = clock.seconds() + lease
+    item = Item(scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
+    change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
+    if tunnel.gateway:
+        carried = {"account": account, "name": name, **_gateway_fields(tunnel)}
+        change = change.put(Item(ends.gateway_scope(tunnel.gateway), id, carried, lease=until))
+    if name:
+        listened = base_names.listening_key(account, hostport_of(name)).scope
+        free = Condition("attribute_not_exists(#id)")
+        change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
+    change.commit()
+    return id
+
+
+def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
+    """Return the fields of the gateway's record that depend on the kind."""
+    if isinstance(tunnel, BackendTunnel):
+        return {"labels": tunnel.labels}
+    return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
+
+
+def renew_lease(account: str, id: str, *, lease: int) -> bool:
+    """Renew the lease of a tunnel to `lease` seconds from now. Return False if it is not online.
+
+    A lease that has ended cannot be renewed: open another tunnel. Raises aws.Unavailable.
+    """
+    return direct_writes.renew(scope(account), id, lease=clock.seconds() + lease)
+
+
+def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
+    """Renew the leases of tunnels to `lease` seconds from now. Return the ids of tunnels that are not online.
+
+    Raises aws.Unavailable.
+    """
+    places = [
+        place for it in tunnels for place in ((scope(it.account), it.id), (ends.gateway_scope(it.gateway), it.id))
+    ]
+    return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
+
+
+def close_tunnel(
+    account: str, id: str, *, gateway: str = "", usage: Traffic | None = None, by: Trail = trail.EDGE
+) -> bool:
+    """Close a tunnel and release its name. Return False if it was not online. Raises aws.Unavailable.
+
+    Only the gateway that serves the tunnel passes `gateway` and the final `usage`; it then publishes the change itself.
+    """
+    change = Change(by)
+    if gateway:  # edge hosts must stop serving the tunnel first
+        changes.delete(change, ends.gateway_scope(gateway), id)
+    elif (item := table.find(scope(account), id)) and (gateway := _gateway_of(item)):
+        changes.delete(change, ends.gateway_scope(gateway), id)
+        direct_writes.touch(GATEWAYS, gateway)
+
+    def attempt() -> bool:
+        item = table.find(scope(account), id)
+        if item:
+            end = clock.seconds()
+            change.remove(item, details=_describe_end(item, end, usage)).also(*ends.record_end(item, end)).commit()
+        return item is not None
+
+    return writes.retried(attempt)
+
+
+def record_refusal(tunnel: ServedTunnel, reason: str) -> None:
+    """Store why an edge host does not serve a tunnel.
+
+    `reason` is "" if the host serves it again. The gateway is notified. Does nothing if the tunnel has ended. Raises
+    aws.Unavailable.
+    """
+    exists = Condition("attribute_exists(#id)")
+    refusal = {"body.refusal": reason}
+    write = Write.update(ends.gateway_scope(tunnel.gateway), tunnel.id, exists, sets=refusal)
+    with suppress(TransactionFailed):
+        dynamodb.transact([write, change_log.entry_of(Place(scope(tunnel.account), tunnel.id))])
+
+
+def read_refusal(tunnel: ServedTunnel) -> str:
+    """Return why an edge host does not serve a tunnel, or "". Raises aws.Unavailable."""
+    record = dynamodb.get(ends.gateway_scope(tunnel.gateway), tunnel.id)
+    return str(record["body"].get("refusal", "")) if record else ""
+
+
+def close_other(account: str, name: str) -> bool:
+    """Close the tunnel of another account at a name. Return False if there is none. Raises aws.Unavailable."""
+    found = table.look_up(base_names.KIND, name) or {}
+    return found.get("account", account) != account and close_tunnel(found["account"], found["id"])
+
+
+def hostport_of(name: str) -> str:
+    """Return the hostport of the name of a tunnel. The name of a TCP tunnel is already one."""
+    return name if ":" in name else f"{name}:443"
+
+
+def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
+    """Return the event details of a tunnel's time online and usage."""
+    return {**ends.describe_duration(item, end), **trail.details_of(asdict(usage) if usage else {})}
+
+
+def _gateway_of(item: Item) -> str:
+    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
+    gateway = item.body.get("gateway")
+    return gateway if isinstance(gateway, str) else ""
+
+
+def scope(account: str) -> str:
+    return items.scope(account, kinds.TUNNELS.path)

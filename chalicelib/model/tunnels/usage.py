@@ -1,0 +1,37 @@
+"""The traffic of the tunnels of an account by hour, for billing. Only the gateway writes a record.
+
+A record has the sum of its hour. So a repeated write does not count twice.
+"""
+
+from collections.abc import Mapping
+
+from chalicelib import clock
+from chalicelib.model.tunnels.tunnels import Traffic
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+
+_RETENTION = 400 * 86_400  # seconds: a year, and a month for disputes
+
+
+def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:
+    """Store the traffic of a gateway in an hour, for example "2026-11-22T14" (UTC). Raises aws.Unavailable."""
+    body = {"bytes_in": usage.bytes_in, "bytes_out": usage.bytes_out, "requests": usage.requests}
+    record = Item(
+        _scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=clock.seconds() + _RETENTION
+    ).to_record()
+    dynamodb.do(Write.put(record))
+
+
+def read_days(account: str, month: str) -> Mapping[str, Traffic]:
+    """Return the traffic of an account in a month ("2026-11") by day. Raises aws.Unavailable."""
+    days: dict[str, Traffic] = {}
+    for item in table.every(_scope(account, month)):
+        day = item.id[:10]
+        days[day] = days.get(day, Traffic()) + Traffic(**item.body)
+    return dict(sorted(days.items()))
+
+
+def _scope(account: str, month: str) -> str:
+    return items.scope(account, f"/usage/{month}")

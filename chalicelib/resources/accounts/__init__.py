@@ -1,0 +1,1 @@
+"""Users, bots and API keys."""

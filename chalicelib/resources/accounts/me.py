@@ -1,0 +1,98 @@
+"""GET /me: the caller and its API key. No scope is required."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from chalicelib import clock
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Unauthenticated
+from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts.accounts import User
+from chalicelib.model.base import records
+from chalicelib.model.names import name_counts
+from chalicelib.schema.fields import Timestamp
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records.items import Item
+
+
+class MeOwner(Shape):
+    """The user or bot that owns the API key of the request."""
+
+    id: str
+    """Its id."""
+
+    name: str
+    """Its name."""
+
+    role: Literal["admin", "member"]
+    """An admin may act for the other users and bots of the account."""
+
+
+class MeKey(Shape):
+    """The API key of the request."""
+
+    id: str
+    """Its id."""
+
+    scopes: list[str]
+    """Its scopes; `*` is everything."""
+
+    expires_at: Timestamp | None
+    """When it expires, RFC 3339; null if it never does."""
+
+
+class MeNames(Shape):
+    """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+
+    held: int
+    """The number of names of its edges and reservations. Each counts once."""
+
+    cooldown: int
+    """The number of names that it released within a day. Until the day ends, only this account can take them again."""
+
+    allowed: int
+    """The maximum number of names that it can hold. Names in cooldown do not count."""
+
+
+class Me(Shape):
+    """The account, the user or bot, and the API key that a request comes from."""
+
+    account: str
+    """The id of the account."""
+
+    owner: MeOwner
+    """The user or bot that owns the API key of the request."""
+
+    key: MeKey
+    """The API key of the request."""
+
+    names: MeNames
+    """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+
+
+def _get(call: Call) -> Item:
+    owner = accounts.read(call.caller.account, call.caller.id)
+    if owner is None:  # deleted since the request was authenticated
+        raise Unauthenticated("The owner of the API key was deleted.")
+    return owner
+
+
+def _show(owner: Item, call: Call) -> dict[str, Any]:
+    counts = name_counts.read(call.caller.account)
+    user, limits = records.decode(User, owner), call.caller.limits
+    ends = clock.rfc3339(datetime.fromtimestamp(limits.expires, UTC)) if limits.expires else None
+    return {
+        "account": call.caller.account,
+        "owner": {"id": owner.id, "name": user.name, "role": user.role},
+        "key": {"id": call.caller.key, "scopes": [*limits.scopes] or [api_keys.ALL], "expires_at": ends},
+        "names": {**asdict(counts), "allowed": name_counts.MAX_NAMES},
+    }
+
+
+class _Me:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/me", 200, _get, _show, "me", response=Me),)
+
+
+ME = _Me()

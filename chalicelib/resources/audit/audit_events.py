@@ -1,0 +1,215 @@
+"""Audit events: who changed what, when and from where. Each was written with its change.
+
+A query by resource or by actor reads an index, which may lag by a second. A query by other parameters filters the
+newest events, some hundreds for each page: a page may be short although a next one follows.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, get_args
+
+from chalicelib import clock, ids
+from chalicelib.http import paging
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.paging import Page
+from chalicelib.http.resource import Resource
+from chalicelib.model.audit import reading, trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import Kind
+from chalicelib.schema.fields import Shown, Timestamp
+from chalicelib.schema.rules import After
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records.items import Item
+
+_READ = 500  # events that are filtered for one page
+
+
+class Actor(Shape):
+    """The actor of a change: an API key with its owner, the operator or the edge."""
+
+    type: Literal["api_key", "operator", "edge"]
+    """The type of the actor."""
+
+    key_id: str
+    """The API key of the request, empty for the operator and the edge."""
+
+    owner_id: str
+    """The user or bot that owns the key, empty for the operator and the edge."""
+
+    name: str
+    """The name that the owner of the key or the operator had at that time; empty for the edge."""
+
+
+class AuditEvent(Shown):
+    """One change of a resource, with its actor and source address. It contains no secrets and no free text."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    action: str
+    """The kind of the resource, the module if one was changed, and the verb: `https_edge_route.oauth.replace`."""
+
+    resource_id: str
+    """The id of the resource that was created, changed or deleted."""
+
+    resource_uri: str
+    """Absolute URL of the resource or its module; empty if it has none, for example for an account."""
+
+    actor: Actor
+    """The actor of the change."""
+
+    operation_id: str
+    """The operation id, the same as in the response and the log; empty for the edge."""
+
+    source_ip: str
+    """The address of the client, or the host of the operator; empty for the edge."""
+
+    created_at: Timestamp
+    """When it happened, RFC 3339."""
+
+    changed: list[str]
+    """The names of the fields and modules that were changed."""
+
+    details: dict[str, Any]
+    """Strings and lists of strings. For a creation or deletion: the limits, references and rights of the resource.
+    For a change: `before` and `after`, each with the values that differ by their dotted paths. A long value is replaced
+    by its digest.
+    """
+
+    revision: int = 0
+    """The revision of the resource after the change; absent if unknown. It orders the events of one resource."""
+
+
+def response(event: Item, base_url: str) -> dict[str, Any]:
+    """Return the response for an event, with URLs below the base URL."""
+    shown = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
+    path = shown.pop("resource_path")
+    shown["actor"] = asdict(trail.Actor(**shown["actor"]))
+    has_address = path and kinds.of(shown["resource_id"]).served
+    shown["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
+    return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}
+
+
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    return [response(event, call.base_url) for event in found]
+
+
+def _moment(text: str) -> str:
+    return clock.rfc3339(clock.parse(text))
+
+
+def _resource_id(text: str) -> str:
+    if not any(kind.has(text) for kind in _SUBJECTS):
+        raise ValueError("must be the id of a resource")
+    return text
+
+
+def _actor_id(text: str) -> str:
+    if not any(kind.has(text) for kind in _ACTORS):
+        raise ValueError("must be the id of an API key (ak_…), a user (usr_…) or a bot (bot_…)")
+    return text
+
+
+def _action(text: str) -> str:
+    start, star, rest = text.partition("*")
+    nouns = [kind.noun for kind in _SUBJECTS]
+    if star and not rest and re.fullmatch("[a-z_.]*", start):
+        if any(noun.startswith(start) or start.startswith(f"{noun}.") for noun in nouns):
+            return text
+    elif re.fullmatch(rf"({'|'.join(nouns)})([.][a-z_]+)?[.]({'|'.join(get_args(trail.Verb))})", text):
+        return text
+    raise ValueError(
+        "must be an action, for example api_key.create, or the beginning of one and '*', for example ssh_*"
+    )
+
+
+_ACTORS = (kinds.API_KEYS, kinds.USERS, kinds.BOT_USERS)
+_SUBJECTS = [kind for kind in kinds.TABLE if kind.name and kind is not kinds.AUDIT_EVENTS]
+
+
+def _ids(of: Iterable[Kind]) -> dict[str, Any]:
+    return {"type": "string", "pattern": ids.pattern(*(kind.prefix for kind in of))}
+
+
+_TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
+_PARAMETERS = {
+    **paging.parameters(kinds.AUDIT_EVENTS),
+    "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with this id."}),
+    "actor_id": After(_actor_id, {**_ids(_ACTORS), "description": "Only events of this API key, user or bot."}),
+    "action": After(
+        _action,
+        {
+            "type": "string",
+            "pattern": "^[a-z_.]+[*]?$|^[*]$",
+            "description": "Only events of this action, for example `api_key.create`, or with this prefix: `ssh_*`.",
+        },
+    ),
+    "after": After(_moment, {**_TIME, "description": "Only events at or after this time, RFC 3339."}),
+    "before": After(_moment, {**_TIME, "description": "Only events before this time, RFC 3339."}),
+}
+
+
+class AuditEvents(Resource):
+    """Audit events. Their list has additional query parameters."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        listing, *others = super().endpoints()
+        return (listing._replace(query=_PARAMETERS), *others)
+
+    def get(self, call: Call) -> Item:
+        event = reading.read(call.caller.account, call.id)
+        if event is None:
+            raise self.missing()
+        return event
+
+    def list_page(self, call: Call) -> str:
+        wanted = dict(call.query)
+        page = Page(**{name: wanted.pop(name) for name in ("before_id", "limit") if name in wanted})
+        found, last, has_more = self._found(call, wanted, page)
+        uri = f"{call.base_url}{self.path(call)}"
+        sent = {name: call.query[name] for name in wanted}
+        entries = self.responses(found, call)
+        return paging.text(self.kind.array, entries, last, uri, page, has_more=has_more, others=sent)
+
+    def _found(self, call: Call, wanted: Mapping[str, str], page: Page) -> tuple[list[Item], str, bool]:
+        """Return the events of a page, the last id that was filtered, and whether there are more."""
+        account, before = call.caller.account, page.before_id
+        if not wanted:
+            found, has_more = reading.page(account, before=before, count=page.limit)
+            return found, found[-1].id if found else "", has_more
+        count, indexed = page.limit if len(wanted) == 1 else _READ, None
+        if resource := wanted.get("resource_id"):
+            indexed = reading.page_of_resource(account, resource, before=before, count=count)
+        elif actor := wanted.get("actor_id"):
+            indexed = reading.page_of_actor(account, actor, before=before, count=count)
+        read, has_more = indexed or reading.page(account, before=before, count=_READ)
+        decoded = [*records.decoded(trail.Event, read)]
+        matching = [item for item, event in decoded if _matches(event, wanted)]
+        if len(matching) > page.limit:
+            return matching[: page.limit], matching[page.limit - 1].id, True
+        ended = bool(decoded) and "after" in wanted and decoded[-1][1].created_at < wanted["after"]
+        return matching, read[-1].id if read else "", has_more and not ended
+
+
+def _is_of(action: str, wanted: str | None) -> bool:
+    """Return whether an action matches a pattern.
+
+    A star at the end of the pattern matches any text. None matches all actions.
+    """
+    if wanted is None or not wanted.endswith("*"):
+        return wanted in (None, action)
+    return action.startswith(wanted[:-1])
+
+
+def _matches(event: trail.Event, wanted: Mapping[str, str]) -> bool:
+    actor = wanted.get("actor_id")
+    return (
+        (actor is None or actor in (event.actor.get("key_id"), event.actor.get("owner_id")))
+        and _is_of(event.action, wanted.get("action"))
+        and wanted.get("resource_id", event.resource_id) == event.resource_id
+        and wanted.get("after", "") <= event.created_at
+        and ("before" not in wanted or event.created_at < wanted["before"])
+    )
+
+
+RESOURCE = AuditEvents(kind=kinds.AUDIT_EVENTS, stored=trail.Event, response=AuditEvent, to_responses=_responses)

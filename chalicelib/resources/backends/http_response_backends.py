@@ -1,0 +1,65 @@
+"""HTTP response backends, which answer every request with the same response."""
+
+from typing import Annotated
+
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.schema.fields import Described, Line, Shown, Text
+from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
+
+# Headers of the connection, not of the response (RFC 9110, 7.6.1 and 8.6), and those that Envoy does not accept.
+_NOT_OF_A_RESPONSE = (
+    *("connection", "content-length", "host", "keep-alive", "proxy-connection"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+)
+_MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
+
+
+def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
+    if len({name.lower() for name in headers}) < len(headers):
+        raise ValueError("must not name a header twice, in any case")
+    if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
+        raise ValueError(f"must be at most {_MAX_HEADER_BYTES} bytes of UTF-8 together")
+    return headers
+
+
+def _of_a_response(name: str) -> str:
+    if name.lower() in _NOT_OF_A_RESPONSE:
+        raise ValueError("must be a header of the response, not of its connection")
+    return name
+
+
+HeaderName = Annotated[
+    str,
+    form(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "must be the name of an HTTP header, for example Content-Type"),
+    After(_of_a_response),
+]
+
+
+class Answer(Described):
+    status_code: Annotated[int, between(200, 599), if_zero(200)] = 200
+    """HTTP status of the response. A status below 200 would not complete the response."""
+
+    headers: Annotated[dict[HeaderName, Line], entries(0, 50), After(_as_one_head), if_null({})] = {}
+    f"""Headers of the response by name, at most {_MAX_HEADER_BYTES // 1024} KiB together.
+
+    These are not allowed, in any case: {", ".join(_NOT_OF_A_RESPONSE)}."""
+
+    body: Annotated[Text, max_bytes(_MAX_BODY_BYTES)] = ""
+    f"""Body of the response, at most {_MAX_BODY_BYTES // 1024} KiB."""
+
+
+class HTTPResponseBackend(Answer, Shown):
+    """A backend that answers every request with the same response."""
+
+
+RESOURCE = EditableResource(
+    kind=kinds.HTTP_RESPONSE_BACKENDS,
+    stored=HttpResponse,
+    create=Answer,
+    change=Answer,
+    response=HTTPResponseBackend,
+    errors={"DELETE": (Conflict,)},
+)

@@ -1,0 +1,70 @@
+"""Reserved addresses: ports of the live edge that belong to one account."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.model.base import kinds
+from chalicelib.model.names import base_names, reservations
+from chalicelib.model.names.reservations import ReservedAddr
+from chalicelib.resources.names.reserved_domains import Region
+from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.rules import if_null
+from chalicelib.schema.shapes import ABSENT
+from chalicelib.storage.records.items import Item
+
+
+class Create(Described):
+    region: Region = ""
+    """Accepted but ignored; always empty in responses."""
+
+    proxy_protocol: Annotated[bool, if_null(False)] = False
+    """True: the upstream expects the PROXY protocol. It cannot be changed."""
+
+
+class ReservedAddrShown(Described, Shown):
+    """A port that belongs to the account, even while nothing listens there."""
+
+    addr: str
+    """The address, host:port."""
+
+    region: str
+    """Always empty: there is one region."""
+
+    proxy_protocol: bool = ABSENT
+    """True: the upstream expects the PROXY protocol; otherwise absent."""
+
+
+def make(caller: Caller, id: str, request: Create) -> New:
+    base_names.check_settings()
+    if not (base_names.domain() and base_names.ports()):
+        raise Conflict("No ports can be reserved here: the operator has not set TCP_PORTS.")
+    addr = reservations.find_free_address(
+        caller.account, [base_names.port_address(port) for port in base_names.ports()]
+    )
+    if addr is None:
+        raise Conflict("All ports are reserved: none is left.")
+    values = {name: value for name, value in request.values().items() if name != "addr"}
+    return New(ReservedAddr.of({**values, "addr": addr}))
+
+
+def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    for item in found:
+        shown = plain(ReservedAddr, item, call)
+        if not shown["proxy_protocol"]:
+            del shown["proxy_protocol"]
+        yield shown
+
+
+RESOURCE = EditableResource(
+    kind=kinds.RESERVED_ADDRS,
+    stored=ReservedAddr,
+    create=Create,
+    response=ReservedAddrShown,
+    to_responses=_responses,
+    make=make,
+    errors={"POST": (Conflict,)},
+)

@@ -1,0 +1,262 @@
+"""Reserved domains. Outside TUNNEL_DOMAIN, an account must prove that it owns them."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from chalicelib import clock, domains
+from chalicelib.http import messages
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
+from chalicelib.http.resource import EditableResource, New, plain
+from chalicelib.model import changes
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change as OneChange
+from chalicelib.model.names import bans, base_names, proof_checks, proofs, reservations
+from chalicelib.model.names.proofs import Proof, TooSoon
+from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.header_fields import KeepHeaders
+from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.shapes import ABSENT, NoFields, Shape
+from chalicelib.storage.records import table, writes
+from chalicelib.storage.records.items import Item
+
+
+def _domain(text: str) -> str:
+    name = domains.normal(text)
+    if not base_names.is_below(name) and domains.is_public_suffix(name):
+        raise ValueError("must not be a public suffix: the names below it belong to different owners")
+    return name
+
+
+def _certificate(text: str) -> str:
+    return text and str(_CERTIFICATE.check(text))
+
+
+def _no_policy(given: Any) -> None:
+    if given is not None:
+        raise ValueError("must be null: certificates are not issued here yet")
+
+
+_CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
+Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
+# There is only one region: the clients' values are accepted and shown as "".
+Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
+CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
+# Only null is accepted. The schema is wider because client generators have no type for a field that is always null.
+Policy = Annotated[None, Plain(_no_policy, {"type": ["object", "null"], "not": {"type": "object"}})]
+
+
+class Change(Described):
+    region: Region = ""
+    """Accepted but ignored; always empty in responses."""
+
+    certificate_id: Annotated[CertificateId, Unchanged((None, ""))] = ""
+    """TLS certificate that the domain is served with, before any other that covers it."""
+
+    certificate_management_policy: Policy = None
+    """Must be null: certificates are uploaded."""
+
+    resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
+    """Must be null or empty."""
+
+    keep_headers: KeepHeaders = []
+    """Names of request headers that visitors of its tunnels may send, although upstreams may trust them as a proxy's:
+    at most 20, in lower case. Responses have the field if it is not empty."""
+
+
+class Create(Change):
+    domain: Domain
+    """The domain in ASCII form. `*.` in front means all names below it. Below the domain of tunnels, it belongs to the
+    account at once, with all names below the same label. Elsewhere it is served once it is proved.
+    """
+
+    certificate_id: CertificateId = ""
+    """TLS certificate that the domain is served with, before any other that covers it."""
+
+    proxy_protocol: Annotated[bool, if_null(False)] = False
+    """True: the upstream expects the PROXY protocol. It cannot be changed."""
+
+
+class ReservedDomainVerification(Shape):
+    """The state of the proof of a domain, and the TXT record that proves it."""
+
+    name: str
+    """The name of the TXT record."""
+
+    value: str
+    """The value of the TXT record, unique to this reservation."""
+
+    status: Literal["pending", "verified", "lapsing", "lapsed"]
+    """`lapsing`: the record has been missing for less than seven days, and the domain is still served."""
+
+    checked_at: Timestamp | None
+    """When the record was last checked, RFC 3339; null if never."""
+
+    error: str
+    """Why the domain is not proved, as a sentence; empty if it is."""
+
+
+class ReservedDomainShown(Described, Shown):
+    """A domain that belongs to the account, even while nothing listens there."""
+
+    domain: str
+    """The domain, in lower case."""
+
+    region: str
+    """Always empty: there is one region."""
+
+    cname_target: str | None
+    """A CNAME of the domain to this target proves it too; null below the domain of tunnels."""
+
+    certificate: Ref | None
+    """The TLS certificate that was chosen for it; null if the best certificate that covers it is used."""
+
+    certificate_management_policy: str | None
+    """Null: certificates are uploaded."""
+
+    certificate_management_status: str | None
+    """Null: certificates are uploaded."""
+
+    acme_challenge_cname_target: str | None
+    """Null: certificates are uploaded."""
+
+    resolves_to: list[str]
+    """Always empty."""
+
+    proxy_protocol: bool = ABSENT
+    """True: the upstream expects the PROXY protocol; otherwise absent."""
+
+    keep_headers: list[str] = ABSENT
+    """Names of request headers that visitors of its tunnels may send, in lower case; absent if there are none."""
+
+    verification: ReservedDomainVerification = ABSENT
+    """The state of its proof; absent below the domain of tunnels, where no proof is needed."""
+
+
+def make(caller: Caller, id: str, request: Create) -> New:
+    base_names.check_settings()
+    _refuse_kept(request.domain)
+    stored = ReservedDomain.of(request.values())
+    if base_names.is_below(request.domain):
+        return New(stored)
+    value, label = secrets.token_hex(16), secrets.token_hex(16)
+    target = f"{label}.cname.{base_names.domain()}" if base_names.domain() else ""
+    proof = proofs.begin(clock.seconds(), value=value, cname_target=target)
+    stored = replace(stored, proof=asdict(proof))
+    return New(
+        stored, also=proof_checks.schedule(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record()))
+    )
+
+
+def _refuse_kept(domain: str) -> None:
+    if base_names.is_operator_name(base_names.base_name(domain)) or bans.matches(domain, bans.patterns()):
+        raise Conflict(base_names.OPERATOR_NAME_MESSAGE.format("domain"), {"domain": base_names.OPERATOR_NAME_RULE})
+    if base_names.is_below(domain) and not base_names.base_name(domain):
+        raise InvalidRequest.of({"domain": f"must be a name below {base_names.domain()}"})
+
+
+def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
+    for item in found:
+        stored = records.decode(ReservedDomain, item)
+        unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
+        hidden = {"certificate_id", "proof", *unset}
+        shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
+        proof = stored.progress
+        yield {
+            **shown,
+            "cname_target": proof.cname_target or None if proof else None,
+            "certificate": messages.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
+            "certificate_management_status": None,
+            "acme_challenge_cname_target": None,
+            **({"verification": _verification(stored.domain, proof)} if proof else {}),
+        }
+
+
+def _verification(domain: str, proof: Proof) -> dict[str, Any]:
+    checked = datetime.fromtimestamp(proof.checked_at, UTC)
+    return {
+        "name": proofs.record_name(domain),
+        "value": proof.value,
+        "status": proof.status,
+        "checked_at": clock.rfc3339(checked) if proof.checked_at else None,
+        "error": proof.error,
+    }
+
+
+def _remove(change: OneChange, scope: str, id: str) -> bool:
+    """Delete a reserved domain. Return False if it does not exist. Raises what `commit` does."""
+
+    def attempt() -> bool:
+        item = table.find(scope, id)
+        if item:
+            change.remove(item).also(*proof_checks.unschedule(item)).commit()
+        return item is not None
+
+    return writes.retried(attempt)
+
+
+class ReservedDomains(EditableResource):
+    """Reserved domains, with endpoints that unset fields and that request a check of the proof."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        one = self.kind.one
+        verify = {"body": NoFields, "response": self.response, "errors": (Conflict, RateLimited)}
+        return (
+            *super().endpoints(),
+            self.endpoint("DELETE", f"{one}/certificate", 204, self.delete_certificate, show=self.show),
+            self.endpoint("DELETE", f"{one}/certificate_management_policy", 204, self.delete_policy, show=self.show),
+            self.endpoint("POST", f"{one}/verify", 202, self.verify, **verify),
+        )
+
+    def delete_certificate(self, call: Call) -> None:
+        def without(item: Item) -> Item:
+            own = [reference for reference in item.references if reference.field != "certificate_id"]
+            body = {**item.body, "certificate_id": ""}
+            return replace(
+                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
+            )
+
+        self._rewritten(call, without)
+
+    def delete_policy(self, call: Call) -> None:
+        self._rewritten(call, lambda item: item)
+
+    def verify(self, call: Call) -> Made:
+        now = clock.seconds()
+
+        def attempt() -> Item:
+            before = self.get(call)
+            stored = ReservedDomain.of(before.body)
+            if stored.progress is None:
+                raise Conflict("The domain needs no proof: it lies below the domain of tunnels.")
+            try:
+                after = reservations.set_proof(before, proofs.request_check(stored.progress, now))
+            except TooSoon as soon:
+                sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
+                raise RateLimited(sentence, retry_after=soon.wait) from None
+            call.change.rewrite(before, lambda _: after).also(*proof_checks.reschedule(before, after)).commit()
+            return after
+
+        return Made(writes.retried(attempt))
+
+    def _rewritten(self, call: Call, edit: Any) -> None:
+        if changes.rewrite(call.change, self.scope(call), call.id, edit) is None:
+            raise self.missing()
+
+
+RESOURCE = ReservedDomains(
+    kind=kinds.RESERVED_DOMAINS,
+    stored=ReservedDomain,
+    create=Create,
+    change=Change,
+    response=ReservedDomainShown,
+    to_responses=_responses,
+    make=make,
+    remove=_remove,
+    errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference,)},
+)

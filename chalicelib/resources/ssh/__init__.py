@@ -1,0 +1,1 @@
+"""SSH authorities, certificates, revocations and credentials."""

@@ -1,0 +1,120 @@
+"""SSH user certificates (SPEC 2.4), signed only at creation. Only description and metadata can be changed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from chalicelib import crypto, ids
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.owned import OwnedResource
+from chalicelib.http.resource import New
+from chalicelib.model.base import kinds
+from chalicelib.model.ssh import policies, revocations
+from chalicelib.model.ssh.authorities import IssuedUserCertificate
+from chalicelib.resources.ssh import ssh_signing
+from chalicelib.schema.fields import Described, Time, Timestamp, Traced
+from chalicelib.schema.rules import if_null
+from chalicelib.schema.ssh_fields import (
+    CERTIFIED_KEY,
+    AuthorityId,
+    CriticalOptions,
+    Extensions,
+    Principals,
+    ValidAfter,
+    after_start,
+)
+
+LIFETIME = timedelta(hours=24)
+
+
+class UserCreate(Described):
+    model_config = {"validate_default": True}  # also check that a default end is after the start
+
+    ssh_certificate_authority_id: AuthorityId
+    """The SSH certificate authority that signs the certificate."""
+
+    public_key: Annotated[crypto.keys.AuthorizedKey, CERTIFIED_KEY]
+    """Public key of the user that is certified, in OpenSSH authorized_keys format."""
+
+    principals: Principals = []
+    """Names of users that the holder may sign in as, on machines that trust the authority. Empty: any user."""
+
+    critical_options: CriticalOptions | None = None
+    """Restrictions of the holder. Only `force-command` and `source-address` are defined."""
+
+    extensions: Annotated[Extensions, if_null({})] = {}
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others.
+
+    Default, also for an empty object: the default extensions of the authority's policy. If it has none: `permit-pty`
+    and `permit-user-rc`, as far as the policy allows them. A request that names any extension gets exactly those.
+    The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`,
+    `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
+    options are rejected.
+    """
+
+    valid_after: ValidAfter = None
+    """Start of validity, RFC 3339, not before 1970. Default: the current time minus the `backdate` of the authority's
+    policy."""
+
+    valid_until: Annotated[Time, after_start(LIFETIME)] = None
+    """End of validity, RFC 3339, after the start. Default: 24 hours after creation. OpenSSH calls it valid_before."""
+
+
+class SSHUserCertificate(Described, Traced):
+    """A certificate that lets its holder sign in to machines that trust its authority."""
+
+    public_key: str
+    """Public key of the user that is certified, in OpenSSH authorized_keys format."""
+
+    key_type: crypto.keys.KeyType
+    """Key type of public_key."""
+
+    ssh_certificate_authority_id: str
+    """The SSH certificate authority that signed the certificate."""
+
+    principals: list[str]
+    """Names of users that the holder may sign in as, on machines that trust the authority. Empty: any user."""
+
+    critical_options: dict[str, str]
+    """Restrictions of the holder: `force-command`, `source-address`."""
+
+    extensions: dict[str, str]
+    """Permissions that the SSH server interprets: terminal, port forwarding, X11 forwarding and others."""
+
+    valid_after: Timestamp
+    """Start of validity, RFC 3339."""
+
+    valid_until: Timestamp
+    """End of validity, RFC 3339. OpenSSH calls it valid_before."""
+
+    certificate: str
+    """The signed certificate in OpenSSH authorized_keys format."""
+
+
+def make(caller: Caller, id: str, request: UserCreate) -> New:
+    signer = ssh_signing.signer(caller, request)
+    bounds = policies.read_bounds(signer.authority, "user")
+    asked = request.critical_options.fields_set() if request.critical_options else {}
+    options: dict[str, Any] = {
+        "critical_options": policies.merge_critical_options(bounds, asked),
+        "extensions": policies.choose_extensions(bounds, request.extensions),
+    }
+    created_at = ids.created_at(id)
+    certificate = crypto.ssh_certificates.UserCertificate(
+        **ssh_signing.common(id, created_at, request, bounds, LIFETIME), **options
+    )
+    ssh_signing.check(certificate, bounds, caller, created_at)
+    return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
+
+
+RESOURCE = OwnedResource(
+    kind=kinds.SSH_USER_CERTIFICATES,
+    stored=IssuedUserCertificate,
+    create=UserCreate,
+    response=SSHUserCertificate,
+    make=make,
+    errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    remove=revocations.delete_certificate,
+)

@@ -1,0 +1,147 @@
+"""TLS certificates (SPEC 2.7). Responses are read from the leaf; the private key is never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from chalicelib import clock, crypto
+from chalicelib.http.auth import Caller
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.base import kinds
+from chalicelib.model.tls.tls_certificates import TlsCertificate
+from chalicelib.schema.fields import Described, Timestamp, Traced
+from chalicelib.schema.rules import Plain, WithData
+from chalicelib.schema.shapes import Shape
+
+_MAX_CHAIN = 64  # KiB
+
+
+def _pem(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a string in PEM format")
+    return value
+
+
+def _chain(value: Any) -> crypto.chains.Chain:
+    return crypto.chains.read(_pem(value), _MAX_CHAIN * 1024)
+
+
+def _private_key(value: Any) -> crypto.keys.PrivateKey:
+    return crypto.private_keys.read(_pem(value))
+
+
+def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> crypto.keys.PrivateKey:
+    chain: crypto.chains.Chain | None = above.get("certificate_pem")
+    if chain and key.public_key() != chain.leaf.public_key:
+        raise ValueError("must be the private key of the first certificate in certificate_pem")
+    return key
+
+
+class TLSCreate(Described):
+    certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"minLength": 1, "format": "certificate-chain"})]
+    f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB together.
+    A leaf that requires OCSP stapling (must-staple) is rejected."""
+
+    private_key_pem: Annotated[
+        crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)
+    ]
+    """Private key of the leaf in PEM. It is in no response."""
+
+
+class TLSCertificateSANs(Shape):
+    """Subject alternative names, from the leaf."""
+
+    dns_names: list[str]
+    """Additional domains, wildcards included."""
+
+    ips: list[str]
+    """IP addresses."""
+
+
+class TLSCertificate(Described, Traced):
+    """A TLS certificate for edges. Fields are read from the leaf. The private key is never shown."""
+
+    certificate_pem: str
+    """Chain of PEM-encoded certificates, leaf first."""
+
+    subject_common_name: str
+    """From the leaf."""
+
+    subject_alternative_names: TLSCertificateSANs
+    """From the leaf."""
+
+    issued_at: Timestamp | None
+    """RFC 3339 when issued automatically; null if user-uploaded."""
+
+    not_before: Timestamp
+    """Start of validity."""
+
+    not_after: Timestamp
+    """End of validity."""
+
+    key_usages: list[str]
+    """Actions the private key may be used for, in the names of RFC 5280."""
+
+    extended_key_usages: list[str]
+    """Extended key usages, in the names of RFC 5280; others as dotted numbers."""
+
+    private_key_type: crypto.keys.KeyType
+    """Type of the private key."""
+
+    issuer_common_name: str
+    """From the leaf."""
+
+    serial_number: str
+    """Of the leaf, lower-case hexadecimal of even length."""
+
+    subject_organization: str
+    """From the leaf; empty when absent."""
+
+    subject_organizational_unit: str
+    """From the leaf; empty when absent."""
+
+    subject_locality: str
+    """From the leaf; empty when absent."""
+
+    subject_province: str
+    """From the leaf; empty when absent."""
+
+    subject_country: str
+    """From the leaf; empty when absent."""
+
+
+def make(caller: Caller, id: str, request: TLSCreate) -> New:
+    leaf, subject = request.certificate_pem.leaf, request.certificate_pem.leaf.subject
+    return New(
+        TlsCertificate(
+            description=request.description,
+            metadata=request.metadata,
+            certificate_pem=request.certificate_pem.pem,
+            issued_at=None,  # set only for automatically issued certificates, which do not exist yet
+            subject_alternative_names={"dns_names": leaf.dns_names, "ips": leaf.ips},
+            not_before=clock.rfc3339(leaf.not_before),
+            not_after=clock.rfc3339(leaf.not_after),
+            key_usages=leaf.key_usages,
+            extended_key_usages=leaf.extended_key_usages,
+            private_key_type=crypto.keys.key_type(leaf.public_key),
+            issuer_common_name=leaf.issuer.common_name,
+            serial_number=leaf.serial_number,
+            subject_common_name=subject.common_name,
+            subject_organization=subject.organization,
+            subject_organizational_unit=subject.organizational_unit,
+            subject_locality=subject.locality,
+            subject_province=subject.province,
+            subject_country=subject.country,
+        ),
+        sealed={"private_key": crypto.keys.to_der(request.private_key_pem)},
+    )
+
+
+RESOURCE = EditableResource(
+    kind=kinds.TLS_CERTIFICATES,
+    stored=TlsCertificate,
+    create=TLSCreate,
+    response=TLSCertificate,
+    make=make,
+)

@@ -1,0 +1,82 @@
+"""Online tunnels (SPEC 2.8). They are read-only over HTTP: tunnel servers write them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from chalicelib.http import messages
+from chalicelib.http.endpoints import Call
+from chalicelib.http.resource import Resource
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import backends
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import Proto
+from chalicelib.schema.fields import Ref, Timestamp
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records.items import Item
+
+_HIDDEN = {"metadata_0", "gateway", "credential", "address", "client", "proxy_protocol"}
+_REFS = ("tunnel_session", "endpoint")
+
+
+class Tunnel(Shape):
+    """An online tunnel: agent-initiated, or for backends. It has only the fields of its type."""
+
+    model_config = {"json_schema_serialization_defaults_required": False}
+
+    id: str
+    """Unique identifier; the order of ids is the order of creation."""
+
+    started_at: Timestamp
+    """When it was started, RFC 3339."""
+
+    metadata: str
+    """User-supplied metadata from the agent configuration. Version 0 takes it from another option."""
+
+    region: str
+    """Identifier of the region where the tunnel runs."""
+
+    tunnel_session: Ref
+    """The tunnel session in which the tunnel was started."""
+
+    forwards_to: str
+    """Upstream URL or network address to which the agent forwards traffic."""
+
+    proto: Proto = "http"
+    """Protocol of the ephemeral tunnel. Only for agent-initiated tunnels."""
+
+    public_url: str = ""
+    """URL of the ephemeral tunnel's public endpoint. Only for agent-initiated tunnels."""
+
+    endpoint: Ref = Ref()
+    """The ephemeral endpoint. Only for agent-initiated tunnels."""
+
+    labels: dict[str, str] = {}
+    """Labels that tunnel group backends match. Only for backend tunnels."""
+
+    backends: Ref = Ref()
+    """The tunnel group backend that the tunnel serves now: the oldest that matches its labels; absent if none does."""
+
+
+def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
+    groups = backends.find_groups(call.caller.account, found)
+    return [_response(item, groups.get(item.id), call) for item in found]
+
+
+def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
+    """Return a tunnel (SPEC 2.8), with a Ref to its group if it serves one."""
+    tunnel = tunnels.decode(item)
+    stored = {name: value for name, value in tunnel.to_record().items() if name not in _HIDDEN}
+    named = {name: stored.get(name) for name in _REFS} | {"backends": group}
+    refs = {name: messages.ref(call.base_url, id) for name, id in named.items() if id}
+    metadata = tunnel.metadata_0 if call.caller.version == "0" else tunnel.metadata
+    return {"id": item.id, **stored, **refs, "metadata": metadata}
+
+
+class Tunnels(Resource):
+    """Tunnels, of both kinds."""
+
+    def check(self, item: Item) -> None:
+        tunnels.decode(item)
+
+
+RESOURCE = Tunnels(kind=kinds.TUNNELS, stored=tunnels.StoredTunnel, response=Tunnel, to_responses=_responses)

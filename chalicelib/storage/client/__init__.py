@@ -1,0 +1,1 @@
+"""The clients of DynamoDB and KMS, their transport and their errors."""

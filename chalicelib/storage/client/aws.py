@@ -1,0 +1,241 @@
+"""AWS clients, created on first use, and errors for a store that is unavailable or misconfigured."""
+
+import json
+import math
+import os
+import threading
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore import handlers
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.model import OperationModel
+from botocore.session import Session, get_session
+
+from chalicelib.storage.client import models, transport
+from chalicelib.storage.client.aws_errors import AwsError as AwsError
+from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
+from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
+from chalicelib.storage.client.aws_errors import translated
+
+# A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. If it begins within these
+# seconds, it ends before the gateway's timeout of 29.
+_DEADLINE = 13
+_CONFIG = Config(
+    connect_timeout=1,
+    read_timeout=3,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=64,
+    tcp_keepalive=True,
+    parameter_validation=False,  # the service validates, and its refusal is Misconfigured too
+)
+# Those whose answers hold texts, numbers and attributes. Others, which hold times, are left to botocore.
+PARSED = (
+    "BatchGetItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "Scan",
+    "TransactWriteItems",
+    "UpdateItem",
+)
+_TRANSACTION = "TransactWriteItems"
+_BODY = "body"  # of a transaction, in the context of its call
+
+_clients: dict[str, Any] = {}
+_lock = threading.Lock()
+_last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
+
+
+def client(service: str) -> Any:
+    """Return the client of a service ("dynamodb", "kms"), one per process.
+
+    It calls AWS_ENDPOINT_URL if that is set, else the emulator at LOCALSTACK_HOST if that is set, else AWS.
+    """
+    if service not in _clients:
+        with _lock:  # creating clients of one session is not thread-safe
+            if service not in _clients:
+                _clients[service] = _connect(service)
+    return _clients[service]
+
+
+def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+    """Call a service and return its answer. Raises Unavailable, Misconfigured, ClientError for a refusal."""
+    if time.monotonic() > _last_call.get():
+        raise Unavailable("OutOfTime")
+    try:
+        answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
+    except (BotoCoreError, ClientError) as error:
+        raise translated(error) from None
+    return answer
+
+
+def endpoint() -> str:
+    """Return the endpoint of calls without any credentials of its URL; "AWS" if none is set."""
+    named = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")
+    return named.rpartition("@")[2] if named else "AWS"
+
+
+def region() -> str:
+    """Return the configured region, or "none"."""
+    try:
+        return _session().get_config_variable("region") or "none"
+    except BotoCoreError:  # the named profile does not exist
+        return "none"
+
+
+def _connect(service: str) -> Any:
+    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # else botocore builds it twice per call
+    if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
+        from localstack_client.session import Session as LocalStack  # only in the development environment
+
+        made = LocalStack().client(service, config=config)
+    else:
+        made = _session().create_client(service, config=config)
+    name = made.meta.service_model.service_id.hyphenize()
+    made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
+    made.meta.events.register_first(f"before-call.{name}", _set_host)
+    made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
+    made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
+    if service == "dynamodb":
+        for operation in PARSED:
+            made.meta.events.register_first(f"before-parse.dynamodb.{operation}", parse_answer)
+        made.meta.events.register_last("before-parameter-build", take_parameters)
+        made.meta.events.register_first(f"before-call.dynamodb.{_TRANSACTION}", put_parameters)
+    return made
+
+
+@cache
+def _session() -> Session:
+    """Return the session of all clients. It is botocore's: importing boto3 takes 40 ms more."""
+    session = get_session()
+    models.install(session)
+    transport.install(session)
+    return session
+
+
+def _set_host(params: dict[str, Any], **_: object) -> None:
+    """Set the Host header, which botocore's signer would otherwise compute twice per request."""
+    params["headers"]["Host"] = _host(params["url"])
+
+
+@cache
+def _host(address: str) -> str:
+    """Return the Host header of an address: with its port, unless that is the default one."""
+    scheme, netloc = urlsplit(address)[:2]
+    return netloc.rpartition("@")[2].lower().removesuffix({"http": ":80", "https": ":443"}[scheme])
+
+
+def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
+    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    body = response_dict["body"]
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        body = b""
+    response_dict["body"] = body if body.lstrip().startswith(b"{") or response_dict["status_code"] >= 300 else b""
+
+
+def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
+    """Add to an answer what its body holds, in botocore's form, and leave nothing to botocore's parser.
+
+    Raises ValueError where bytes in it cannot be read: it is whole, so that it is no better when it comes again.
+    """
+    body = response_dict["body"]
+    if response_dict["status_code"] >= 300:
+        return
+    response_dict["body"] = b""
+    try:
+        answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return
+    if isinstance(answer, dict):
+        customized_response_dict.update({name: value for name, value in answer.items() if value is not None})
+
+
+def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of bytes, which JSON holds in base64, with its bytes, and any other object as it is."""
+    text = value.get("B")
+    return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
+
+
+def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
+    """Keep the body of a transaction, when botocore has added its token, and leave botocore's serializer nothing."""
+    if model.name == _TRANSACTION:
+        context[_BODY] = json.dumps(params, default=_base64).encode()
+        params.clear()
+
+
+def put_parameters(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+    """Give the request the body that was kept."""
+    params["body"] = context.pop(_BODY)
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
+    """Retry an answer that is not whole: botocore does not check, and reads it as "nothing found" or "done"."""
+    if response and not _is_complete(*response, operation):
+        answer, parsed = response
+        answer.status_code = 503
+        parsed["Error"] = {"Code": "ServiceUnavailable"}
+
+
+def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
+    """Return whether an answer is complete: Content-Length, and JSON if the operation has an output."""
+    content = answer.content
+    if len(content) != int(answer.headers.get("Content-Length") or len(content)):
+        return False
+    if answer.status_code == 200 and operation.output_shape is None:
+        return True
+    if content and parsed.keys() - {"ResponseMetadata"}:
+        return True
+    try:
+        return isinstance(json.loads(content), dict)
+    except ValueError:
+        return False
+
+
+def _retry_conflict(response: tuple[Any, dict[str, Any]] | None, **_: object) -> None:
+    """Retry a single write that conflicted with a transaction. botocore would not."""
+    parsed = response[1] if response else {}
+    if parsed.get("Error", {}).get("Code") == "TransactionConflictException":
+        parsed["Error"]["Code"] = "TransactionInProgressException"
+
+
+@contextmanager
+def deadline() -> Iterator[None]:
+    """Raise Unavailable for calls in this block after 13 seconds. The gateway then gets an answer in time."""
+    before = _last_call.set(time.monotonic() + _DEADLINE)
+    try:
+        yield
+    finally:
+        _last_call.reset(before)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Translate botocore's errors to Unavailable or Misconfigured. A ClientError that answers the request stays."""
+    if time.monotonic() > _last_call.get():
+        raise Unavailable("OutOfTime")
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise translated(error) from None
+
+
+# In Lambda an import has a full CPU, a request only a part of one.
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    with suppress(BotoCoreError):  # the first call raises it again
+        client("dynamodb")

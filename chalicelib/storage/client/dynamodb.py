@@ -1,0 +1,291 @@
+"""Requests to DynamoDB: plain records in and out, and the meaning of refusals.
+
+In an expression `#id` is the attribute `id`, and `:name` is a value that is passed with the expression.
+"""
+
+import os
+import random
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+from chalicelib.storage.client import aws
+
+SCHEMA = 2  # the schema of every written record; a record of the first format has none until it is migrated
+
+_NONE: Mapping[str, Any] = {}
+_PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at unprocessed keys, which botocore does not retry
+_TRIES = 24  # of a transaction that conflicts with others
+_PAUSE, _MAX_PAUSE = 0.02, 0.2  # seconds at most before the second try, and before any
+_THROTTLED = ("ProvisionedThroughputExceeded", "ThrottlingError")  # reasons of a cancelled transaction
+_CALLS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on a record. A write happens only if its condition is true."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write of one record, done alone or in a transaction.
+
+    `failing` is the exception to raise if its condition is false; None means that the record has changed since it was
+    read. `counts` are added to the counts of its account, by name.
+    """
+
+    action: Literal["Put", "Update", "Delete", "ConditionCheck"]
+    request: Mapping[str, Any]
+    failing: Exception | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
+        """Return the write of a whole record."""
+        own = {"TableName": table_name(), **_conditional(condition)}
+        return Write("Put", {**own, "Item": attributes({**record, "schema": SCHEMA})}, failing)
+
+    @staticmethod
+    def update(
+        scope: str,
+        id: str,
+        condition: Condition,
+        *,
+        sets: Mapping[str, Any] = _NONE,
+        adds: Mapping[str, int | Set[str]] = _NONE,
+        removes: Mapping[str, Set[str]] = _NONE,
+        failing: Exception | None = None,
+    ) -> "Write":
+        """Return the write that changes a record.
+
+        `sets` are new values of attributes, "body.name" for one in the map `body`, and None removes the attribute.
+        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
+        """
+        present = {name: value for name, value in sets.items() if value is not None}
+        clauses = {
+            "SET": [f"{_path(name)} = :set{index}" for index, name in enumerate(present)],
+            "REMOVE": [_path(name) for name, value in sets.items() if value is None],
+            "ADD": [f"#{name} :add_{name}" for name in adds],
+            "DELETE": [f"#{name} :remove_{name}" for name in removes],
+        }
+        values = {
+            **{f"set{index}": value for index, value in enumerate(present.values())},
+            **{f"add_{name}": value for name, value in adds.items()},
+            **{f"remove_{name}": value for name, value in removes.items()},
+        }
+        update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
+        conditional = {"ConditionExpression": condition.text} if condition.text else {}
+        request = expressed({**condition.values, **values}, UpdateExpression=update, **conditional)
+        return Write("Update", {**_key(scope, id), **request}, failing)
+
+    @staticmethod
+    def delete(scope: str, id: str, condition: Condition | None = None, failing: Exception | None = None) -> "Write":
+        """Return the write that removes a record."""
+        return Write("Delete", {**_key(scope, id), **_conditional(condition)}, failing)
+
+    @staticmethod
+    def check(scope: str, id: str, condition: Condition, failing: Exception | None = None) -> "Write":
+        """Return a write that changes nothing: its transaction fails if the condition is false."""
+        return Write("ConditionCheck", {**_key(scope, id), **_conditional(condition)}, failing)
+
+    def and_check(self, check: "Write") -> "Write":
+        """Return this update with the condition of a check of the same record added."""
+        own, other = self.request, check.request
+        both = {name: {**own.get(name, {}), **other.get(name, {})} for name in other if name.startswith("Expression")}
+        text = f"({own['ConditionExpression']}) AND ({other['ConditionExpression']})"
+        return replace(self, request={**own, **both, "ConditionExpression": text})
+
+
+_table: ContextVar[str] = ContextVar("table")
+
+
+class ConditionFailed(Exception):
+    """The condition of a write was false, so it did not happen."""
+
+
+class TransactionFailed(Exception):
+    """A transaction did not happen: the conditions of the writes at the indexes `places` were false.
+
+    If `was_retried` is true, an earlier try without an answer may have succeeded.
+    """
+
+    def __init__(self, places: list[int], was_retried: bool) -> None:
+        super().__init__()
+        self.places = places
+        self.was_retried = was_retried
+
+
+class Throttled(aws.Unavailable):
+    """DynamoDB throttled a transaction: partitions of `scopes`, or of their indexes, are overloaded."""
+
+    def __init__(self, scopes: list[str]) -> None:
+        super().__init__("ThrottlingException")
+        self.scopes = scopes
+
+
+def get(scope: str, id: str) -> dict[str, Any] | None:
+    """Return the record under a key, as it is now, or None. Raises aws.Unavailable."""
+    found = aws.call("dynamodb", "get_item", **_key(scope, id), ConsistentRead=True).get("Item")
+    return plain(found) if found else None
+
+
+def get_each(*keys: tuple[str, str]) -> list[dict[str, Any] | None]:
+    """Return the records under some keys of scope and id, as they are now, in one call. Raises aws.Unavailable."""
+    wanted = [attributes({"scope": scope, "id": id}) for scope, id in dict.fromkeys(keys)]
+    left: Mapping[str, Any] = {table_name(): {"Keys": wanted, "ConsistentRead": True}}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for pause in _PAUSES:
+        if pause:  # sleep(0) would yield the CPU
+            time.sleep(pause)
+        answer = aws.call("dynamodb", "batch_get_item", RequestItems=left)
+        records = map(plain, answer["Responses"].get(table_name(), ()))
+        found |= {(record["scope"], record["id"]): record for record in records}
+        left = answer.get("UnprocessedKeys", {})
+        if not left:
+            return [found.get(key) for key in keys]
+    raise aws.Unavailable("UnprocessedKeys")
+
+
+def do(write: Write) -> dict[str, Any]:
+    """Do one write. Return the updated record of an update. Raises ConditionFailed, aws.Unavailable."""
+    wanted = {"ReturnValues": "ALL_NEW"} if write.action == "Update" else {}
+    try:
+        answer = aws.call("dynamodb", _CALLS[write.action], **write.request, **wanted)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+            raise
+        raise ConditionFailed from None
+    return plain(answer.get("Attributes", {}))
+
+
+def transact(writes: Sequence[Write]) -> None:
+    """Do all writes or none. Raises TransactionFailed, aws.Unavailable.
+
+    A transaction that conflicts with others is tried 24 times, with random pauses that grow: two seconds in all.
+    """
+    for number in range(_TRIES):
+        if number:
+            time.sleep(random.uniform(0, min(number * _PAUSE, _MAX_PAUSE)))
+        if _try_transaction(writes):
+            return
+    raise aws.Unavailable("TransactionConflict")
+
+
+def _try_transaction(writes: Sequence[Write]) -> bool:
+    """Do all writes or none. Return False if they conflicted with another transaction."""
+    actions = [{write.action: write.request} for write in writes]
+    try:
+        aws.call("dynamodb", "transact_write_items", TransactItems=actions)
+    except ClientError as error:
+        response: Mapping[str, Any] = error.response
+        reasons = [reason.get("Code", "None") for reason in response.get("CancellationReasons", ())]
+        if failed := [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
+            raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
+        if throttled := [_scope(writes[index]) for index, reason in enumerate(reasons) if reason in _THROTTLED]:
+            raise Throttled(throttled) from None
+        if {*reasons} <= {"None", "TransactionConflict"} and "TransactionConflict" in reasons:
+            return False
+        if reasons and "ValidationError" not in reasons:
+            raise aws.Unavailable("TransactionCanceledException") from None
+        raise
+    return True
+
+
+@contextmanager
+def in_table(name: str) -> Iterator[None]:
+    """Use the named table in this block, not the environment's."""
+    before = _table.set(name)
+    try:
+        yield
+    finally:
+        _table.reset(before)
+
+
+def table_name() -> str:
+    return _table.get(os.environ.get("TABLE_NAME", "tunnel-edge"))
+
+
+def attribute(value: Any) -> dict[str, Any]:
+    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int():
+            return {"N": str(value)}
+        case bytes():
+            return {"B": value}
+        case dict():
+            return {"M": attributes(value)}
+        case list() | tuple():
+            return {"L": [attribute(entry) for entry in value]}
+        case set() | frozenset():
+            return {"SS": sorted(value)}
+    raise TypeError(f"{type(value).__name__} is nothing that DynamoDB keeps")
+
+
+def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as DynamoDB takes it."""
+    return {name: attribute(value) for name, value in record.items()}
+
+
+def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it was before `attributes`."""
+    return {name: _plain(attribute) for name, attribute in record.items()}
+
+
+def _scope(write: Write) -> str:
+    return str((write.request.get("Key") or write.request["Item"])["scope"]["S"])
+
+
+def _path(name: str) -> str:
+    return ".".join(f"#{part}" for part in name.split("."))
+
+
+def _conditional(condition: Condition | None) -> dict[str, Any]:
+    return expressed(condition.values, ConditionExpression=condition.text) if condition else {}
+
+
+def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Return expressions as a request carries them, with the names and values that stand in them."""
+    names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
+    given = {f":{name}": attribute(value) for name, value in values.items()}
+    return {
+        **expressions,
+        "ExpressionAttributeNames": {f"#{name}": name for name in names},
+        **({"ExpressionAttributeValues": given} if given else {}),
+    }
+
+
+def _key(scope: str, id: str) -> dict[str, Any]:
+    return {"TableName": table_name(), "Key": {"scope": {"S": scope}, "id": {"S": id}}}
+
+
+def _plain(attribute: Mapping[str, Any]) -> Any:
+    ((kind, kept),) = attribute.items()
+    match kind:
+        case "S" | "BOOL" | "B":
+            return kept
+        case "N":
+            return int(kept) if kept.lstrip("-").isdigit() else kept
+        case "M":
+            return plain(kept)
+        case "L":
+            return [_plain(entry) for entry in kept]
+        case "SS":
+            return set(kept)
+        case "NULL":
+            return None
+    return kept  # of a kind that is not written here: whoever reads the record judges it

@@ -1,0 +1,48 @@
+"""Queries and scans of the table, page by page, as plain records."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from chalicelib.storage.client import aws, dynamodb
+
+_NONE: Mapping[str, Any] = {}
+
+
+def pages(
+    values: Mapping[str, Any],
+    *,
+    limit: int | None,
+    index: str = "",
+    first: Literal["highest", "lowest"] = "highest",
+    **expressions: str,
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records that a query selects, the highest or lowest id first, page by page. Raises aws.Unavailable.
+
+    `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
+    """
+    query: dict[str, Any] = {
+        "TableName": dynamodb.table_name(),
+        **({"IndexName": index} if index else {"ConsistentRead": True}),
+        "ScanIndexForward": first == "lowest",
+        **dynamodb.expressed(values, **expressions),
+        **({"Limit": limit} if limit else {}),
+    }
+    while True:
+        answer = aws.call("dynamodb", "query", **query)
+        yield [dynamodb.plain(found) for found in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            return
+        query.pop("Limit", None)
+        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield all records of the table that pass a filter, page by page, in no order. Raises aws.Unavailable."""
+    selected = dynamodb.expressed(values, **expressions) if expressions else {}
+    request: dict[str, Any] = {"TableName": dynamodb.table_name(), "ConsistentRead": True, **selected}
+    while True:
+        answer = aws.call("dynamodb", "scan", **request)
+        yield [dynamodb.plain(found) for found in answer["Items"]]
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

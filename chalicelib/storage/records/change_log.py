@@ -1,0 +1,90 @@
+"""The change log, which the live edge follows. Each transaction adds one record.
+
+Each record has its own key in a random shard, so that changes never wait for each other. Its id begins with the
+millisecond of the writer's clock. A record can therefore appear late, and readers must read the last OVERLAP seconds
+again.
+"""
+
+import random
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from chalicelib.storage.client import queries
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import places
+
+OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
+_SHARDS = 4  # each takes 500 changes a second
+_RETENTION = 24 * 60 * 60  # seconds
+# The scopes of items that the edge reads, or needs to decide about rights.
+_LOGGED = re.compile(
+    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
+    r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
+    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The scope and id of a changed item."""
+
+    scope: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """A transaction and the changed items. `at` is its Unix time by the writer's clock."""
+
+    id: str
+    places: tuple[Place, ...]
+
+    @property
+    def at(self) -> float:
+        return int(self.id.partition("-")[0]) / 1000
+
+
+def entries(writes: Iterable[Write]) -> list[Write]:
+    """Return a transaction's log entry, or nothing if the edge reads none of its items."""
+    places = [place for write in writes if (place := _item_of(write)) and _LOGGED.fullmatch(place[0])]
+    return [_record(places)] if places else []
+
+
+def entry_of(place: Place) -> Write:
+    """Return a log entry for one item, even if its record does not change."""
+    return _record([(place.scope, place.id)])
+
+
+def _record(places: Sequence[Sequence[str]]) -> Write:
+    now = time.time()
+    record = {
+        "scope": f"changes#{random.randrange(_SHARDS)}",
+        "id": f"{int(now * 1000):013}-{secrets.token_hex(8)}",
+        "body": {"places": places},
+        "expires": int(now) + _RETENTION,
+    }
+    return Write.put(record)
+
+
+def since(moment: float) -> list[Change]:
+    """Return the changes after a Unix time, by the writers' clocks. Raises aws.Unavailable."""
+    return [change for shard in range(_SHARDS) for change in _of_shard(shard, f"{int(moment * 1000):013}")]
+
+
+def _of_shard(shard: int, after: str) -> Iterable[Change]:
+    values = {"shard": f"changes#{shard}", "after": after}
+    for records in queries.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
+        for record in records:
+            yield Change(record["id"], tuple(Place(*place) for place in record["body"]["places"]))
+
+
+def _item_of(write: Write) -> Sequence[str] | None:
+    """Return the scope and id of the item that a write changes, or None for a check."""
+    if write.action == "ConditionCheck":
+        return None
+    key = write.request.get("Key") or write.request["Item"]
+    scope, id = key["scope"]["S"], key["id"]["S"]
+    return (scope, id) if _LOGGED.fullmatch(scope) else places.of_item(scope, id)

@@ -1,0 +1,73 @@
+"""Cooldowns of released shared keys: for a day only the same account can take them again.
+
+A record lists all keys of an account with the same end of cooldown, so that a change writes only one record, however
+many keys it releases. The id is the end as a Unix second, so the oldest record comes first.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.storage.client import queries
+from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.records import items, table
+
+PERIOD = 24 * 60 * 60  # seconds
+SCOPE = "/names/cooldown"
+
+
+@dataclass(frozen=True)
+class Cooldowns:
+    """Keys of an account with a cooldown until the Unix second `until`."""
+
+    account: str
+    until: int
+    values: frozenset[str]
+    revision: int
+
+    @staticmethod
+    def of(record: Mapping[str, Any]) -> "Cooldowns":
+        """Return the cooldowns of a record."""
+        account = str(record["scope"]).partition("#")[0]
+        return Cooldowns(account, int(record["id"]), frozenset(record.get("names", ())), record["revision"])
+
+    def without(self, values: Collection[str]) -> Write:
+        """Return the write that removes some values. It fails if the record has changed."""
+        scope, id = _key(self.account, self.until)
+        same = Condition("#revision = :revision", {"revision": self.revision})
+        if self.values <= {*values}:
+            return Write.delete(scope, id, same)
+        return Write.update(scope, id, same, adds={"revision": 1}, removes={"names": {*values}})
+
+
+def begin(account: str, until: int, values: Iterable[str]) -> Write:
+    """Return the write that lists the cooldowns of some keys."""
+    adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
+    return Write.update(*_key(account, until), Condition(""), sets={"schema": SCHEMA}, adds=adds)
+
+
+def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:
+    """Return the cooldowns with given ends. Raises aws.Unavailable."""
+    found = map(Cooldowns.of, table.records(_key(account, until) for until in ends).values())
+    return {it.until: it for it in found}
+
+
+def ended(account: str) -> Iterator[Cooldowns]:
+    """Yield ended cooldowns that are still listed, oldest first. Raises aws.Unavailable."""
+    values = {"scope": items.scope(account, SCOPE), "now": f"{clock.seconds():011}"}
+    yield from _listed("#scope = :scope AND #id <= :now", values)
+
+
+def every(account: str) -> Iterator[Cooldowns]:
+    """Yield all listed cooldowns of an account, oldest first. Raises aws.Unavailable."""
+    yield from _listed("#scope = :scope", {"scope": items.scope(account, SCOPE)})
+
+
+def _listed(condition: str, values: Mapping[str, str]) -> Iterator[Cooldowns]:
+    for records in queries.pages(values, limit=50, first="lowest", KeyConditionExpression=condition):
+        yield from map(Cooldowns.of, records)
+
+
+def _key(account: str, until: int) -> tuple[str, str]:
+    return items.scope(account, SCOPE), f"{until:011}"

@@ -1,0 +1,122 @@
+"""Writes without an audit event: leases, marks of busy collections, and what unique keys repeat of other items."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
+from chalicelib.storage.records import change_log, items, places, unique_keys
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+_AT_ONCE = 100  # writes in one transaction
+
+
+def spread(collection: str) -> None:
+    """Mark a collection as busy, so that this process puts new items into shards. Raises aws.Unavailable."""
+    dynamodb.do(Write.put({"scope": collection, "id": places.MARK, "revision": 1}))
+    places.spread(collection)
+
+
+def drop(item: Item) -> None:
+    """Remove an item that has only modules. Raises ConditionFailed, aws.Unavailable."""
+    dynamodb.do(Write.delete(*item.place, Condition("attribute_not_exists(#body)")))
+
+
+def set_attributes(kind: str, value: str, attributes: Mapping[str, Any]) -> bool:
+    """Set attributes of a unique key; return False if no item holds it. Raises aws.Unavailable."""
+    try:
+        dynamodb.do(_attributes(UniqueKey(kind, value), attributes))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def set_once(key: UniqueKey, name: str, value: Any) -> None:
+    """Set an attribute of a unique key unless it is set or no item holds the key. Raises aws.Unavailable."""
+    lacking = Condition(f"attribute_exists(#id) AND attribute_not_exists(#body.#{name})")
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(key.scope, unique_keys.ID, lacking, sets={f"body.{name}": value}))
+
+
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, checks: Sequence[Write] = ()) -> bool:
+    """Set attributes of unique keys in transactions with the checks; skip keys that no item holds.
+
+    Returns False if a check fails; some attributes can be set then. Raises aws.Unavailable.
+    """
+    count = _AT_ONCE - len(checks)
+    for start in range(0, len(changes), count):
+        left = [_attributes(key, sets) for key, sets in changes[start : start + count]]
+        while left:
+            try:
+                dynamodb.transact([*checks, *left])
+                break
+            except TransactionFailed as failed:
+                if failed.places[0] < len(checks):
+                    return False
+                left = [write for place, write in enumerate(left, len(checks)) if place not in failed.places]
+    return True
+
+
+def exchange(before: Item, after: Item) -> Item | None:
+    """Turn an item into another state; return it, or None if it has changed meanwhile.
+
+    Raises aws.Unavailable.
+    """
+    try:
+        return Item.from_record(dynamodb.do(items.rewrite(before, after)))
+    except ConditionFailed:
+        return None
+
+
+def renew(scope: str, id: str, *, lease: int) -> bool:
+    """Set the second when an item's lease ends; return False if it has ended. Raises aws.Unavailable."""
+    try:
+        dynamodb.do(_renewed(scope, id, lease))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str, str]]:
+    """Set the second when the leases of items end; return the places of those that have ended.
+
+    Renews 100 leases in one request; an ended one does not affect the others. Raises aws.Unavailable.
+    """
+    lost: list[tuple[str, str]] = []
+    for start in range(0, len(keys), _AT_ONCE):
+        left = list(keys[start : start + _AT_ONCE])
+        while left:
+            try:
+                dynamodb.transact([_renewed(*place, lease) for place in left])
+                break
+            except TransactionFailed as failed:
+                lost += [left[place] for place in failed.places]
+                left = [it for place, it in enumerate(left) if place not in failed.places]
+    return lost
+
+
+def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
+    """Write an item with a lease without a condition, for items with a single writer. Raises aws.Unavailable."""
+    sets = {"body": dict(body), "schema": dynamodb.SCHEMA, **items.leased(lease)}
+    write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
+    dynamodb.transact([write, *change_log.entries([write])])
+
+
+def touch(scope: str, id: str) -> None:
+    """Raise the revision of an item if it exists, for readers that wait for a new revision.
+
+    Raises aws.Unavailable.
+    """
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"revision": 1}))
+
+
+def _attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:
+    sets = {f"body.{name}": value for name, value in attributes.items()}
+    return Write.update(key.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets)
+
+
+def _renewed(scope: str, id: str, lease: int) -> Write:
+    return Write.update(scope, id, items.live(), sets=items.leased(lease))

@@ -1,0 +1,277 @@
+"""Items, which are stored under a scope and an id, and their records in DynamoDB.
+
+Records have the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references and
+`pointed_by` referrers.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.records import decoding, places, references
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.places import Place
+from chalicelib.storage.records.references import Reference
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+_UNEXPIRED = "attribute_not_exists(#lease) AND (attribute_not_exists(#expires) OR #expires > :now)"
+_LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
+_DAY = 24 * 60 * 60  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The attributes of an item's record, without its key."""
+
+    body: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+    sealed: dict[str, bytes] = field(default_factory=dict)
+    unseen: dict[str, Any] = field(default_factory=dict)
+    claims: list[list[str]] = field(default_factory=list)
+    points: dict[str, list[list[str]]] = field(default_factory=dict)
+    pointed_by: set[str] = field(default_factory=set)
+    expires: int | None = None
+    lease: int | None = None
+    revision: int = 0
+    indexed: str | None = None
+    acted: str | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A stored resource.
+
+    - `body`: the fields that the API shows; `modules`: the records of its modules by name
+    - `sealed`: its secrets, encrypted by the vault; `unseen`: stored values that are never shown
+    - `unique_keys`: values that no other item can have
+    - `references`: the items that it names; `referrers`: the paths of the items that name it
+    - `expires`: the Unix second at which it expires
+    - `lease`: used instead of `expires` if the end must be recorded. The item ends at that Unix second, but its record
+      stays for another day, so that the event of the end can be written
+    - `revision`: the number of its writes, 0 in records of the first format, which did not count them
+    - `indexed`, `acted`: its keys in the table's indexes by resource and by actor, if any
+    - `read_at`: the key of the record that was read, None for a new item
+    - `malformed`: the error in its record, or None. A malformed item has an empty body, no modules, and only the unique
+      keys, references and referrers that can be read
+    """
+
+    scope: str
+    id: str
+    body: dict[str, Any]
+    modules: dict[str, Any] = field(default_factory=dict)
+    sealed: dict[str, bytes] = field(default_factory=dict, repr=False)
+    unseen: dict[str, Any] = field(default_factory=dict)
+    unique_keys: tuple[UniqueKey, ...] = ()
+    references: tuple[Reference, ...] = ()
+    referrers: frozenset[str] = frozenset()
+    expires: int | None = None
+    revision: int = 1
+    indexed: str | None = None
+    lease: int | None = None
+    acted: str | None = None
+    read_at: Place | None = field(default=None, compare=False)
+    malformed: MalformedRecord | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def account(self) -> str:
+        return self.scope.partition("#")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the scope without the account."""
+        return self.scope.partition("#")[2]
+
+    @property
+    def place(self) -> Place:
+        """Return the place of the record, or the place for a new record."""
+        return self.read_at or places.written(self.scope, self.id)
+
+    @property
+    def is_live(self) -> bool:
+        end = self.expires if self.lease is None else self.lease
+        return end is None or end > clock.seconds()
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> "Item":
+        """Return the item of a record. Its body is empty if only modules were ever set."""
+        read_at = record["scope"], record["id"]
+        scope, id = places.of_item(*read_at)
+        try:
+            found = decoding.decode(Record, record)
+            values = {
+                "scope": scope,
+                "id": id,
+                "body": found.body,
+                "modules": found.parts,
+                "sealed": found.sealed,
+                "unseen": found.unseen,
+                "unique_keys": _keys(found) if found.claims else (),
+                "references": _references(found) if found.points else (),
+                "referrers": frozenset(found.pointed_by),
+                "expires": None if "lease" in record else found.expires,
+                "revision": found.revision,
+                "indexed": found.indexed,
+                "lease": found.lease,
+                "acted": found.acted,
+                "read_at": read_at,
+                "malformed": None,
+            }
+            return decoding.build(Item, values)
+        except MalformedRecord as malformed:
+            return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
+
+    def without_body(self, malformed: MalformedRecord) -> "Item":
+        """Return the item as a malformed one, without its body and modules."""
+        return replace(self, body={}, modules={}, malformed=malformed)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the record of the item, without empty attributes except the body."""
+        optional = {
+            "parts": self.modules,
+            **_relations(self),
+            "sealed": self.sealed,
+            "unseen": self.unseen,
+            "indexed": self.indexed,
+            "acted": self.acted,
+            **({"expires": self.expires} if self.lease is None else leased(self.lease)),
+        }
+        present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
+        scope, id = self.place
+        return {"scope": scope, "id": id, "body": self.body, "revision": self.revision, **present}
+
+
+def scope(account: str, path: str) -> str:
+    """Return the scope of an account's items at a path, for example `acct_…#/edges/tcp`."""
+    return f"{account}#{path}"
+
+
+def above(scope: str) -> tuple[str, str] | None:
+    """Return the scope and id of the parent of a scope's items, or None without a parent."""
+    holder, _, id = scope.rpartition("/")[0].rpartition("/")
+    return (holder, id) if ids.is_id(id, id.partition("_")[0]) else None
+
+
+def of_record(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, or None if it has expired or only modules were ever set. Raises MalformedRecord."""
+    item = live_item(record)
+    if item and item.malformed:
+        raise item.malformed
+    return item if item and item.body else None
+
+
+def live_item(record: Mapping[str, Any] | None) -> Item | None:
+    """Return the item of a record, also a malformed one, or None if it has expired."""
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live else None
+
+
+def rewrite(before: Item, after: Item) -> Write:
+    """Return the write that turns an item into another state; it fails if the item has changed meanwhile.
+
+    An item without body and modules is deleted.
+    """
+    if not after.body and not after.modules:
+        return Write.delete(*before.place, unchanged(before))
+    old, new = _relations(before), _relations(after)
+    differing = {name: value or None for name, value in new.items() if value != old[name]}
+    body = {"body": after.body} if after.body != before.body else {}
+    unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
+    schema = {} if before.body else {"schema": SCHEMA}  # an item of the first format has none until it is migrated
+    sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
+    step = after.revision - before.revision or 1
+    return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
+
+
+def following(item: Item) -> int:
+    """Return the next revision of an item. A new item gets a number that it never had before.
+
+    That is the Unix second followed by 20 random bits: below 2^53, and above every revision that an earlier item of the
+    same id can have reached.
+    """
+    exists = item.body or item.modules
+    return item.revision + 1 if exists else clock.seconds() << 20 | secrets.randbits(20)
+
+
+def live() -> Condition:
+    """Return the condition that an item exists and has not expired."""
+    return Condition(f"attribute_exists(#body) AND {_LIVE}", {"now": clock.seconds()})
+
+
+def lapsed() -> Condition:
+    """Return the condition that an item exists and has expired, or that its lease has ended."""
+    ended = "(#lease <= :now OR (attribute_not_exists(#lease) AND #expires <= :now))"
+    return Condition(ended, {"now": clock.seconds()})
+
+
+def leased(until: int) -> dict[str, int]:
+    """Return the attributes of a lease. DynamoDB removes the record a day after its end."""
+    return {"lease": until, "expires": until + _DAY}
+
+
+def unchanged(item: Item) -> Condition:
+    """Return the condition that an item has not changed since it was read.
+
+    It must still be live, or still not exist. A malformed item must only exist.
+    """
+    if item.malformed:
+        return Condition("attribute_exists(#id)")
+    there = live() if item.body else Condition("attribute_not_exists(#body)")
+    if item.revision == 0:
+        return Condition(f"{there.text} AND attribute_not_exists(#revision)", there.values)
+    return Condition(f"{there.text} AND #revision = :revision", {**there.values, "revision": item.revision})
+
+
+def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
+    """Return a malformed item with its readable relations."""
+    keys, targets = _keys(found), _references(found)
+    referrers = frozenset(found.pointed_by)
+    return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
+
+
+def _readable(record: Mapping[str, Any]) -> Record:
+    """Return the readable relations of a malformed record."""
+    found: dict[str, Any] = {}
+    for name in ("claims", "points", "pointed_by"):
+        try:
+            one = decoding.decode(Record, {name: record[name]} if name in record else {})
+            _keys(one), _references(one)
+        except MalformedRecord:
+            continue
+        found[name] = getattr(one, name)
+    return Record(**found)
+
+
+def _keys(record: Record) -> tuple[UniqueKey, ...]:
+    try:
+        return tuple([UniqueKey(kind, value) for kind, value in record.claims])
+    except ValueError:
+        raise MalformedRecord(Record.__name__, "claims", "must be pairs") from None
+
+
+def _references(record: Record) -> tuple[Reference, ...]:
+    try:
+        return references.from_record(record.points) if record.points else ()
+    except ValueError:
+        raise MalformedRecord(Record.__name__, "points", "must be pairs") from None
+
+
+def _relations(item: Item) -> dict[str, Any]:
+    """Return the attributes of a record that hold unique keys and references."""
+    return {
+        "claims": [[key.kind, key.value] for key in item.unique_keys],
+        "points": references.to_record(item.references) if item.references else {},
+    }
+
+
+def _modules(before: Item, after: Item) -> dict[str, Any]:
+    """Return the modules that differ, by path in the record; all of them if there were none before."""
+    if before.modules == after.modules:
+        return {}
+    if not before.modules or not after.modules:
+        return {"parts": after.modules or None}
+    names = sorted(before.modules.keys() | after.modules.keys())
+    differing = [name for name in names if before.modules.get(name) != after.modules.get(name)]
+    return {f"parts.{name}": after.modules.get(name) for name in differing}

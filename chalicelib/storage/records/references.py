@@ -1,0 +1,116 @@
+"""References from one item to another, its target. Both records store it, so that the target cannot be deleted.
+
+Both are written in the transaction that writes the referring item.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import field as default
+from itertools import groupby
+
+from chalicelib.storage.client.dynamodb import Condition, Write
+
+MAX_REFERRERS = 1000  # per target: they are stored in its record, which DynamoDB limits to 400 KB
+
+_BODY = "body"  # how a record names the module ""
+
+
+@dataclass(frozen=True, order=True)
+class Reference:
+    """A reference from a module of an item ("" for its body) to a target.
+
+    `field` is the field of the request that names the target. At most `max_referrers` items may refer to the target.
+    """
+
+    module: str
+    scope: str
+    id: str
+    field: str = default(default="", compare=False)
+    max_referrers: int = default(default=MAX_REFERRERS, compare=False)
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """Return the scope and id of the target."""
+        return self.scope, self.id
+
+
+class MissingTarget(Exception):
+    """The target of a reference does not exist."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__(reference.id)
+        self.reference = reference
+
+
+class TooManyReferrers(Exception):
+    """The target already has `max_referrers` referrers."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__(reference.id)
+        self.reference = reference
+
+
+class InUse(Exception):
+    """An item cannot be deleted because others refer to it; `referrers` are their paths."""
+
+    def __init__(self, referrers: Iterable[str]) -> None:
+        super().__init__()
+        self.referrers = sorted(referrers)
+
+
+def replace_references(
+    before: tuple[Reference, ...], by_module: Mapping[str, Iterable[Reference]]
+) -> tuple[Reference, ...]:
+    """Return an item's references after some modules' references are replaced.
+
+    If none differs, the order stays too, so that the item stays equal.
+    """
+    others = (reference for reference in before if reference.module not in by_module)
+    after = (*others, *(reference for new in by_module.values() for reference in new))
+    return before if {*before} == {*after} else after
+
+
+def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
+    """Group references by target, since a transaction has at most one action per record."""
+    targets = groupby(sorted(references, key=lambda it: it.target), key=lambda it: it.target)
+    return [list(group) for _, group in targets]
+
+
+def record(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
+    """Return the write that adds references to the record of their target.
+
+    It fails with MissingTarget if the target does not exist or has `max_referrers` already.
+    """
+    first = named[0]
+    free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
+    condition = Condition(f"attribute_exists(#body) AND ({free})", {"most": first.max_referrers})
+    paths = _paths(named, scope, id)
+    return Write.update(*first.target, condition, adds={"pointed_by": paths, **adds}, failing=MissingTarget(first))
+
+
+def erase(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
+    """Return the write that removes references from the record of their target."""
+    exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
+    return Write.update(*named[0].target, exists, removes={"pointed_by": paths}, adds=adds)
+
+
+def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
+    """Return references from the form of `to_record`."""
+    return tuple(
+        Reference("" if module == _BODY else module, scope, id)
+        for module, targets in record.items()
+        for scope, id in targets
+    )
+
+
+def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
+    """Return references in the form of the referring item's record: targets by module."""
+    record: dict[str, list[list[str]]] = {}
+    for reference in sorted(references):
+        record.setdefault(reference.module or _BODY, []).append([reference.scope, reference.id])
+    return record
+
+
+def _paths(references: list[Reference], scope: str, id: str) -> set[str]:
+    path = scope.partition("#")[2]  # without the account: both items belong to the same one
+    return {f"{path}/{id}/{reference.module}".rstrip("/") for reference in references}

@@ -1,0 +1,265 @@
+"""Stored revocation lists of SSH authorities: a head, and 64 chunks of packed entries.
+
+A revocation rewrites one chunk: a few KB, even in the largest list. The key of a list does not contain the account,
+because servers fetch a list by the authority's id only. The head names the account.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib import clock, crypto
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import decoding
+from chalicelib.storage.records.decoding import MalformedRecord
+
+MAX_ENTRIES = 100_000
+HEAD = "head"
+_MAX_CHUNK = 350_000  # bytes; a DynamoDB record has at most 400 KB
+
+
+class ListFull(Exception):
+    """The list has MAX_ENTRIES already."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The properties of a list, which can be read without its entries.
+
+    `count` includes expired entries that were not dropped yet. Every change sets a random `stamp` ("" before the first
+    write) and increments `version`. `expires` is the Unix second at which the list expires.
+    """
+
+    authority: str
+    account: str
+    public_key: str
+    count: int = 0
+    version: int = 0
+    stamp: str = ""
+    changed_at: int = 0
+    expires: int | None = None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One of the 64 records with the entries of a list; `place` is its id."""
+
+    authority: str
+    place: str
+    packed: bytes = b""
+    stamp: str = ""
+
+
+@dataclass(frozen=True)
+class _HeadBody:
+    account: str
+    public_key: str
+
+
+@dataclass(frozen=True)
+class _HeadRecord:
+    """The record of a head."""
+
+    scope: str
+    body: _HeadBody
+    count: int
+    revision: int
+    stamp: str
+    changed_at: int
+    expires: int | None = None
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """The entries of a chunk."""
+
+    packed: bytes
+
+
+@dataclass(frozen=True)
+class _ChunkRecord(_Packed):
+    """The record of a chunk."""
+
+    scope: str
+    id: str
+    stamp: str
+
+
+def read(authority: str) -> Head | None:
+    """Return the head of an authority's list, or None. One read. Raises aws.Unavailable."""
+    return _live(dynamodb.get(_scope(authority), HEAD))
+
+
+def read_each(authorities: Iterable[str]) -> list[Head | None]:
+    """Return the heads of authorities' lists, None for a missing list. One read. Raises aws.Unavailable."""
+    return [_live(record) for record in dynamodb.get_each(*((_scope(authority), HEAD) for authority in authorities))]
+
+
+def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
+    """Return the chunk for an entry. One read. Raises aws.Unavailable."""
+    scope, place = key_of(authority, entry)
+    record = dynamodb.get(scope, place)
+    return of_record(record) if record else Chunk(authority, place)
+
+
+def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
+    """Return the scope and id of the record of an entry's chunk."""
+    return _scope(authority), _place(entry)
+
+
+def chunks(authority: str) -> list[Chunk]:
+    """Return the chunks of a list that hold entries: two reads for 100,000 serials. Raises aws.Unavailable."""
+    pages = queries.pages(
+        {"scope": _scope(authority), "head": HEAD},
+        limit=None,
+        KeyConditionExpression="#scope = :scope AND #id < :head",
+    )
+    return [of_record(record) for page in pages for record in page]
+
+
+def packed(authority: str) -> list[bytes]:
+    """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
+    pages = queries.pages(
+        {"scope": _scope(authority), "head": HEAD},
+        limit=None,
+        KeyConditionExpression="#scope = :scope AND #id < :head",
+        ProjectionExpression="#packed",
+    )
+    return [decoding.decode(_Packed, record).packed for page in pages for record in page]
+
+
+def every() -> Iterator[Head]:
+    """Yield the heads of all lists with entries. Reads the whole table. Raises aws.Unavailable."""
+    filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
+    for page in queries.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
+        for head in map(_head, page):
+            if head.expires is None or head.expires > clock.seconds():
+                yield head
+
+
+def begin(head: Head) -> Write:
+    """Return the write of a new list's head. It fails if an unexpired list exists."""
+    known = {"body": {"account": head.account, "public_key": head.public_key}, "count": head.count}
+    own = {"scope": _scope(head.authority), "id": HEAD, "revision": 1, **_marks()}
+    absent = Condition("attribute_not_exists(#id) OR #expires <= :now", {"now": clock.seconds()})
+    return Write.put({**own, **known, **_expiry(head.expires)}, absent)
+
+
+def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
+    """Return the writes that replace a chunk's entries. They fail after a change of the list. Raises ListFull."""
+    count = crypto.packed_revocations.count
+    if len(packed) > _MAX_CHUNK:
+        raise ListFull
+    added = count(packed) - count(chunk.packed)
+    if added > 0 and head.count >= MAX_ENTRIES:
+        raise ListFull
+    return [_store(chunk, packed), _count(head, packed, added)]
+
+
+def compact(head: Head) -> bool:
+    """Remove expired entries and correct the count. Return False if the list has changed meanwhile.
+
+    Raises aws.Unavailable.
+    """
+    now, left = clock.seconds(), 0
+    writes: list[Write] = []
+    for chunk in chunks(head.authority):
+        packed = crypto.packed_revocations.expire(chunk.packed, now)
+        left += crypto.packed_revocations.count(packed)
+        if packed != chunk.packed:
+            writes.append(_store(chunk, packed))
+    try:
+        dynamodb.transact([*writes, _update(head, sets={"count": left}, condition=_same(head))])
+    except TransactionFailed:
+        return False
+    return True
+
+
+def end(head: Head, found: Iterable[Chunk]) -> Write:
+    """Return the write that makes a deleted authority's list expire with its last entry."""
+    now = clock.seconds()
+    ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
+    last = None if None in ends else max((end for end in ends if end is not None), default=0)
+    if last is not None and last <= now:
+        return Write.delete(_scope(head.authority), HEAD, _same(head))
+    return _update(head, sets={"expires": last}, condition=_same(head))
+
+
+def _store(chunk: Chunk, packed: bytes) -> Write:
+    """Return the write of a chunk. It fails if the chunk has changed since it was read."""
+    scope = _scope(chunk.authority)
+    same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
+    if chunk.stamp and not crypto.packed_revocations.count(packed):
+        return Write.delete(scope, chunk.place, same)
+    own = {"scope": scope, "id": chunk.place, "revision": 1, **_marks()}
+    expiry = _expiry(crypto.packed_revocations.last_end(packed))
+    return Write.put({**own, "packed": packed, **expiry}, same)
+
+
+def _count(head: Head, packed: bytes, added: int) -> Write:
+    """Return the write of the head for a changed chunk.
+
+    Several such writes succeed at the same time, unless the list has an expiry.
+    """
+    if head.expires is None and head.stamp:
+        lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
+        room = Condition(f"{lasting} AND #count < :most", {"most": MAX_ENTRIES})
+        return _update(head, sets={}, condition=room if added > 0 else Condition(lasting), added=added)
+    end = crypto.packed_revocations.last_end(packed)
+    expires = None if head.expires is None or end is None else max(head.expires, end)
+    if not head.stamp:
+        return begin(replace(head, count=added, expires=expires))
+    return _update(head, sets={"expires": expires}, condition=_same(head), added=added)
+
+
+def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
+    adds = {"revision": 1, **({} if "count" in sets else {"count": added})}
+    return Write.update(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
+
+
+def _same(head: Head) -> Condition:
+    return Condition("#stamp = :was", {"was": head.stamp})
+
+
+def _marks() -> dict[str, Any]:
+    """Return a new stamp and the time, for each write. It is random, so that a restored table never repeats one."""
+    return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
+
+
+def _expiry(end: int | None) -> dict[str, int]:
+    return {} if end is None else {"expires": end}
+
+
+def _place(entry: "crypto.packed_revocations.Entry") -> str:
+    """Return the chunk of an entry, by a digest: serials that clients choose may be consecutive."""
+    key = entry[0]
+    content = key if isinstance(key, bytes) else key.to_bytes(8)
+    return f"{hashlib.sha256(content).digest()[0] >> 2:02x}"
+
+
+def _scope(authority: str) -> str:
+    return f"krl#{authority}"
+
+
+def _live(record: Mapping[str, Any] | None) -> Head | None:
+    head = _head(record) if record else None
+    return head if head and (head.expires is None or head.expires > clock.seconds()) else None
+
+
+def _head(record: Mapping[str, Any]) -> Head:
+    found = decoding.decode(_HeadRecord, record)
+    own = (found.body.account, found.body.public_key, found.count, found.revision)
+    return Head(found.scope.removeprefix("krl#"), *own, found.stamp, found.changed_at, found.expires)
+
+
+def of_record(record: Mapping[str, Any]) -> Chunk:
+    """Return the chunk of a record. Raises MalformedRecord: a list is never read as a shorter one."""
+    found = decoding.decode(_ChunkRecord, record)
+    try:
+        crypto.packed_revocations.count(found.packed)
+    except ValueError:
+        raise MalformedRecord(_ChunkRecord.__name__, "packed", "must be whole") from None
+    return Chunk(found.scope.removeprefix("krl#"), found.id, found.packed, found.stamp)

@@ -1,0 +1,209 @@
+"""Shared keys: unique keys with several sharers of one account and one exclusive holder.
+
+The record has the form of a unique key's. Its `holder` is the exclusive holder, if any. `sharers` are the paths of the
+items that share it, and `account` is their account. When the last of them releases it, its cooldown begins: until the
+Unix second `rests` no other account can take it. A write that takes or releases a key also counts it, in the account's
+`names` or `cooldown`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from chalicelib import clock
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.records import cooldowns, items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
+
+KINDS = frozenset({"tunnel_name"})  # earlier versions wrote them as exclusive keys; such records are still read
+
+_NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
+_ALONE = "attribute_not_exists(#holder)"
+_UNUSED = "attribute_not_exists(#sharers) AND (attribute_not_exists(#rests) OR #rests <= :now)"
+_ADDED: Mapping[str, int] = {"names": 1}
+_RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
+
+
+def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
+    """Return the writes by which an item releases and takes keys. They fail if a record changes meanwhile.
+
+    They fail with Taken for a key that the item cannot take. Raises aws.Unavailable.
+    """
+    account, shared = _account(scope), [key for key in taken if key.hold == "together"]
+    records = table.records((key.scope, ID) for key in (*released, *shared))
+    found = {key: records.get((key.scope, ID), {}) for key in (*released, *taken)}
+    ends = {key.value: found[key]["rests"] for key in shared if _state(found[key], account) == "cooldown"}
+    listed = cooldowns.read(account, ends.values())
+    resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
+    until = clock.seconds() + cooldowns.PERIOD
+    while until in listed:  # a transaction writes a record once
+        until += 1
+    releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
+    begun = [value for value, write in releases.items() if write.counts]
+    return [
+        *(_take(found[key], key, scope, id, was_listed=key.value in resumed) for key in taken),
+        *releases.values(),
+        *([cooldowns.begin(account, until, begun)] if begun else []),
+        *(it.without(it.values & resumed) for it in listed.values() if it.values & resumed),
+    ]
+
+
+def take(key: UniqueKey, scope: str, id: str) -> Write:
+    """Return the write that takes a key exclusively, or above its sharers. It fails with Taken."""
+    if key.hold == "over":
+        return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
+    values = {"now": clock.seconds(), "account": _account(scope), "id": id}
+    return _write(
+        key, scope, id, Condition(f"({_ALONE} OR #holder = :id) AND (#account = :account OR {_UNUSED})", values)
+    )
+
+
+def take_over(
+    key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], ended: Callable[[Item], Sequence[Write]]
+) -> list[Write] | None:
+    """Return the writes that take a key from an expired holder, or one with the same successor.
+
+    They delete the holder, and `ended` returns the writes that record its end. Return None if the record has changed
+    since the write with these `counts` was made.
+
+    Raises Taken if the holder keeps the key, aws.Unavailable.
+    """
+    record = dynamodb.get(key.scope, ID) or {}
+    holder, home, state = record.get("holder"), record.get("home", ""), _state(record, _account(scope))
+    if key.hold != "over" and state == "others":
+        raise Taken(key, by=home)
+    if not holder:
+        return None if key.hold == "together" else [take(key, scope, id)]  # the key was released meanwhile
+    lapsed = items.lapsed()
+    gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
+    before = dynamodb.get(home, holder)
+    if key.successor and key.successor == record.get("successor"):
+        gone = None
+    elif key.hold == "together" and _account(home) == _account(scope):
+        return None
+    elif _is_live(before):
+        raise Taken(key, by=home)
+    if key.hold == "together" and (state, counts) != ("free", _ADDED):
+        return None
+    records = ended(Item.from_record(before)) if before else ()
+    return [
+        _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
+        Write.delete(home, holder, gone),
+        *records,
+    ]
+
+
+def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
+    """Return the write that ends a key's cooldown, or nothing if it has another end."""
+    if record.get("sharers") or record.get("rests") != until:
+        return []
+    if record.get("holder"):
+        return [Write.update(key.scope, ID, _same(record), sets={"rests": None}, adds={"revision": 1})]
+    return [Write.delete(key.scope, ID, _same(record))]
+
+
+def list_cooldown(record: Mapping[str, Any], value: str) -> list[Write]:
+    """Return the writes that list an earlier version's cooldown, unless listed or ended.
+
+    Raises aws.Unavailable.
+    """
+    account, until = str(record.get("account", "")), record.get("rests", 0)
+    if _state(record, account) != "cooldown":
+        return []
+    listed = cooldowns.read(account, [until])
+    if until in listed and value in listed[until].values:
+        return []
+    same = Write.update(record["scope"], ID, _same(record), adds={"revision": 1})
+    return [same, replace(cooldowns.begin(account, until, [value]), counts={"cooldown": 1})]
+
+
+def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
+    """Return the write that takes a key. `record` is the record of a shared one."""
+    if key.hold != "together":
+        return take(key, scope, id)
+    account = _account(scope)
+    beside = Condition(f"({_ALONE} OR begins_with(#home, :own))", {"own": f"{account}#"})
+    state = _state(record, account)
+    if state == "held":
+        own = Condition("#account = :account AND attribute_exists(#sharers)", {"account": account})
+    else:
+        own = _same(record) if state == "cooldown" else Condition(_UNUSED, {"now": clock.seconds()})
+    both = Condition(f"{beside.text} AND {own.text}", {**beside.values, **own.values})
+    counts = {} if state == "held" else {**_ADDED, **({"cooldown": -1} if was_listed else {})}
+    return _write(key, scope, id, both, counts=counts)
+
+
+def _release(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, until: int) -> Write:
+    """Return the write by which an item releases a key.
+
+    The last sharer's release begins the cooldown. A key without holder, sharers and cooldown is deleted.
+    """
+    path = _path(scope, id)
+    sharers = record.get("sharers", set())
+    is_last = sharers == {path}
+    is_held = record.get("holder", id) != id or bool(sharers - {path})
+    rests = until if is_last else record.get("rests", 0)
+    if not is_held and rests <= clock.seconds():
+        return Write.delete(key.scope, ID, _same(record))
+    sets: Mapping[str, Any] = {
+        **(_NOBODY if record.get("holder") == id else {}),
+        **({"rests": rests} if is_last else {}),
+        **({} if is_held else {"expires": rests}),
+    }
+    removes = {"sharers": {path}} if path in sharers else {}
+    write = Write.update(key.scope, ID, _same(record), sets=sets, adds={"revision": 1}, removes=removes)
+    return replace(write, counts=_RELEASED if is_last else {})
+
+
+def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "cooldown", "others"]:
+    """Return the state of a key for an account, ignoring an exclusive holder."""
+    if not record.get("sharers") and record.get("rests", 0) <= clock.seconds():
+        return "free"
+    if record.get("account", "") != account:
+        return "others"
+    return "held" if record.get("sharers") else "cooldown"
+
+
+def _is_live(record: Mapping[str, Any] | None) -> bool:
+    """Return whether a holder's record is live. A malformed holder keeps its key."""
+    item = Item.from_record(record) if record else None
+    return item is not None and item.is_live and bool(item.body or item.malformed)
+
+
+def _write(
+    key: UniqueKey,
+    scope: str,
+    id: str,
+    condition: Condition,
+    *,
+    after: Mapping[str, Any] | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> Write:
+    """Return the write that takes a key on a condition. `after` resets the former holder's attributes."""
+    sets: dict[str, Any] = {"schema": SCHEMA, "expires": None, **(after or {})}
+    if key.hold != "over":
+        sets["account"] = _account(scope)
+    if key.hold == "together":
+        sets["rests"] = None
+        adds: Mapping[str, Any] = {"sharers": {_path(scope, id)}, "revision": 1}
+    else:
+        own = {"holder": id, "home": scope, "successor": key.successor or None, "body": dict(key.attributes)}
+        sets, adds = {**sets, **own}, {"revision": 1}
+    write = Write.update(key.scope, ID, condition, sets=sets, adds=adds, failing=Taken(key))
+    return replace(write, counts=counts or {})
+
+
+def _same(record: Mapping[str, Any]) -> Condition:
+    if "revision" not in record:
+        return Condition("attribute_not_exists(#revision)")
+    return Condition("#revision = :revision", {"revision": record["revision"]})
+
+
+def _account(scope: str) -> str:
+    return scope.partition("#")[0]
+
+
+def _path(scope: str, id: str) -> str:
+    return f"{scope.partition('#')[2]}/{id}"

@@ -1,0 +1,240 @@
+"""Reads of the table (DynamoDB): items by scope and id, lists of items, and attributes of unique keys.
+
+A scope holds the items of one kind of one account: a list is one Query and a read one GetItem, whatever the size.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.records import decoding, items, places, unique_keys
+from chalicelib.storage.records.items import Item
+
+_INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
+_KEYS = {
+    "last": "#scope = :scope AND #id BETWEEN :first AND :last",
+    "before": "#scope = :scope AND #id < :before",
+    "scope": "#scope = :scope",
+}
+_AT_ONCE = 100  # writes per transaction, and records per read
+_MAX_MARKS = 2  # per collection
+_OR_MARKS = " OR begins_with(#id, :marks)"
+_LARGE = 800_000  # characters of a page; a response of DynamoDB ends at 1 MB
+
+
+def read(scope: str, id: str) -> Item | None:
+    """Return the item, or None when there is none or it has expired. Raises MalformedRecord, aws.Unavailable."""
+    return items.of_record(_record(scope, id))
+
+
+def read_any(scope: str, id: str) -> Item | None:
+    """Return the item, also with an empty body because only modules were ever set.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    item = items.live_item(_record(scope, id))
+    if item and item.malformed:
+        raise item.malformed
+    return item
+
+
+def find(scope: str, id: str) -> Item | None:
+    """Return the item as `read` does, but also a malformed one. Raises aws.Unavailable."""
+    item = items.live_item(_record(scope, id))
+    return item if item and (item.body or item.malformed) else None
+
+
+def find_any(scope: str, id: str) -> Item | None:
+    """Return the item as `read_any` does, but also a malformed one. Raises aws.Unavailable."""
+    return items.live_item(_record(scope, id))
+
+
+def well_formed(found: Iterable[Item]) -> Iterator[Item]:
+    """Yield the well-formed items. The others are logged."""
+    for item in found:
+        if item.malformed:
+            decoding.report(item.scope, item.id, item.malformed)
+        else:
+            yield item
+
+
+def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the existing records at some places, by scope and id. Reads 100 records in a call.
+
+    Raises aws.Unavailable.
+    """
+    wanted = list(dict.fromkeys(places))
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        read = zip(some, dynamodb.get_each(*some), strict=True)
+        found |= {place: record for place, record in read if record is not None}
+    return found
+
+
+def look_up(kind: str, value: str) -> dict[str, Any] | None:
+    """Return the attributes of a unique key, or None if no item holds it. Raises aws.Unavailable."""
+    record = dynamodb.get(f"{kind}#{value}", unique_keys.ID)
+    return record.get("body", {}) if record else None
+
+
+def newest(scope: str) -> list[Item]:
+    """Return all well-formed items of a scope, newest first, without their sealed values.
+
+    Raises aws.Unavailable.
+    """
+    return [item for records in _pages(_older(scope, None), None) for item in _items(records)]
+
+
+def newest_of_all(scope: str) -> list[Item]:
+    """Return items like `newest`. Raises MalformedRecord for a malformed one, aws.Unavailable."""
+    found = list(every(scope))
+    for item in found:
+        if item.malformed:
+            raise item.malformed
+    return [item for item in found if item.body and item.is_live]
+
+
+def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` items older than the id `before`, newest first, and whether there are more.
+
+    Sealed values and expired items are left out. A page of large items is shorter: it is at most what DynamoDB reads
+    at once, 1 MB, because Lambda could not answer with more. Raises aws.Unavailable.
+    """
+    if not places.is_sharded(scope):
+        return _page(_older(scope, before), count)
+    found, has_more, marks = marked_page(scope, before=before, count=count)
+    if places.MARK not in marks and not (before and is_spread(scope)):
+        return found, has_more
+    others = (_page(_older(shard, before), count) for shard in places.other_shards(scope))
+    return _bounded(*places.merged([(found, has_more), *others], count))
+
+
+def marked_page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], bool, frozenset[str]]:
+    """Return a page of one partition as `page` does, and its marks if `before` is None. Raises aws.Unavailable."""
+    if before:
+        return (*_page(_older(scope, before), count), frozenset())
+    found, has_more = _page({**_older(scope, None), "marks": places.MARKS}, count + _MAX_MARKS)
+    marks = frozenset(item.id for item in found if item.id.startswith(places.MARKS))
+    others = [item for item in found if item.id not in marks]
+    return others[:count], has_more or len(others) > count, marks
+
+
+def is_spread(collection: str) -> bool:
+    """Return whether a collection has shards. One read. Raises aws.Unavailable."""
+    return dynamodb.get(collection, places.MARK) is not None
+
+
+def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[list[Item], bool]:
+    """Return at most `count` items with a value in an index, as `page` does. An index can lag by a second."""
+    found: list[Item] = []
+    for records in queries.pages(
+        {"value": value, "now": clock.seconds(), **({"before": before} if before else {})},
+        limit=count + 1,
+        index=index,
+        KeyConditionExpression=f"#{_INDEXES[index]} = :value" + (" AND #id < :before" if before else ""),
+        FilterExpression=items.live().text,
+    ):
+        found += _items(records)
+        if len(found) > count:
+            return found[:count], True
+    return found, False
+
+
+def every(scope: str) -> Iterator[Item]:
+    """Yield all items of a scope, also malformed ones and items that have only modules.
+
+    Raises aws.Unavailable.
+    """
+    selections = [{"scope": scope}, _older(scope, None)]  # this order also finds items that are moved meanwhile
+    for selected in selections if selections[0] != selections[1] else selections[:1]:
+        for page in queries.pages(selected, limit=None, KeyConditionExpression=_key(selected)):
+            yield from map(Item.from_record, page)
+
+
+def beneath(scopes: Sequence[str]) -> Iterator[Item]:
+    """Yield the items of some scopes of one collection, last scope first, newest item first.
+
+    Scopes between them are read too. Malformed items are included, sealed values left out. Raises aws.Unavailable.
+    """
+    collection, first = places.collected(min(scopes))
+    last = places.collected(max(scopes))[1]
+    for records in _pages({"scope": collection, "first": first, "last": f"{last}~"}, None):
+        yield from map(Item.from_record, records)
+
+
+def of_second_edition(scope: str) -> list[Item]:
+    """Return the items of a scope at their places in the second format, newest first, without sealed values.
+
+    Raises aws.Unavailable.
+    """
+    return [Item.from_record(record) for records in _pages({"scope": scope}, None) for record in records]
+
+
+def between(scope: str, first: str, last: str) -> Iterator[Item]:
+    """Yield the items with ids from `first` to `last` in ascending order. Raises aws.Unavailable."""
+    for records in queries.pages(
+        {"scope": scope, "first": first, "last": last, "now": clock.seconds()},
+        limit=None,
+        first="lowest",
+        KeyConditionExpression="#scope = :scope AND #id BETWEEN :first AND :last",
+        FilterExpression=items.live().text,
+    ):
+        yield from _items(records)
+
+
+def _record(scope: str, id: str) -> dict[str, Any] | None:
+    """Return the record of an item from any of its possible places. Raises aws.Unavailable."""
+    return next(filter(None, (dynamodb.get(*place) for place in places.possible(scope, id))), None)
+
+
+def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
+    """Return a page of one partition, as `page` does."""
+    found: list[Item] = []
+    for records in _pages(selected, count + 1):
+        if len(found) > 1 and len(repr(found)) > _LARGE:
+            return found[:-1], True  # the last one begins the next page, so that it is not empty
+        found += _items(records)
+        if len(found) > count:
+            return found[:count], True
+    return found, False
+
+
+def _items(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
+    """Return the items of records. Malformed ones are logged and left out."""
+    return well_formed(map(Item.from_record, records))
+
+
+def _bounded(found: list[Item], has_more: bool) -> tuple[list[Item], bool]:
+    """Return a page that is not larger than what DynamoDB reads at once."""
+    sizes = accumulate(len(repr(item)) for item in found)
+    count = sum(size <= _LARGE for size in sizes) or 1
+    return found[:count], has_more or count < len(found)
+
+
+def _older(scope: str, before: str | None) -> dict[str, str]:
+    """Return the values that select the items of a scope, or only those older than the id `before`."""
+    collection, begin = places.collected(scope)
+    if begin:
+        below = (
+            f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
+        )  # the id just before it, of the same length
+        return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
+    return {"scope": scope, **({"before": before} if before else {})}
+
+
+def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict[str, Any]]]:
+    return queries.pages(
+        {**selected, "now": clock.seconds()},
+        limit=count,
+        KeyConditionExpression=_key(selected),
+        FilterExpression=f"{items.live().text}{_OR_MARKS if 'marks' in selected else ''}",
+        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #pointed_by, #expires, #lease, #revision",
+    )
+
+
+def _key(selected: Mapping[str, str]) -> str:
+    """Return the key condition of a query for these values."""
+    return next(condition for value, condition in _KEYS.items() if value in selected)

@@ -1,0 +1,86 @@
+"""Unique keys: values that only one item in the service can hold. Each has its own record.
+
+Each key has its own scope, so that keys are distributed over all partitions, and is written in a transaction. When its
+holder has expired, the next item that wants the key takes it over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as default
+from typing import Any, Literal
+
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+
+ID = "claim"  # the id of every unique key's record
+
+
+@dataclass(frozen=True)
+class UniqueKey:
+    """A value of the field `kind` that one item holds, with attributes.
+
+    `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
+    as the holder takes the key over at once, even if the holder is live.
+
+    `hold` is for kinds of `shared_keys`: the item is an exclusive holder ("alone"), a sharer with others of its account
+    ("together"), or an exclusive holder in spite of sharers ("over").
+    """
+
+    kind: str
+    value: str
+    attributes: Mapping[str, Any] = default(default_factory=dict, repr=False, compare=False)
+    field: str = default(default="", compare=False)
+    successor: str = default(default="", compare=False)
+    hold: Literal["alone", "together", "over"] = default(default="alone", compare=False)
+
+    @property
+    def scope(self) -> str:
+        return f"{self.kind}#{self.value}"
+
+
+class Taken(Exception):
+    """Another item holds the unique key; `by` is its scope, or "" if unknown."""
+
+    def __init__(self, key: UniqueKey, *, by: str = "") -> None:
+        super().__init__(key.kind)
+        self.key, self.by = key, by
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The item that holds a key, and its `successor`. `scope` is "" in records of the first format."""
+
+    scope: str
+    id: str
+    successor: str
+
+
+def holder(key: UniqueKey) -> Holder | None:
+    """Return the live or expired item that holds the key, or None. Raises aws.Unavailable."""
+    record = dynamodb.get(key.scope, ID)
+    return Holder(record.get("home", ""), record.get("holder", ""), record.get("successor", "")) if record else None
+
+
+def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
+    """Return the write that takes a key. It fails with Taken if an item except `after` holds it."""
+    record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
+    free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
+    if after:
+        free = Condition(f"{free.text} OR #holder = :before", {**free.values, "before": after.id})
+    successor = {"successor": key.successor} if key.successor else {}
+    return Write.put({**record, **successor}, free, Taken(key))
+
+
+def change(key: UniqueKey, holder: str) -> Write:
+    """Return the write that sets a key's attributes. It fails if another item holds the key."""
+    sets = {f"body.{name}": value for name, value in key.attributes.items()}
+    return Write.update(key.scope, ID, _held_by(holder), sets=sets, adds={"revision": 1})
+
+
+def release(key: UniqueKey, holder: str) -> Write:
+    """Return the write that releases a key. It fails if another item holds it."""
+    return Write.delete(key.scope, ID, _held_by(holder))
+
+
+def _held_by(holder: str) -> Condition:
+    return Condition("#holder = :holder", {"holder": holder})

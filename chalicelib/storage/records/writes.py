@@ -1,0 +1,268 @@
+"""Writes of items with their unique keys and references, and the transaction that does all or nothing."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import direct_writes, items, places, references, shared_keys, table, unique_keys
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.places import Place
+from chalicelib.storage.records.references import InUse, MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.records.unique_keys import Taken, UniqueKey
+
+T = TypeVar("T")
+# Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
+MAX_RELATIONS = 96
+TRIES = 12  # at a change that others overtake
+_PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
+
+
+class Overtaken(Exception):
+    """A record has changed since it was read. Nothing was written: read it again."""
+
+
+class TransactionTooLarge(Exception):
+    """An item or a change has more relations than a transaction can hold. `field` names their field."""
+
+    def __init__(self, named: Iterable[Reference]) -> None:
+        super().__init__()
+        self.field = next((reference.field for reference in named if reference.field), "")
+
+
+def put(item: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes of a new item.
+
+    `holder` is the parent that shows the item, so that its revision grows too. Writing the same item again is
+    harmless: a retry after a lost answer succeeds. Raises TransactionTooLarge.
+    """
+    write = Write.put(item.to_record())
+    if not (item.unique_keys or item.references or holder):
+        return [write]
+    return [write, *_relations(replace(item, unique_keys=(), references=()), item, holder)]
+
+
+def rewrite(before: Item, after: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes that turn an item into another state; they fail if the item has changed meanwhile.
+
+    Attributes of a unique key that stays are set. Raises TransactionTooLarge.
+    """
+    return [items.rewrite(before, after), *_relations(before, after, holder)]
+
+
+def remove(item: Item, holder: Place | None = None) -> list[Write]:
+    """Return the writes that remove an item; they fail if it has changed. Raises InUse if an item refers to it.
+
+    For a malformed item they remove the unique keys it holds and the references to existing targets.
+    """
+    if item.referrers:
+        raise InUse(item.referrers)
+    if item.malformed:
+        gone = replace(item, unique_keys=(), references=())
+        return [Write.delete(*item.place, items.unchanged(item)), *_relations(_held(item), gone, holder)]
+    same = items.unchanged(item)
+    unused = Condition(f"{same.text} AND attribute_not_exists(#pointed_by)", same.values)
+    gone = replace(item, unique_keys=(), references=())
+    return [Write.delete(*item.place, unused), *_relations(item, gone, holder)]
+
+
+def end(item: Item) -> list[Write]:
+    """Return the writes that remove an item after the end of its lease; they fail if it was renewed."""
+    gone = replace(item, unique_keys=(), references=())
+    return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
+
+
+def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
+    """Divide the throttled collections of new items into shards; return whether there were any.
+
+    `moved` then returns such a write with its new place. Raises aws.Unavailable.
+    """
+    new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
+    busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
+    for scope in busy:
+        direct_writes.spread(scope)
+    return bool(busy)
+
+
+def moved(write: Write) -> Write:
+    """Return the write of a new item with the place where its record belongs now."""
+    if write.action != "Put":
+        return write
+    item = write.request["Item"]
+    scope, id = places.written(item["scope"]["S"], item["id"]["S"])
+    return replace(write, request={**write.request, "Item": {**item, "scope": {"S": scope}, "id": {"S": id}}})
+
+
+def commit(
+    writes: Sequence[Write],
+    *,
+    proof: Place | None = None,
+    created: Sequence[Item] = (),
+    ended: Callable[[Item], Sequence[Write]] = lambda _: (),
+) -> None:
+    """Do all writes or none.
+
+    `proof` is the place of a record among the writes: after a lost answer, its presence proves that they were done.
+    The items `created` take over a unique key if its holder has expired or has the same `successor`. `ended` returns
+    the writes that record the end of such a holder.
+
+    Raises the `failing` of the write that failed, Overtaken if it has none, or TooManyReferrers; aws.Unavailable.
+    """
+    if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
+        dynamodb.do(writes[0])
+        return None
+    writes = _joined(_passed_on(writes))
+    for number in range(TRIES):
+        try:
+            return dynamodb.transact(writes)
+        except TransactionFailed as failed:
+            if failed.was_retried and proof and dynamodb.get(*proof):
+                return None
+            failing = writes[failed.places[0]].failing
+        if not isinstance(failing, Taken):
+            raise _error_of(failing)
+        writes = _take_over(writes, failing, created, ended)
+        pause(number)
+    raise aws.Unavailable("TransactionConflict")
+
+
+def retried(attempt: Callable[[], T]) -> T:
+    """Call `attempt`, again if it raises Overtaken; return its result. Raises aws.Unavailable."""
+    for number in range(TRIES):
+        try:
+            return attempt()
+        except Overtaken:
+            pause(number)
+    raise aws.Unavailable("TransactionConflict")
+
+
+def pause(number: int) -> None:
+    """Wait for a random time, longer after each try, so that competing writers spread out."""
+    time.sleep(random.uniform(0, (number + 1) * _PAUSE))
+
+
+def _error_of(failing: Exception | None) -> Exception:
+    """Return the exception for a failed write: its `failing`, or Overtaken if it has none."""
+    if isinstance(failing, MissingTarget) and table.find(*failing.reference.target):
+        return TooManyReferrers(failing.reference)
+    return failing or Overtaken()
+
+
+def _passed_on(writes: Sequence[Write]) -> Sequence[Write]:
+    """Merge the release of a unique key by one item with its taking by another into one write."""
+    released = {str(write.request["Key"]): write for write in writes if write.action == "Delete"}
+    taken = {_key(write): write for write in writes if write.action == "Put" and isinstance(write.failing, Taken)}
+    if not released.keys() & taken.keys():
+        return writes
+    joined = []
+    for write in writes:
+        if write.action == "Delete" and str(write.request["Key"]) in taken:
+            continue
+        before = released.get(_key(write)) if write.action == "Put" else None
+        joined.append(replace(write, request={**write.request, **_conditions(before)}) if before else write)
+    return joined
+
+
+def _held(item: Item) -> Item:
+    """Return a malformed item with only those unique keys and references that can be removed."""
+    keys = [key for key in item.unique_keys if key.kind in shared_keys.KINDS or _holds(item, key)]
+    targets = [it for it in item.references if dynamodb.get(*it.target)]
+    return replace(item, unique_keys=tuple(keys), references=tuple(targets))
+
+
+def _holds(item: Item, key: UniqueKey) -> bool:
+    holder = unique_keys.holder(key)
+    return holder is not None and holder.id == item.id
+
+
+def _key(put: Write) -> str:
+    return str({name: put.request["Item"][name] for name in ("scope", "id")})
+
+
+def _conditions(write: Write) -> Mapping[str, Any]:
+    return {name: value for name, value in write.request.items() if name not in ("TableName", "Key")}
+
+
+def _joined(writes: Sequence[Write]) -> Sequence[Write]:
+    """Merge each check with the update of the same record, because a transaction allows one action per record."""
+    checks = {str(write.request["Key"]): write for write in writes if write.action == "ConditionCheck"}
+    if not checks:
+        return writes
+    updated = {str(write.request["Key"]) for write in writes if write.action == "Update"}
+    joined = []
+    for write in writes:
+        key = str(write.request.get("Key"))
+        if write.action == "Update" and key in checks:
+            joined.append(write.and_check(checks[key]))
+        elif write.action != "ConditionCheck" or key not in updated:
+            joined.append(write)
+    return joined
+
+
+def _take_over(
+    writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
+) -> Sequence[Write]:
+    """Return the writes with a key taken over for a created item. Raises Taken if the holder is live."""
+    key = taken.key
+    new = next((item for item in created if key in item.unique_keys), None)
+    if new is None:
+        raise taken
+    others = [write for write in writes if write.failing is not taken]
+    if key.kind in shared_keys.KINDS:
+        failed = next(write for write in writes if write.failing is taken)
+        taking = shared_keys.take_over(key, new.scope, new.id, failed.counts, ended)
+        if taking is None:
+            raise Overtaken
+        return [*others, *taking]
+    before = unique_keys.holder(key)
+    if before is None:
+        return writes  # the key was released meanwhile
+    if not before.scope:
+        raise taken
+    lapsed = items.lapsed()
+    gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
+    if key.successor and key.successor == before.successor:
+        gone = None
+    elif table.find(before.scope, before.id):
+        raise taken
+    take = unique_keys.take(key, new.scope, new.id, after=before)
+    return [*others, take, Write.delete(before.scope, before.id, gone)]
+
+
+def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
+    """Return the writes that change the relations of an item. Raises TransactionTooLarge."""
+    changes = [*_unique_keys(before, after), *_references(before, after, holder)]
+    if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
+        raise TransactionTooLarge(after.references)
+    if holder and holder not in {named.target for named in set(after.references) ^ set(before.references)}:
+        changes.append(Write.update(*holder, Condition("attribute_exists(#body)"), adds={"revision": 1}))
+    return changes
+
+
+def _unique_keys(before: Item, after: Item) -> Iterator[Write]:
+    taken = [key for key in after.unique_keys if key not in before.unique_keys]
+    released = [key for key in before.unique_keys if key not in after.unique_keys]
+    yield from shared_keys.change(_shared(released), _shared(taken), after.scope, after.id)
+    for key in after.unique_keys:
+        if key in before.unique_keys and key.attributes:
+            yield unique_keys.change(key, after.id)
+        elif key in taken and key.kind not in shared_keys.KINDS:
+            yield unique_keys.take(key, after.scope, after.id)
+    yield from (unique_keys.release(key, after.id) for key in released if key.kind not in shared_keys.KINDS)
+
+
+def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
+    return [key for key in keys if key.kind in shared_keys.KINDS]
+
+
+def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:
+    def counted(named: list[Reference]) -> Mapping[str, int]:
+        return {"revision": 1} if named[0].target == holder else {}
+
+    for new in references.by_target(set(after.references) - set(before.references)):
+        yield references.record(new, after.scope, after.id, adds=counted(new))
+    for old in references.by_target(set(before.references) - set(after.references)):
+        yield references.erase(old, after.scope, after.id, adds=counted(old))

@@ -1,0 +1,119 @@
+"""Scheduling of DNS checks that prove domains: many at once, few for each account.
+
+All edge hosts share the work. A host claims a check by a conditional write to the reservation. The claim of a host that
+stops expires automatically.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import ParamSpec, Protocol, TypeVar
+
+from chalicelib.model.names import proofs
+from chalicelib.model.names.proof_checks import DueCheck
+from chalicelib.model.names.proofs import CheckResult, Proof, ProofChange
+from edge.process import log
+from edge.store.records import Unavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_POLL = 2.0  # seconds between reads of due checks
+_CLAIM_LEASE = 60  # seconds: more than two checks of three seconds each, and their writes
+_MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks
+_MAX_READ = 512  # due reservations at once: more than one account can have, so that it cannot hide others
+
+
+class ProofStore(Protocol):
+    """Reservations to check. Every method blocks. Raises Unavailable."""
+
+    def due(self, now: int, most: int) -> list[DueCheck]:
+        """Return reservations with a due check, the most overdue first."""
+
+    def claim(self, due: DueCheck, *, until: int) -> DueCheck | None:
+        """Postpone the next check to `until`. Return the updated reservation, or None if it has changed."""
+
+    def holder(self, domain: str) -> DueCheck | None:
+        """Return the reservation that currently owns a domain, or None."""
+
+    def record(self, due: DueCheck, step: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
+        """Write the results of checks with their events, and the domain's owner, atomically.
+
+        Return False, without a write, if a reservation has changed or another one owns the domain.
+        """
+
+
+Check = Callable[[str, Proof], Awaitable[CheckResult]]
+
+
+class ProofChecks:
+    """The DNS checks of one edge host."""
+
+    def __init__(self, store: ProofStore, check: Check, *, now: Callable[[], float] = time.time) -> None:
+        self._store, self._check, self._now = store, check, now
+        self._running: dict[asyncio.Task[None], DueCheck] = {}
+        self._threads = ThreadPoolExecutor(4, "looks")  # separate threads, so that slow checks delay nothing else
+
+    async def serve(self) -> None:
+        """Run due checks, until cancelled."""
+        try:
+            while True:
+                with suppress(Unavailable):
+                    await self.start()
+                await asyncio.sleep(_POLL)
+        finally:
+            for task in self._running:
+                task.cancel()
+            self._threads.shutdown(wait=False)
+
+    @property
+    def count(self) -> int:
+        """Return the number of running checks."""
+        return len(self._running)
+
+    async def start(self) -> None:
+        """Start due checks within the limits. Raises Unavailable."""
+        if self.count < _MAX_CHECKS:
+            due = await self._call(self._store.due, int(self._now()), _MAX_READ)
+            random.shuffle(due)  # so that hosts do not compete for the same claim
+            for it in self._choose(due):
+                task = asyncio.create_task(self._run(it))
+                self._running[task] = it
+                task.add_done_callback(self._on_ended)
+
+    def _choose(self, due: Sequence[DueCheck]) -> Iterator[DueCheck]:
+        of_account = Counter(it.account for it in self._running.values())
+        for it in due:
+            if of_account.total() < _MAX_CHECKS and of_account[it.account] < _MAX_CHECKS_OF_ACCOUNT:
+                of_account[it.account] += 1
+                yield it
+
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
+        due = self._running.pop(task)
+        if not task.cancelled() and (error := task.exception()):  # it is due again when the claim expires
+            log.event("look_failed", id=due.id, error=type(error).__name__)
+
+    async def _run(self, found: DueCheck) -> None:
+        due = await self._call(self._store.claim, found, until=int(self._now()) + _CLAIM_LEASE)
+        if due is None:
+            return
+        result = await self._check(due.domain, due.proof)
+        holder = None
+        if result.kind == "present" and not due.proof.holds:
+            holder = await self._call(self._store.holder, due.domain)
+        if holder:
+            await self._contest(due, holder)
+        else:
+            await self._call(self._store.record, due, proofs.apply_check(due.proof, result, int(self._now())))
+
+    async def _contest(self, due: DueCheck, holder: DueCheck) -> None:
+        theirs = await self._check(holder.domain, holder.proof)
+        step, lost = proofs.apply_contest(due.proof, holder.proof, theirs, int(self._now()))
+        await self._call(self._store.record, due, step, (holder, lost) if lost else None)
+
+    async def _call(self, ask: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: ask(*arguments, **named))

@@ -1,0 +1,1 @@
+"""Envoy's resources: listeners, routes and clusters. Pure."""

@@ -1,0 +1,1 @@
+"""Filters of Envoy's listeners and routes. Pure."""

@@ -1,0 +1,80 @@
+"""Envoy's documented metrics, at a socket that serves nothing else. Pure."""
+
+import re
+
+from edge.envoy import parts
+from edge.envoy.resources import Json
+from edge.process.settings import Limits
+
+SOCKET = "stats.sock"
+_COUNTS = "|".join(
+    [
+        r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",
+        r"listener\.https?\.(downstream_global_cx_overflow|downstream_cx_transport_socket_connect_timeout)",
+        r"http\.https?\.downstream_rq_(active|total|1xx|2xx|3xx|4xx|5xx|header_timeout|idle_timeout)",
+        r"http\.https?\.(rbac\.denied|downstream_cx_rx_bytes_total|downstream_cx_tx_bytes_total)",
+        r"listener\.(port|certificate)\.no_filter_chain_match",
+        r"blocked\.rbac\.denied",
+        r"visitor\.http_local_rate_limit\.rate_limited",
+        r"connection_limit\..*\.limited_connections",
+        r"server\.(memory_allocated|memory_physical_size|uptime)",
+        r"overload\..*\.(active|pressure)",
+        r"control_plane\.connected_state",
+    ]
+)
+_NAME = re.compile(r"\benvoy_\w+")
+PATH = f"/stats/prometheus?filter=^({_COUNTS})$"
+CONNECTIONS = (
+    r"/stats/prometheus?filter=^(connection_limit\.https\.active_connections|listener\.http\.downstream_cx_active)$"
+)
+_VALUE = re.compile(r'^\w+\{[^}]*"(https?)"\} (\d+)$', re.MULTILINE)
+
+
+def compute_pressure(text: str, limits: Limits) -> float:
+    """Return the largest share of a connection limit in use, at least 1 if one is reached.
+
+    `text` is the response to CONNECTIONS.
+    """
+    bounds = {"http": limits.max_http_connections, "https": limits.max_connections}
+    return max([0.0, *(int(count) / bounds[name] for name, count in _VALUE.findall(text))])
+
+
+def format_for_prometheus(text: bytes) -> bytes:
+    """Return Envoy's metrics with a help text each, and counters that end in `_total`."""
+    lines: list[str] = []
+    renamed: dict[str, str] = {}
+    for line in text.decode().splitlines():
+        name = _NAME.search(line)
+        if name and line.startswith("# TYPE "):
+            is_bare = line.endswith(" counter") and not name[0].endswith("_total")
+            renamed[name[0]] = f"{name[0]}_total" if is_bare else name[0]
+            lines.append(f"# HELP {renamed[name[0]]} See docs/edge-operations.md.")
+        lines.append(_NAME.sub(lambda found: renamed.get(found[0], found[0]), line, count=1))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def build_cluster() -> Json:
+    """Return the cluster of Envoy's admin interface, the source of the metrics."""
+    return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
+
+
+def build_listener() -> Json:
+    """Return the listener that exposes one path of the admin interface at a socket."""
+    route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
+    manager = parts.extension(
+        "envoy.filters.network.http_connection_manager",
+        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        stat_prefix="stats",
+        http_protocol_options={"accept_http_10": True},
+        route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
+        http_filters=[
+            parts.extension("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
+        ],
+    )
+    address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
+    return {
+        "name": "stats",
+        "address": address,
+        "filter_chains": [{"filters": [manager]}],
+        "ignore_global_conn_limit": True,  # the metrics must be readable when that limit is reached
+    }

@@ -1,0 +1,1 @@
+"""The plan of what is served, decided from the records. Pure, without Envoy's terms."""

@@ -1,0 +1,36 @@
+"""The choice of the certificate for a host name. Pure.
+
+A reservation can name a certificate, which wins while it is valid and covers the host. Otherwise every visitor would
+reject it, so the choice is automatic.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+
+
+def choose(host: str, certificates: Iterable[ServedCertificate], now: datetime, *, chosen: str = "") -> str | None:
+    """Return the id of the best certificate for a host, or None if none covers it now.
+
+    `chosen`, the id in the host's reservation, wins. Next, an exact name precedes a wildcard, and a later expiry wins.
+    """
+    fitting = [it for it in certificates if it.not_before <= now < it.not_after and covers_any(it, host)]
+    if not fitting:
+        return None
+    return max(fitting, key=lambda it: (it.id == chosen, _names(it, host), it.not_after, it.id)).id
+
+
+def covers_any(certificate: ServedCertificate, host: str) -> bool:
+    """Return whether a certificate covers a host name."""
+    return any(covers(pattern, host) for pattern in certificate.names)
+
+
+def covers(pattern: str, host: str) -> bool:
+    """Return whether a certificate's name covers a host. A wildcard matches one label (RFC 6125)."""
+    pattern = pattern.lower()
+    return pattern == host or (pattern.startswith("*.") and pattern[2:] == host.partition(".")[2])
+
+
+def _names(certificate: ServedCertificate, host: str) -> bool:
+    return any(pattern.lower() == host for pattern in certificate.names)

@@ -1,0 +1,1 @@
+"""Sign-in of SSH clients: identity, bounds and penalties."""

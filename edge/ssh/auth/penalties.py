@@ -1,0 +1,53 @@
+"""Penalties for failed sign-ins, by network: seconds that add up and expire with time. Pure.
+
+Like sshd's PerSourcePenalties: a source is refused while its penalty is above 15 seconds.
+"""
+
+from edge.ssh.auth import networks
+
+_THRESHOLD = 15.0  # seconds
+_SHARE = 16  # this many hostile sources cause their surrounding network to be refused
+
+
+class Penalties:
+    """The penalties of all networks, each at most `longest` seconds.
+
+    Above `capacity` entries those that expire first are removed.
+    """
+
+    def __init__(self, longest: float, *, capacity: int = 65_536) -> None:
+        self._longest, self._capacity = longest, capacity
+        self._until: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def add(self, address: str, seconds: float, now: float) -> None:
+        """Add seconds to an address, and a share of them to its surrounding network."""
+        if not seconds:
+            return
+        self._add(networks.get_source(address), seconds, now)
+        self._add(f"around {networks.get_surroundings(address)}", seconds / _SHARE, now)
+        if len(self._until) > self._capacity:
+            self._shrink(now)
+
+    def extend(self, address: str, seconds: float, now: float) -> None:
+        """Add seconds to a refused address only, without a share for its surrounding network."""
+        self._add(networks.get_source(address), seconds, now)
+
+    def get_refusal(self, address: str, now: float) -> float:
+        """Return for how many seconds an address is refused, or 0."""
+        names = networks.get_source(address), f"around {networks.get_surroundings(address)}"
+        return max(0.0, *(self._until.get(name, now) - now - _THRESHOLD for name in names))
+
+    def clear(self, address: str) -> None:
+        """Remove the penalty of an address, since a client from there has signed in."""
+        self._until.pop(networks.get_source(address), None)
+
+    def _add(self, name: str, seconds: float, now: float) -> None:
+        self._until[name] = min(max(self._until.get(name, now), now) + seconds, now + self._longest)
+
+    def _shrink(self, now: float) -> None:
+        """Remove expired penalties, and a quarter of the capacity at once, so that this is rare."""
+        remaining = sorted((until, name) for name, until in self._until.items() if until > now)
+        self._until = {name: until for until, name in remaining[-(self._capacity * 3 // 4) :]}

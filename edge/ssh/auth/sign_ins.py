@@ -1,0 +1,80 @@
+"""Limits on the connections that are signing in. Above a limit a random one is dropped, like in sshd.
+
+There is a limit for each address, each network, and all connections. An address whose sign-ins fail is refused for some
+time, which grows with each failure. Its pending sign-ins continue: if a hundred clients behind one address return at
+once, the first that signs in clears the penalty for the others.
+"""
+
+import random
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from edge.process.settings import Limits
+from edge.ssh.auth import networks
+from edge.ssh.auth.penalties import Penalties
+
+DROPPED, NO_KEY, WRONG_KEYS, NO_ANSWER = 1.0, 1.0, 3.0, 10.0  # penalties in seconds
+_REFUSED = 1.0  # seconds for each attempt of a refused address
+
+
+class PendingSignIn(Protocol):
+    """A connection that is signing in."""
+
+    def drop(self, reason: str) -> None:
+        """Close the connection at once."""
+
+
+@dataclass(frozen=True)
+class _Origin:
+    address: str
+    source: str
+    network: str
+
+
+class SignIns:
+    """The connections that are signing in. `now` returns seconds of a monotonic clock."""
+
+    def __init__(self, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._now = limits, now
+        self._penalties = Penalties(limits.max_penalty)
+        self._pending: dict[PendingSignIn, _Origin] = {}
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def check_refusal(self, address: str) -> float:
+        """Return for how many seconds an address is refused, or 0. Each attempt adds to a refusal."""
+        if seconds := self._penalties.get_refusal(address, self._now()):
+            self._penalties.extend(address, _REFUSED, self._now())
+        return seconds
+
+    def begin(self, connection: PendingSignIn, address: str) -> None:
+        """Add a connection. Drop a random one, perhaps this one, if there are too many."""
+        new = _Origin(address, networks.get_source(address), networks.get_network(address))
+        self._pending[connection] = new
+        of_source = [it for it, origin in self._pending.items() if origin.source == new.source]
+        of_network = [it for it, origin in self._pending.items() if origin.network == new.network]
+        if len(of_source) > self._limits.max_sign_ins_per_address:
+            self._drop_one(of_source, "too many sign-ins from its address")
+        elif len(of_network) > self._limits.max_sign_ins_per_network:
+            self._drop_one(of_network, "too many sign-ins from its network")
+        elif len(self._pending) > self._limits.max_sign_ins:
+            self._drop_one(self._pending, "too many sign-ins at once")
+
+    def on_success(self, connection: PendingSignIn) -> None:
+        """Remove a connection that has signed in, and clear the penalty of its address."""
+        if origin := self._pending.pop(connection, None):
+            self._penalties.clear(origin.address)
+
+    def on_end(self, connection: PendingSignIn, penalty: float) -> None:
+        """Remove a connection that ended without a sign-in, and add a penalty to its address."""
+        if origin := self._pending.pop(connection, None):
+            self._penalties.add(origin.address, penalty, self._now())
+
+    def _drop_one(self, pending: Collection[PendingSignIn], reason: str) -> None:
+        connection = random.choice(list(pending))
+        origin = self._pending.pop(connection)
+        connection.drop(reason)
+        self._penalties.add(origin.address, DROPPED, self._now())

@@ -1,0 +1,1 @@
+"""Bytes between Envoy and SSH clients."""

@@ -1,0 +1,275 @@
+"""Joins a connection from Envoy to an SSH channel, without I/O.
+
+Data moves at the pace of the slower side. Events are calls of the relay; its commands are calls of the two ends and of
+the owner.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from edge.process.settings import Limits
+from edge.ssh.data.deferral import Deferral
+from edge.ssh.data.interfaces import End, Exchange, Timer
+
+_DRAIN_TIMEOUT = 5.0  # seconds in which Envoy must close a connection that its upstream has closed
+
+
+class RelayOwner(Protocol):
+    """Opens a relay's channel, starts its timers, and handles its end."""
+
+    def open(self, relay: "Relay") -> None:
+        """Open the channel.
+
+        `on_opened` or `on_refused` follows, and then `on_opening_end`.
+        """
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Make a call after some seconds."""
+
+    def on_relay_end(self, relay: "Relay") -> None:
+        """Handle the end of both ends of a relay. Can be called twice."""
+
+
+class Relay:
+    """The state of both ends.
+
+    Data that Envoy sends before the channel is open is buffered, and reading pauses. Each direction ends separately: a
+    side that has sent everything can still receive. `first` is sent to the SSH client before anything else.
+    """
+
+    def __init__(self, owner: RelayOwner, exchange: Exchange, limits: Limits, first: bytes = b"") -> None:
+        self._owner, self._exchange, self._limits = owner, exchange, limits
+        self._transport: End | None = None
+        self._channel: End | None = None
+        self._is_opening = False
+        self._open_timer: Timer | None = None
+        self._idle_timer: Timer | None = None
+        self._unsent = first
+        self._pausers: set[object] = set()
+        self.has_visitor_ended = self._is_half_closed = False
+        self._has_visitor_left = self._has_moved = False
+        self._unread = 0
+        self._response_end = Deferral(owner.call_later)
+        self._has_channel_closed = False
+
+    def on_connected(self, transport: End) -> None:
+        """Handle a new connection from Envoy: open the channel."""
+        self._transport = transport
+        self._is_opening = True
+        self._owner.open(self)
+        if self._pausers:
+            transport.pause_reading()
+        self._open_timer = self._owner.call_later(self._limits.upstream_timeout, self.close)
+
+    def on_refused(self) -> None:
+        """Handle a channel that cannot be opened. Envoy answers the visitor with an error."""
+        self.close()
+
+    def on_opening_end(self) -> None:
+        """Handle the end of the attempt to open the channel."""
+        self._is_opening = False
+        self._end_if_over()
+
+    def on_opened(self, channel: End) -> None:
+        """Handle a channel that the SSH client has accepted."""
+        if channel.is_closing():  # its SSH connection was closed meanwhile
+            self.close()
+            return
+        self._channel = channel
+        if self._open_timer:
+            self._open_timer.cancel()
+        if self._unsent:
+            channel.write(self._unsent)
+            self._unsent = b""
+        if self._transport is None:
+            self._close(channel)
+        elif self.has_visitor_ended:
+            self.eof_received()
+        self.resume(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data from Envoy to the SSH client. Drop it if the channel is closing or closed."""
+        self._exchange.on_request(data)
+        self._has_moved = True
+        if self._channel and not self._channel.is_closing():
+            self._channel.write(data)
+        elif not (self._channel or self._has_channel_closed):
+            self._unsent += data
+            self.pause(self)
+        if self._response_end.is_waiting:
+            self._response_end.on_progress()
+            if not self._exchange.is_requesting:
+                self._response_end.release()
+
+    def on_response(self, data: bytes) -> None:
+        """Pass data from the SSH client to Envoy, some of it only after the request is complete."""
+        must_wait = self._exchange.on_response(data)
+        self._has_moved = True
+        if must_wait or self._response_end.is_waiting:
+            self._response_end.add(lambda: self._write(data), len(data))
+        else:
+            self._write(data)
+
+    def eof_received(self) -> bool:
+        """Pass the end of Envoy's data to the SSH client.
+
+        Both ends are closed after the idle timeout. Return True: the connection stays open for the response.
+        """
+        self.has_visitor_ended = self._is_half_closed = True
+        if self._channel:
+            self._channel.write_eof()
+            self._watch()
+        return True
+
+    def on_upstream_end(self) -> None:
+        """Pass the end of the SSH client's data to Envoy. Both ends are closed after the idle timeout."""
+        self._is_half_closed = True
+        if self._exchange.is_requesting or self._response_end.is_waiting:
+            self._response_end.add(self._write_eof)
+        else:
+            self._write_eof()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport:
+            self._transport.write(data)
+
+    def _write_eof(self) -> None:
+        if self._transport:
+            try:
+                self._transport.write_eof()
+            except OSError:  # reset by the visitor; if raised, it would end the client's whole SSH connection
+                self._transport.abort()
+            self._watch()
+
+    def pause_writing(self) -> None:
+        """Stop reading from the SSH client while Envoy reads too slowly."""
+        if self._channel:
+            self._channel.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read from the SSH client again."""
+        if self._channel:
+            self._channel.resume_reading()
+
+    def pause(self, caller: object) -> None:
+        """Pause reading from Envoy until each caller of `pause` has called `resume`."""
+        if self._transport and not self._pausers:
+            self._transport.pause_reading()
+        self._pausers.add(caller)
+
+    def resume(self, caller: object) -> None:
+        """End the caller's `pause`. Read from Envoy again if it was the last."""
+        self._pausers.discard(caller)
+        if self._transport and not self._pausers:
+            self._transport.resume_reading()
+
+    def on_stalled(self, session: object) -> None:
+        """Pause for an SSH client that reads slowly.
+
+        Both ends are closed after the idle timeout, because asyncio does not report a visitor that leaves while reading
+        is paused.
+        """
+        self.pause(session)
+        self._watch()
+
+    def on_visitor_left(self) -> None:
+        """Handle a visitor that has left while some of its data is unread. Can be called often."""
+        if self._channel and not self._has_visitor_left:
+            self._has_visitor_left = True
+            self._watch()
+
+    def on_drained(self, session: object) -> None:
+        """Handle an SSH client that has read everything. Close the channel if the visitor has left."""
+        if self._idle_timer and not self._is_half_closed:
+            self._idle_timer.cancel()
+        self.resume(session)
+        if self._channel and not self._transport:
+            self._channel.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Handle the end of the connection from Envoy: close the channel."""
+        self._transport = None
+        self._response_end.cancel()
+        if self._open_timer:
+            self._open_timer.cancel()
+        if self._channel:
+            self._channel.resume_reading()  # otherwise asyncssh does not report the channel's end
+            self._close(self._channel)
+        self._end_if_over()
+
+    def on_channel_closed(self) -> None:
+        """Handle a channel that both sides have closed: close the connection from Envoy.
+
+        The rest of an incomplete request is read and dropped: closing a connection with unread bytes resets it, and
+        Envoy would lose the response.
+        """
+        self._channel, self._has_channel_closed = None, True
+        if self._idle_timer:
+            self._idle_timer.cancel()
+        if self._transport and self._exchange.is_requesting:
+            self._transport.resume_reading()
+            self._response_end.add(self._drain)
+        else:
+            self._response_end.release()
+            self.close()
+        self._end_if_over()
+
+    def _drain(self) -> None:
+        """Send Envoy an EOF, and close the connection if Envoy does not."""
+        self._write_eof()
+        self._idle_timer = self._owner.call_later(_DRAIN_TIMEOUT, self.close)
+
+    def _end_if_over(self) -> None:
+        """Report the end if both ends are closed and no channel is being opened."""
+        if not self._transport and not self._channel and not self._is_opening:
+            self._exchange.on_close()
+            self._owner.on_relay_end(self)
+
+    def close(self) -> None:
+        """Close both ends after sending what was written."""
+        if self._transport:
+            self._transport.close()
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether reading from Envoy is paused."""
+        return bool(self._pausers)
+
+    def abort(self, last: bytes = b"") -> None:
+        """Close both ends and drop unsent data. Envoy still receives `last`."""
+        if self._transport and last:
+            self._transport.write(last)
+            self._transport.close()
+        elif self._transport:
+            self._transport.abort()
+        if self._channel:
+            self._channel.abort()
+
+    def _close(self, channel: End) -> None:
+        """Close the channel when the SSH client has read everything or stops reading."""
+        if channel.get_write_buffer_size():
+            channel.set_write_buffer_limits(0)  # `on_drained` is called when the buffer is empty
+            self._watch()
+        else:
+            channel.close()
+
+    def _watch(self) -> None:
+        """Start the idle timer, which checks whether the SSH client has read or sent something since.
+
+        After the visitor has left, the timer is at most the upstream timeout.
+        """
+        if self._idle_timer:
+            self._idle_timer.cancel()
+        self._has_moved = False
+        self._unread = self._channel.get_write_buffer_size() if self._channel else 0
+        seconds = self._limits.idle_timeout
+        if self._has_visitor_left or not self._transport:
+            seconds = min(seconds, self._limits.upstream_timeout)
+        self._idle_timer = self._owner.call_later(seconds, self._abort_if_idle)
+
+    def _abort_if_idle(self) -> None:
+        """Abort both ends if no data has moved."""
+        if self._channel and (self._has_moved or self._channel.get_write_buffer_size() < self._unread):
+            self._watch()
+            return
+        self.abort()

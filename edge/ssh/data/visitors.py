@@ -1,0 +1,91 @@
+"""The visitors of requests: their addresses, which of them is evicted, and how fast their bodies arrive. Pure."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from edge.ssh.auth.networks import get_source
+
+_ADDRESS = b"\r\nx-forwarded-for: "  # written by Envoy, which drops a header of the client
+_LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")
+_CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
+_EXPECTING = re.compile(rb"\r\nexpect: 100-continue\r\n", re.IGNORECASE)
+_LAST_CHUNK = re.compile(rb"(?:\A|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\Z")
+
+
+def parse_address(head: bytes) -> str:
+    """Return the visitor's address, or "" if the bytes have none, for example in HTTP/2."""
+    start = head.find(_ADDRESS) + len(_ADDRESS)
+    return head[start : head.find(b"\r\n", start)].decode("latin-1") if start >= len(_ADDRESS) else ""
+
+
+@lru_cache(4096)
+def get_visitor(address: str) -> str:
+    """Return the visitor of an address: an IPv4 address itself, or the /64 of an IPv6 address."""
+    return get_source(address)
+
+
+def choose_eviction(counts: Mapping[str, int], newcomer: str) -> str | None:
+    """Return the visitor with most connections, which loses one to the newcomer.
+
+    Return None if the newcomer would then have as many as that visitor: the newcomer is refused.
+    """
+    busiest = max(counts, key=lambda visitor: counts[visitor])
+    return busiest if counts[busiest] > counts.get(newcomer, 0) + 1 else None
+
+
+class Body:
+    """The progress of an HTTP/1 request body.
+
+    `is_expecting` is true while the client waits for the status 100 (Continue).
+    """
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._is_chunked = self._is_answered = self.is_expecting = False
+        self._received = 0  # bytes since the last check
+        self._slow = 0.0  # seconds
+
+    @property
+    def is_incomplete(self) -> bool:
+        return self._is_chunked or self._left > 0
+
+    def begin(self, data: bytes) -> None:
+        """Start with the head of a request and the bytes after it."""
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = _LENGTH.search(head + b"\r\n")
+        self._left = int(length[1]) if length else 0
+        self._is_chunked = _CHUNKED in head + b"\r\n"
+        self._is_answered = False
+        self._slow = 0.0
+        self.is_expecting = bool(_EXPECTING.search(head + b"\r\n"))
+        self.add(body)
+
+    def add(self, data: bytes) -> None:
+        """Count more bytes of the body."""
+        self._received += len(data)
+        self.is_expecting = self.is_expecting and not data
+        self._left -= len(data)
+        if self._is_chunked and _LAST_CHUNK.search(data[-4096:]):
+            self._is_chunked = False
+
+    def on_response(self, data: bytes) -> None:
+        """Record that the response has begun: from now on the body is never too slow.
+
+        A 1xx response is not the response yet.
+        """
+        self._is_answered = self._is_answered or not data.startswith(b"HTTP/1.1 1")
+
+    def count_slow_seconds(self, seconds: float, rate: int) -> float:
+        """Return for how many seconds the body has been slower than `rate` bytes per second.
+
+        `seconds` is the time since the last call.
+        """
+        is_slow = self.is_incomplete and not self._is_answered and self._received < rate * seconds
+        self._slow = self._slow + seconds if is_slow else 0.0
+        self._received = 0
+        return self._slow
+
+    def reset_rate(self) -> None:
+        """Restart the measurement, because the visitor cannot send while the upstream does not read."""
+        self._slow, self._received = 0.0, 0

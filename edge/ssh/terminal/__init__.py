@@ -1,0 +1,1 @@
+"""What SSH clients see in their terminals."""

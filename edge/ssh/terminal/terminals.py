@@ -1,0 +1,68 @@
+"""The terminals of one connection, and the lines that wait for the first of them."""
+
+from collections.abc import Callable
+
+from chalicelib.model.tunnels.tunnels import Proto
+from edge.ssh.terminal.exchange import HttpView, StreamView
+from edge.ssh.terminal.terminal import Terminal
+
+_MAX_LINES = 20  # that a new terminal is shown
+
+
+class Terminals:
+    """The terminals of a connection, at most `limit`. `on_ready` is called when one has opened."""
+
+    def __init__(self, limit: int, on_ready: Callable[[], None]) -> None:
+        self._limit, self._on_ready = limit, on_ready
+        self._requested = 0
+        self._open: list[Terminal] = []
+        self._lines: list[str] = []
+
+    def request(self) -> Terminal | bool:
+        """Return a new terminal, or False if there are too many."""
+        if self._requested >= self._limit:
+            return False
+        self._requested += 1
+        return Terminal(self._on_open, self._on_end)
+
+    def say(self, line: str) -> None:
+        """Show a line in all terminals."""
+        self._lines = [*self._lines, line][-_MAX_LINES:]
+        for terminal in self._open:
+            terminal.say(line)
+
+    @property
+    def has_any(self) -> bool:
+        """Return whether a terminal is open or about to open."""
+        return self._requested > 0
+
+    @property
+    def show_connections(self) -> bool:
+        return any(terminal.shows_connections for terminal in self._open)
+
+    def show_connection(self, line: str) -> None:
+        """Show a line about a connection in the terminals that show connections."""
+        for terminal in self._open:
+            if terminal.shows_connections:
+                terminal.say(line)
+
+    def create_view(self, proto: Proto, address: str) -> HttpView | StreamView:
+        """Return the observer that shows a connection from an address."""
+        return HttpView(self) if proto == "https" else StreamView(self, address)
+
+    def end(self) -> None:
+        """End all terminals, since there is no tunnel to show."""
+        for terminal in list(self._open):
+            if not self._lines:
+                terminal.say("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
+            terminal.exit(1)
+
+    def _on_open(self, terminal: Terminal) -> None:
+        self._open.append(terminal)
+        terminal.say(*self._lines)
+        self._on_ready()
+
+    def _on_end(self, terminal: Terminal) -> None:
+        self._requested -= 1
+        if terminal in self._open:
+            self._open.remove(terminal)

@@ -1,0 +1,57 @@
+"""The traffic of a gateway's tunnels by account and hour, until it is written. Pure.
+
+Each write is the sum of an hour so far, so that a repeated write counts nothing twice. `to_text` returns the unwritten
+sums for the next process.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+
+from chalicelib.model.tunnels.tunnels import Traffic
+
+
+@dataclass(frozen=True)
+class HourlyUsage:
+    """The usage of an account in one hour, "2026-11-22T14" (UTC), at one gateway."""
+
+    account: str
+    hour: str
+    usage: Traffic
+
+
+class Ledger:
+    """The sums of the current hour and those that are not written."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], Traffic] = {}
+        self._written: Mapping[tuple[str, str], Traffic] = {}
+
+    def add(self, account: str, hour: str, usage: Traffic) -> None:
+        """Add a usage to an hour of an account."""
+        if usage != Traffic():
+            self._sums[account, hour] = self._sums.get((account, hour), Traffic()) + usage
+
+    def list_unwritten(self) -> list[HourlyUsage]:
+        """Return the sums that have changed since they were written."""
+        return [HourlyUsage(*key, usage) for key, usage in self._sums.items() if self._written.get(key) != usage]
+
+    def mark_written(self, sums: Iterable[HourlyUsage], hour: str) -> None:
+        """Record which sums were written. Remove written sums of past hours: `hour` is the current one."""
+        self._written = {**self._written, **{(it.account, it.hour): it.usage for it in sums}}
+        over = [key for key, usage in self._sums.items() if key[1] != hour and self._written.get(key) == usage]
+        for key in over:
+            del self._sums[key]
+        self._written = {key: usage for key, usage in self._written.items() if key in self._sums}
+
+    def to_text(self, gateway: str) -> str:
+        """Return the unwritten sums, which the next process writes if this gateway is killed."""
+        sums = [[it.account, it.hour, *astuple(it.usage)] for it in self.list_unwritten()]
+        return json.dumps({"gateway": gateway, "sums": sums})
+
+
+def parse(text: str) -> tuple[str, list[HourlyUsage]]:
+    """Return the gateway and the unwritten sums of a text. Raises ValueError, KeyError, TypeError."""
+    parsed = json.loads(text)
+    sums = [HourlyUsage(account, hour, Traffic(*counts)) for account, hour, *counts in parsed["sums"]]
+    return str(parsed["gateway"]), sums

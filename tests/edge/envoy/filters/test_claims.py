@@ -1,0 +1,28 @@
+"""Which headers of a visitor reach no upstream, as a rule. That Envoy obeys it is tried in test_addresses.py."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from edge.envoy.filters import claims
+from tests.live.edge.believed import NAMES, NEEDED
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        str,
+        lambda name: name.replace("-", "_"),
+        lambda name: name.replace("-", "_", 1),
+        lambda name: name.replace("-", "."),
+    ],
+    ids=["as they are", "with _", "with one _", "with dots"],
+)
+def test_what_an_upstream_believes_of_a_proxy_is_removed(spelled: Callable[[str], str]) -> None:
+    kept = [name for name in NAMES if not re.fullmatch(claims.REGEX, spelled(name).lower())]
+    assert kept == []
+
+
+def test_all_else_is_kept() -> None:
+    assert [name for name in NEEDED if re.fullmatch(claims.REGEX, name.lower())] == []

@@ -1,0 +1,570 @@
+"""What Envoy is told of each thing, whole. That Envoy takes it is tried in tests/live/edge/test_isolation.py."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import re2
+
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy import clusters, listeners, overload, parts, routes, stats
+from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy.filters import blocking, claims, proxies, visitor_limits
+from edge.envoy.resources import Key, Resource
+from edge.plan import pages
+from edge.plan.world import OPERATOR, OPERATOR_PROXIED, Site
+from edge.process.settings import Limits, Settings
+
+SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
+PLAIN = Site("a.example.com", ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
+OWN = replace(PLAIN, certificate="cert_1")
+GATEWAY = Gateway("gw-AB", "192.0.2.1", 4433)
+TYPE = "type.googleapis.com/envoy"
+SOCKETS = [
+    {"level": 1, "name": 8, "int_value": 1024, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 25, "int_value": 1024, "state": "STATE_PREBIND"},
+    {"level": 1, "name": 9, "int_value": 1, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 4, "int_value": 60, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 5, "int_value": 20, "state": "STATE_PREBIND"},
+    {"level": 6, "name": 6, "int_value": 3, "state": "STATE_PREBIND"},
+]
+HOST: Any = {
+    "name": "a.example.com",
+    "domains": ["a.example.com"],
+    "metadata": {"filter_metadata": {"edge": {"tunnel": "tn_1", "account": "acct_a"}}},
+    "routes": [
+        {"match": {"prefix": "/", "grpc": {}}, "route": {"cluster": "gw-1/http2", "timeout": "0s"}},
+        {"match": {"prefix": "/"}, "route": {"cluster": "gw-1", "timeout": "0s"}},
+    ],
+    "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+}
+ROUTES = {"ignore_port_in_host_matching": True}
+
+
+def answer(name: str, domain: str, status: int, text: str) -> dict[str, Any]:
+    response = {"status": status, "body": {"inline_string": text}}
+    route = {"match": {"prefix": "/"}, "direct_response": response}
+    return {"name": name, "domains": [domain], "routes": [route]}
+
+
+def plain(resource: Resource) -> Any:
+    return json.loads(json.dumps(resource.body))
+
+
+MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
+
+
+def test_the_routes_of_the_operators_certificate() -> None:
+    unknown = answer("unknown", "*", 404, "404: there is no tunnel of this name.\n")
+    whole: Any = {**ROUTES, "name": "operator", "virtual_hosts": [unknown]}
+    assert routes.build_operator_routes() == Resource(Key("routes", "operator"), whole)
+    part = Key("routes", "operator", "a.example.com")
+    assert routes.build_host_part(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
+    misdirected = answer("a.example.com", "a.example.com", 421, MISDIRECTED)
+    assert routes.build_misdirected_part("a.example.com") == Resource(part, {"virtual_hosts": [misdirected]})
+
+
+def test_the_routes_of_an_uploaded_certificate() -> None:
+    hosts = [HOST, answer("misdirected", "*", 421, MISDIRECTED)]
+    whole: Any = {**ROUTES, "name": "cert_1", "virtual_hosts": hosts}
+    assert routes.build_certificate_routes([OWN]) == Resource(Key("routes", "cert_1"), whole)
+
+
+def test_the_upstreams_of_a_gateway() -> None:
+    tls = {
+        "@type": f"{TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "common_tls_context": {
+            "tls_certificate_sds_secret_configs": [
+                {"name": "link", "sds_config": {"ads": {}, "resource_api_version": "V3"}}
+            ],
+            "validation_context": {
+                "trusted_ca": {"inline_string": "PEM"},
+                "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": "gw-ab"}}],
+            },
+            "tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
+        },
+    }
+    address = {"socket_address": {"address": "192.0.2.1", "port_value": 4433}}
+
+    def whole(name: str, version: Mapping[str, Any], idle: str = "60s") -> Resource:
+        most = {"max_connections": 10**6, "max_pending_requests": 10**6, "max_requests": 10**6, "max_retries": 100}
+        options = {
+            "@type": f"{TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions",
+            "common_http_protocol_options": {"idle_timeout": idle, "max_headers_count": 1000},
+            "explicit_http_config": version,
+        }
+        body: Any = {
+            "name": name,
+            "type": "STATIC",
+            "load_assignment": {
+                "cluster_name": name,
+                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
+            },
+            "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+            "connect_timeout": "10s",
+            "circuit_breakers": {"thresholds": [most]},
+            "upstream_bind_config": {"socket_options": SOCKETS},
+            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
+        }
+        return Resource(Key("cluster", name), body)
+
+    windows = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
+    *both, of_bytes = clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)
+    behind: Any = {
+        "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
+        "config": {"version": "V2"},
+        "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+    }
+    alone = {**behind, "config": {"version": "V2", "added_tlvs": [{"type": 0xE1, "value": "AA=="}]}}
+    to_the_gateway = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": alone}
+    by_http2: Any = whole("gw-AB/http2", {"http2_protocol_options": windows}, "5s")
+    assert both[:2] == [
+        whole("gw-AB", {"http_protocol_options": {"enable_trailers": True}}),
+        replace(by_http2, content={**by_http2.body, "transport_socket": to_the_gateway}),
+    ]
+    same: Any = whole("gw-AB/bytes", {}).body
+    del same["typed_extension_protocol_options"]
+    told = {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": behind}
+    assert of_bytes == Resource(Key("cluster", "gw-AB/bytes"), {**same, "transport_socket": told})
+    by_visitor = [
+        whole("gw-AB/proxied", {"http_protocol_options": {"enable_trailers": True}}, "5s"),
+        whole("gw-AB/proxied/http2", {"http2_protocol_options": windows}, "5s"),
+    ]
+    assert both[2:] == [replace(it, content={**cast(Any, it.body), "transport_socket": told}) for it in by_visitor]
+
+
+def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> None:
+    far = clusters.build_gateway_clusters(GATEWAY, "PEM", SETTINGS)
+    *others, near = clusters.build_gateway_clusters(replace(GATEWAY, socket="gw-AB.sock"), "PEM", SETTINGS)
+    assert others == far[:-1]
+    assert near.key == far[-1].key
+    body = plain(near)
+    (endpoint,) = body["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert endpoint == {"endpoint": {"address": {"pipe": {"path": "gw-AB.sock"}}}}
+    assert "PEM" not in json.dumps(body)
+    behind = body["transport_socket"]["typed_config"]
+    (named,) = behind["config"]["added_tlvs"]
+    assert named["type"] == 0xE0
+    assert named["format_string"]["text_format_source"]["inline_string"] == "%FILTER_STATE(edge.tunnel:PLAIN)%"
+    assert behind["transport_socket"]["name"] == "envoy.transport_sockets.raw_buffer"
+
+
+def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:
+    raw = {"@type": f"{TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}
+    proxy_protocol = {
+        "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
+        "config": {"version": "V2"},
+        "transport_socket": {"name": "envoy.transport_sockets.raw_buffer", "typed_config": raw},
+    }
+    endpoint = {"endpoint": {"address": {"envoy_internal_address": {"server_listener_name": "certificate/cert_1"}}}}
+    name = "name/a.example.com"
+    body: Any = {
+        "name": name,
+        "type": "STATIC",
+        "alt_stat_name": "name",
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
+    }
+    assert clusters.build_name_cluster(OWN) == Resource(Key("cluster", name), body)
+    bound, state, passed = plain(listeners.build_public(SETTINGS)[1])["filter_chains"][0]["filters"]
+    assert state["typed_config"]["on_new_connection"] == [
+        {
+            "object_key": "envoy.tcp_proxy.cluster",
+            "format_string": {"text_format_source": {"inline_string": "name/%REQUESTED_SERVER_NAME%"}},
+        }
+    ]
+    assert passed["typed_config"]["cluster"] == "none"
+    assert bound["typed_config"]["max_connections"] == SETTINGS.limits.max_connections
+
+
+def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> None:
+    chain = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "passed-on"}
+    server_name = {"@type": f"{TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"}
+    action = {"action": {"name": "chain", "typed_config": chain}}
+
+    def matcher(name: str) -> Any:
+        tree = {
+            "input": {"name": "server_name", "typed_config": server_name},
+            "exact_match_map": {"map": {name: action}},
+        }
+        return {"filter_chain_matcher": {"matcher_tree": tree}}
+
+    assert listeners.build_name_part("a.example.com", SETTINGS) == Resource(
+        Key("listener", "https", "a.example.com"), matcher("a.example.com")
+    )
+    redirecting, front = listeners.build_public(SETTINGS)
+    assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
+    body = plain(front)
+    on_no_match = body["filter_chain_matcher"].pop("on_no_match")
+    assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
+    (by_wildcard,) = on_no_match["matcher"]["matcher_list"]["matchers"]
+    assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
+    elsewhere, challenge = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    offered = challenge["predicate"]["single_predicate"]
+    assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
+    assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
+    assert challenge["on_match"] == elsewhere["on_match"]
+    unreserved = plain(listeners.build_unreserved_name_part("a.example.com", SETTINGS))["filter_chain_matcher"][
+        "matcher_tree"
+    ]
+    assert unreserved["exact_match_map"]["map"]["a.example.com"]["matcher"]["matcher_list"]["matchers"] == [challenge]
+    named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
+    regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
+    assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
+    assert elsewhere["on_match"]["action"]["typed_config"]["value"] not in [it["name"] for it in body["filter_chains"]]
+    assert body["filter_chains"][0]["name"] == "passed-on"
+    assert body["default_filter_chain"]["filters"][1]["typed_config"]["rds"]["route_config_name"] == "operator"
+    assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
+    deferred = {"level": 6, "name": 9, "int_value": 15, "state": "STATE_LISTENING"}
+    assert body["socket_options"] == [*SOCKETS, deferred]
+    (manager,) = (it["typed_config"] for it in plain(redirecting)["filter_chains"][0]["filters"])
+    assert manager["rds"]["route_config_name"] == "http"
+    assert manager["common_http_protocol_options"] == {"idle_timeout": "15s"}
+
+
+def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_are_served_besides() -> None:
+    def redirect(name: str, host: str) -> Any:
+        to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
+        return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
+
+    body = plain(routes.build_redirects(SETTINGS))
+    assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
+    domain = redirect("domain", "*.tunnels.localhost")
+    response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
+    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
+    assert body["virtual_hosts"][0] == {**domain, "routes": [challenges, *domain["routes"]]}
+    assert routes.build_redirect_part("a.example.com", SETTINGS) == Resource(
+        Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
+    )
+
+
+def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None:
+    found = listeners.build_certificate_listener("cert_1", SETTINGS)
+    assert found.key == Key("listener", "certificate/cert_1")
+    body = plain(found)
+    assert (body["name"], body["internal_listener"]) == ("certificate/cert_1", {})
+    assert body["stat_prefix"] == "certificate"
+    (chain,) = body["filter_chains"]
+    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
+    ads = {"ads": {}, "resource_api_version": "V3"}
+    assert context == {
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+        "tls_certificate_sds_secret_configs": [{"name": "cert_1", "sds_config": ads}],
+    }
+    (manager,) = (it["typed_config"] for it in chain["filters"])
+    assert manager["rds"] == {"route_config_name": "cert_1", "config_source": ads}
+    assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
+        "blocked",
+        "local_ratelimit",
+        "header_to_metadata",
+        "header_mutation",
+        "set_filter_state",
+        "router",
+    ]
+    assert manager["use_remote_address"] is manager["skip_xff_append"] is manager["strip_trailing_host_dot"] is True
+    assert "allow_connect" not in json.dumps(manager)
+
+
+def test_how_requests_are_treated() -> None:
+    found = json.loads(json.dumps(routes.build_https_manager("cert_1", SETTINGS)))["typed_config"]
+    access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
+    assert blocked == blocking.build_http_filter()
+    (limit,) = rate["typed_config"]["descriptors"]
+    assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
+    (of_whom,) = rate["typed_config"]["rate_limits"]
+    assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
+    silent, late = found.pop("local_reply_config")["mappers"]
+    assert found == {
+        "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "https",
+        "rds": {"route_config_name": "cert_1", "config_source": {"ads": {}, "resource_api_version": "V3"}},
+        "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "use_remote_address": True,
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
+        "skip_xff_append": True,
+        "generate_request_id": False,
+        "server_header_transformation": "PASS_THROUGH",
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "15s",
+        "stream_idle_timeout": "300s",
+        "strip_trailing_host_dot": True,
+        "common_http_protocol_options": {"idle_timeout": "300s"},
+        "http_protocol_options": {"accept_http_10": True, "enable_trailers": True},
+        "proxy_100_continue": True,
+        "http2_protocol_options": {
+            "max_concurrent_streams": 100,
+            "initial_stream_window_size": 1 << 20,
+            "initial_connection_window_size": 4 << 20,
+        },
+    }
+    removed, *appended = filters[0]["typed_config"]["mutations"]["request_mutations"]
+    assert removed == {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    add = "OVERWRITE_IF_EXISTS_OR_ADD"
+    assert [(*it["append"]["header"].values(), it["append"]["append_action"]) for it in appended] == [
+        ("connection", "upgrade", "OVERWRITE_IF_EXISTS"),
+        ("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", add),
+        ("x-forwarded-host", "%REQ(:AUTHORITY)%", add),
+        ("x-forwarded-proto", "https", add),
+        ("x-forwarded-port", "8443", add),
+    ]
+    assert filters[1]["typed_config"]["on_request_headers"] == [
+        {
+            "object_key": "envoy.network.upstream_server_name",
+            "format_string": {
+                "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
+                "omit_empty_values": True,
+            },
+            "skip_if_empty": True,
+        }
+    ]
+    assert filters[2]["typed_config"]["suppress_envoy_headers"] is True
+    assert [(it["status_code"], it["filter"]["response_flag_filter"]["flags"]) for it in (silent, late)] == [
+        (502, ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]),
+        (504, ["UT"]),
+    ]
+    (log,) = (it["typed_config"] for it in access_log)
+    assert log["path"] == "/edge/access.log"
+    words = log["log_format"]["json_format"]
+    assert (words["path"], words["host"]) == ("%PATH(NQ):512%", "%REQ(:AUTHORITY):260%")
+
+
+def test_a_secret_is_a_pair_and_is_shown_nowhere() -> None:
+    pair = {"certificate_chain": {"inline_string": "CHAIN"}, "private_key": {"inline_string": "KEY"}}
+    found = listeners.build_secret("cert_1", "CHAIN", "KEY")
+    assert (found.key, found.body) == (Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
+    assert (
+        found
+        == listeners.build_secret("cert_1", "CHAIN", "KEY")
+        != listeners.build_secret("cert_1", "CHAIN", "ANOTHER")
+    )
+    assert "KEY" not in repr(found)
+
+
+def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
+    found: Any = build_bootstrap(SETTINGS)
+    backoff = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
+    assert found["dynamic_resources"]["ads_config"] == {
+        "api_type": "DELTA_GRPC",
+        "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "control", "retry_policy": backoff}}],
+    }
+    address = found["static_resources"]["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]
+    assert address == {"endpoint": {"address": {"pipe": {"path": "discovery.sock"}}}}
+    assert found["admin"] == {"address": {"pipe": {"path": "admin.sock", "mode": 0o600}}}
+    assert found["layered_runtime"]["layers"][0]["static_layer"] == {
+        "envoy.reloadable_features.enable_send_rst_on_user_space_socket": False,
+        "re2.max_program_size.error_level": 10000,
+        "envoy.resource_limits.listener.http.connection_limit": 2000,
+        "envoy.resource_limits.listener.https.connection_limit": 22_000,
+    }
+    uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
+    assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}
+    monitors = json.dumps(overload.build_manager(Limits(max_connections=7, max_heap_mib=3)))
+    assert '"max_active_downstream_connections": 4007' in monitors
+    assert f'"max_heap_size_bytes": {3 << 20}' in monitors
+
+
+@pytest.mark.parametrize(
+    ("networks", "principals"),
+    [
+        ([], []),
+        (["192.0.2.0/24", "2001:db8::/32"], [("192.0.2.0", 24), ("2001:db8::", 32)]),
+    ],
+)
+def test_requests_of_blocked_networks_are_refused(networks: list[str], principals: list[tuple[str, int]]) -> None:
+    of_requests, of_bytes = (plain(it)["typed_config"]["rules"] for it in blocking.build_rules(networks, ()))
+    ranges = [it["remote_ip"] for policy in of_requests["policies"].values() for it in policy["principals"]]
+    assert of_requests["action"] == "DENY"
+    assert [(it["address_prefix"], it["prefix_len"]) for it in ranges] == principals
+    assert of_bytes == {"action": "DENY", "policies": {}}
+
+
+def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    port, http = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS), listeners.build_public(SETTINGS)[0]
+    served, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
+    assert served.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
+    (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
+    assert refusing
+    (matcher,) = plain(refusing)["filter_chain_matcher"]["matcher_list"]["matchers"]
+    single = matcher["predicate"]["single_predicate"]
+    assert single["input"]["typed_config"]["@type"].endswith(".SourceIPInput")
+    assert single["custom_match"]["typed_config"]["cidr_ranges"] == [
+        {"address_prefix": "192.0.2.0", "prefix_len": 24},
+        {"address_prefix": "2001:db8::", "prefix_len": 32},
+    ]
+    assert matcher["on_match"]["action"]["typed_config"]["value"] == "refused"
+    assert served.guard({port.key: port}) == {port.key: port, part: refusing}
+    assert served.block([]) == {part: None}
+    served.block(["192.0.2.0/24"])
+    assert served.guard({port.key: None}) == {port.key: None, part: None}
+    assert served.block([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("banned", "host", "is_refused"),
+    [
+        ("bad.example", "bad.example", True),
+        ("bad.example", "Bad.Example:8443", True),
+        ("bad.example", "x.bad.example", False),
+        ("bad.example", "badxexample", False),
+        ("*bank*", "my-bank.shop.example:443", True),
+        ("*bank*", "blank.example", False),
+        ("*.bank.example", "a.b.bank.example", True),
+        ("*.bank.example", "bank.example", False),
+        ("a*-b*", "axx-b", True),
+        ("a*-b*", "xaxx-b", False),
+        ("*" * 200 + "xyz" + "s" * 50, "xyz" + "s" * 50, True),
+    ],
+)
+def test_requests_for_banned_hosts_are_refused(banned: str, host: str, is_refused: bool) -> None:
+    many = [f"{number:03}{'sk' * 100}.example" for number in range(40)]  # with nothing in common that RE2 joins
+    for made in blocking.build_rules([], [*many[:20], banned, *many[20:]]):
+        rules = json.loads(json.dumps(made.body))["typed_config"]["rules"]
+        (policy,) = rules["policies"].values()
+        found = [it["requested_server_name"] if "header" not in it else it["header"] for it in policy["permissions"]]
+        regexes = [it.get("string_match", it)["safe_regex"]["regex"] for it in found]
+        assert (rules["action"], policy["principals"]) == ("DENY", [{"any": True}])
+        assert any(re2.fullmatch(regex, host) for regex in regexes) == is_refused
+        assert max(re2.compile(regex).programsize for regex in regexes) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("https", "http", "pressure"), [(None, None, 0), (0, 0, 0), (30, 1, 0.5), (60, 0, 1), (6, 15, 0.75), (90, 0, 1.5)]
+)
+def test_the_pressure_of_connections_is_that_of_the_fuller_port(
+    https: int | None, http: int | None, pressure: float
+) -> None:
+    text = "# TYPE envoy_connection_limit_active_connections gauge\n"
+    if https is not None:
+        text += f'envoy_connection_limit_active_connections{{envoy_connection_limit_prefix="https"}} {https}\n'
+    if http is not None:
+        text += f'envoy_listener_downstream_cx_active{{envoy_listener_address="http"}} {http}\n'
+    assert stats.compute_pressure(text, Limits(max_connections=60, max_http_connections=20)) == pressure
+
+
+def test_connections_that_are_scarce_may_be_idle_for_less() -> None:
+    (action,) = [
+        it for it in json.loads(json.dumps(overload.build_manager(Limits())))["actions"] if "typed_config" in it
+    ]
+    (trigger,) = action["triggers"]
+    assert action["name"] == "envoy.overload_actions.reduce_timeouts"
+    assert action["typed_config"]["timer_scale_factors"] == [
+        {"timer": "HTTP_DOWNSTREAM_CONNECTION_IDLE", "min_timeout": "1s"}
+    ]
+    assert trigger == {
+        "name": "envoy.resource_monitors.injected_resource",
+        "scaled": {"scaling_threshold": 0.5, "saturation_threshold": 0.9},
+    }
+
+
+@pytest.mark.parametrize(
+    ("most", "bucket"),
+    [(1, (5, 1, "1.000s")), (10, (50, 1, "0.100s")), (15, (75, 2, "0.133s")), (1000, (5000, 100, "0.100s"))],
+)
+def test_a_visitor_may_ask_evenly_and_for_some_seconds_at_once(most: int, bucket: tuple[int, int, str]) -> None:
+    config: Any = visitor_limits.build_rate_limit(Limits(max_requests_per_visitor=most))["typed_config"]  # type: ignore[call-overload, index]
+    (own,) = config["descriptors"]
+    assert tuple(own["token_bucket"].values()) == bucket
+    assert config["token_bucket"]["fill_interval"] == bucket[2]
+
+
+def test_without_a_contact_envoys_own_answers_stay_as_they_are() -> None:
+    manager: Any = routes.build_redirect_manager(Settings())
+    assert "local_reply_config" not in manager["typed_config"]
+    manager = routes.build_redirect_manager(replace(Settings(), abuse_contact="abuse@example.com"))
+    assert "abuse@example.com" in str(manager["typed_config"]["local_reply_config"]["body_format"])
+
+
+def test_the_percent_of_a_contact_is_no_command_of_envoys() -> None:
+    manager: Any = routes.build_redirect_manager(replace(Settings(), abuse_contact="50%@example.com"))
+    text = manager["typed_config"]["local_reply_config"]["body_format"]["text_format_source"]["inline_string"]
+    assert text.startswith("%LOCAL_REPLY_BODY%")
+    assert "50%%@example.com" in text
+
+
+@pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
+def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
+    body = plain(routes.build_redirect_part("a.example.com", replace(SETTINGS, edge_port=port)))
+    assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
+        "https_redirect": True,
+        "response_code": "PERMANENT_REDIRECT",
+        **said,
+    }
+
+
+def test_a_tunnel_that_reads_who_visitors_are_is_led_to_by_connections_of_its_own() -> None:
+    reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True), certificate=OPERATOR_PROXIED)
+    led = [it["route"]["cluster"] for it in plain(routes.build_host_part(reading))["virtual_hosts"][0]["routes"]]
+    assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
+    (chain,) = plain(listeners.build_certificate_listener(OPERATOR_PROXIED, SETTINGS))["filter_chains"]
+    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
+    assert [it["name"] for it in context["tls_certificate_sds_secret_configs"]] == [OPERATOR]
+    assert chain["filters"][0]["typed_config"]["rds"]["route_config_name"] == OPERATOR_PROXIED
+
+
+def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    found = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS)
+    assert found.key == Key("listener", "port/20001")
+    body = plain(found)
+    assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 20001}}
+    assert body["socket_options"] == SOCKETS  # the client may wait for the server to speak first
+    assert (body["ignore_global_conn_limit"], body["enable_reuse_port"]) == (True, False)
+    within = plain(listeners.build_tunnel_listener(replace(tunnel, proto="tls"), SETTINGS))
+    assert [it["name"].rpartition(".")[2] for it in within["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
+
+
+BELIEVING = replace(SETTINGS, proxy_protocol_from=("192.0.2.0/24", "2001:db8::1"))
+RANGES = [{"address_prefix": "192.0.2.0", "prefix_len": 24}, {"address_prefix": "2001:db8::1", "prefix_len": 128}]
+
+
+@pytest.mark.parametrize(
+    ("make", "refusals"),
+    [
+        (lambda settings: listeners.build_public(settings)[1], 1),
+        (lambda settings: listeners.build_name_part("a.example.com", settings), 0),  # the parts are joined to the whole
+        (lambda settings: listeners.build_wildcard_part("*.example.com", settings), 0),
+    ],
+    ids=["all", "a name", "a wildcard"],
+)
+def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_refusal_of_others(
+    make: Callable[[Settings], Resource], refusals: int
+) -> None:
+    matcher = plain(make(BELIEVING))["filter_chain_matcher"]
+    refusing = matcher.pop("matcher_list", {"matchers": []})["matchers"]
+    assert matcher == {"on_no_match": {"matcher": plain(make(SETTINGS))["filter_chain_matcher"]}}
+    assert len(refusing) == refusals
+    for other in refusing:
+        single = other["predicate"]["not_matcher"]["single_predicate"]
+        assert single["input"]["typed_config"]["@type"].endswith(".DirectSourceIPInput")
+        assert single["custom_match"]["typed_config"]["cidr_ranges"] == RANGES
+        assert other["on_match"]["action"]["typed_config"]["value"] == "refused"
+
+
+def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
+        http, https = map(plain, listeners.build_public(settings))
+        port = plain(listeners.build_tunnel_port_listener(tunnel, "20001", settings))
+        for body in (http, https, port):
+            names = [it["name"] for it in body["listener_filters"]]
+            assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
+        match = http["filter_chains"][0].get("filter_chain_match", {})
+        assert match == ({"direct_source_prefix_ranges": RANGES} if read else {})
+        chosen = {"on_no_match": {"action": parts.chain("bytes")}}
+        matcher = proxies.guard_matcher(chosen, parts.chain("refused"), settings)
+        assert port["filter_chain_matcher"] == json.loads(json.dumps(matcher))
+
+
+def test_where_proxies_are_believed_a_chain_takes_their_connections_alone() -> None:
+    ranges = [{"address_prefix": "192.0.2.0", "prefix_len": 24}]
+    believing = replace(Settings(), proxy_protocol_from=("192.0.2.0/24",))
+    assert proxies.build_match(believing) == {"filter_chain_match": {"direct_source_prefix_ranges": ranges}}
+    assert proxies.build_match(Settings()) == {}

@@ -1,0 +1,91 @@
+"""Which tunnels a change in the records may end, and that a right which is gone ends them."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records.change_log import Place
+from edge.link.proxy_protocol import Header
+from edge.process.settings import Limits
+from edge.ssh.auth.rights import concerns
+from edge.ssh.leases import Leases
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.tunnels import Tunnels
+from edge.store.records import Grant, Opening
+from tests.edge.memory import Memory
+
+TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
+
+
+@pytest.mark.parametrize(
+    ("scope", "id", "concerned"),
+    [
+        ("accounts", "acct_a", True),
+        ("accounts", "acct_b", False),
+        ("acct_a#/tunnels", "tn_1", True),
+        ("acct_a#/tunnels", "tn_2", False),
+        ("acct_b#/tunnels", "tn_1", False),
+        ("acct_a#/tls_certificates", "cert_1", False),
+        ("acct_a#/ssh_credentials", "sshcr_9", True),
+        ("acct_b#/ssh_credentials", "sshcr_9", False),
+        ("acct_a#/bot_users", "bot_1", True),
+        ("acct_a#/users", "usr_1", True),
+        ("acct_a#/ssh_user_certificates", "sucrt_1", True),
+        ("acct_a#/ssh_certificate_authorities", "sshca_1", True),
+        ("acct_a#/ssh_certificate_authorities/sshca_1/revocations", "sshrv_1", True),
+        ("edge#/gateways", "gw-1", False),
+        ("edge#/banned_names", "demo.example.com", False),
+    ],
+)
+def test_a_change_concerns_the_tunnels_whose_rights_rest_on_it(scope: str, id: str, concerned: bool) -> None:
+    assert concerns(Place(scope, id), TUNNEL) is concerned
+
+
+class Client:
+    """An SSH connection that hears why its tunnels end."""
+
+    is_gone = False
+
+    def __init__(self) -> None:
+        self.ended_for: list[str] = []
+
+    def accept_connection(
+        self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None
+    ) -> asyncio.Protocol:
+        raise NotImplementedError
+
+    def on_tunnel_end(self, tunnel: OnlineTunnel, reason: str) -> None:
+        self.ended_for.append(reason)
+
+    def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
+        raise NotImplementedError
+
+
+GRANT = Grant("acct_a", "sshcr_1", ("bind:*.example.com",))
+
+
+@pytest.mark.parametrize(
+    ("change", "ends"),
+    [
+        (lambda store: None, False),
+        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ())), False),
+        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ("bind:demo.example.com",))), False),
+        (lambda store: store.keys.update(key=Grant("acct_a", "sshcr_1", ("bind:other.example.com",))), True),
+        (lambda store: store.keys.clear(), True),
+        (lambda store: store.clear(), True),
+    ],
+)
+def test_a_renewal_ends_what_is_not_permitted_any_more(change: Callable[[Memory], None], ends: bool) -> None:
+    async def ask() -> list[str]:
+        store, client = Memory(tunnel_domain="example.com", keys={"key": GRANT}), Client()
+        tunnels = Tunnels(store, Limits())
+        opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9", "demo.example.com", "https://demo.example.com")
+        await tunnels.open(opening, ("demo", 80), client)
+        change(store)
+        assert await Leases(tunnels, store, Limits()).renew()
+        assert len(tunnels) == len(store.online) == (not ends)
+        return client.ended_for
+
+    assert asyncio.run(ask()) == ["its credential or right to the name was revoked, or its lease lost"] * ends

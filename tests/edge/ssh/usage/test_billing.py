@@ -1,0 +1,54 @@
+"""The writing of usage where the disk does not take it, and where there is much of it."""
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from chalicelib.model.tunnels.tunnels import Traffic
+from edge.ssh.usage.billing import Billing
+from edge.ssh.usage.ledger import Ledger
+from tests.edge.memory import Memory
+
+
+def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Memory()
+
+    def collect(ledger: Ledger, hour: str) -> None:
+        ledger.add("acct_A", "2026-11-22T14", Traffic(1, 0, 0))
+
+    async def run() -> None:
+        billing = Billing(store, "gw-1", tmp_path / "absent" / "usage.json", collect)
+        writing = asyncio.create_task(billing.write_for_ever())
+        await asyncio.sleep(0.2)
+        assert not writing.done()
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+
+    asyncio.run(run())
+    assert store.bill["acct_A", "2026-11-22T14", "gw-1"].bytes_in > 1
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["error"]) == ("usage_not_kept", "FileNotFoundError")
+
+
+def test_usage_is_looked_at_less_often_where_that_takes_long(tmp_path: Path) -> None:
+    looks: list[str] = []
+
+    def collect(ledger: Ledger, hour: str) -> None:
+        looks.append(hour)
+        time.sleep(0.02)
+
+    async def run() -> None:
+        billing = Billing(Memory(), "gw-1", tmp_path / "usage.json", collect)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(billing.write_for_ever(), 0.8)
+
+    asyncio.run(run())
+    assert len(looks) <= 4

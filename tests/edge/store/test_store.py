@@ -1,0 +1,882 @@
+"""The records of the API as the edge reads and writes them."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from chalicelib import __main__ as operator
+from chalicelib import clock, ids
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds
+from chalicelib.model.changes import Change
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.edges import HttpsEdge
+from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
+from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.names import base_names, name_bans, proof_checks
+from chalicelib.model.names.proofs import ProofChange
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+from edge.process.settings import SettingError, Settings
+from edge.store.records import (
+    Grant,
+    NameBanned,
+    NameNotProved,
+    NameNotReserved,
+    NameOfEdge,
+    NameTaken,
+    NameUnreadable,
+    Opening,
+    Store,
+    TooManyTunnels,
+    Unavailable,
+)
+from edge.store.table import TableStore, connect
+from tests import openssl
+from tests.edge.memory import Memory
+from tests.live.edge.running import Key
+from tests.queries import calls
+from tests.transports import Client
+
+GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
+NAME = "demo.tunnels.localhost"
+PORT = "tunnels.localhost:20001"
+USAGE = Traffic(bytes_in=10, bytes_out=2_000, requests=3)
+
+
+@pytest.fixture
+def records() -> TableStore:
+    made = TableStore("local", "tunnels.localhost")
+    made.announce_gateway(GATEWAY, lease=60)
+    return made
+
+
+@pytest.fixture(params=[TableStore, Memory])
+def either(request: pytest.FixtureRequest) -> Store:
+    """Return the store of the edge, and that of its tests: what one does the other does."""
+    made: Store = TableStore("local", "tunnels.localhost") if request.param is TableStore else Memory()
+    made.announce_gateway(GATEWAY, lease=60)
+    return made
+
+
+def served(store: Store) -> list[tuple[str, str]]:
+    """Return the names that a store lists as carried, with the ids of their tunnels."""
+    return sorted((it.name, it.id) for it in store.list_tunnels("gw-1") if it.is_live)
+
+
+def told(store: Store, since: float) -> set[Gateway | ServedTunnel | ServedReservation | None]:
+    """Return what has changed since a second, as it is now."""
+    places = {place for change in store.list_changes(since) for place in change.places}
+    return {
+        found if not isinstance(found := store.read_current(place), ServedCertificate) else None for place in places
+    }
+
+
+def credential(client: Client, folder: Path, **fields: Any) -> tuple[Key, str]:
+    """Return a key, and the id of the credential that the API made of it."""
+    key = Key.make(folder, f"key{len([*folder.iterdir()])}")
+    return key, client.create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})[
+        "id"
+    ]
+
+
+def opening(grant: Grant, name: str = NAME, **fields: Any) -> Opening:
+    return Opening(grant, "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", **fields)
+
+
+def test_a_key_signs_in_while_its_credential_may(records: TableStore, admin: Client, tmp_path: Path) -> None:
+    bot = admin.create("/bot_users", {"name": "bot"})
+    key, id = credential(admin, tmp_path, acl=["bind:*.tunnels.localhost"], owner_id=bot["id"])
+    grant = Grant(admin.account, id, ("bind:*.tunnels.localhost",))
+    assert records.find_grant_by_key(key.fingerprint) == records.refresh_grant(grant) == grant
+    admin.patch(f"/ssh_credentials/{id}", {"acl": ["bind:a.example.com"]})
+    assert records.refresh_grant(grant) == Grant(admin.account, id, ("bind:a.example.com",))
+    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
+    admin.patch(f"/bot_users/{bot['id']}", {"active": True})
+    admin.delete(f"/ssh_credentials/{id}")
+    assert (records.find_grant_by_key(key.fingerprint), records.refresh_grant(grant)) == (None, None)
+
+
+def test_a_certificate_signs_in_until_it_is_deleted(records: TableStore, admin: Client, tmp_path: Path) -> None:
+    authority, other = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
+    key = Key.make(tmp_path, "key").file.with_suffix(".pub").read_text()
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
+    id = admin.create("/ssh_user_certificates", body)["id"]
+    grant = Grant(admin.account, id, ())
+    assert records.find_grant_by_certificate(fingerprint(authority), id) == records.refresh_grant(grant) == grant
+    assert records.find_grant_by_certificate(fingerprint(other), id) is None
+    assert records.find_grant_by_certificate(fingerprint(authority), "anything") is None
+    assert records.find_grant_by_certificate("SHA256:unknown", id) is None
+    admin.delete(f"/ssh_user_certificates/{id}")
+    assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
+
+
+@pytest.mark.parametrize("revoked", ["ssh_user_certificate_id", "serial", "public_key"])
+def test_a_revoked_certificate_signs_in_no_more(
+    records: TableStore, admin: Client, tmp_path: Path, revoked: str
+) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})
+    file = Key.make(tmp_path, "key").file
+    key = file.with_suffix(".pub").read_text()
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": key}
+    made = admin.create("/ssh_user_certificates", body)
+    line = tmp_path / "cert.pub"
+    line.write_text(made["certificate"])
+    said = subprocess.run(["ssh-keygen", "-L", "-f", line], check=True, capture_output=True, text=True).stdout
+    serial = re.search(r"Serial: (\d+)", said)
+    assert serial
+    values = {"ssh_user_certificate_id": made["id"], "serial": serial[1], "public_key": key}
+    grant = Grant(admin.account, made["id"], ())
+    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) == grant
+
+    revocations = f"/ssh_certificate_authorities/{authority['id']}/revocations"
+    admin.create(revocations, {revoked: values[revoked]})
+
+    assert records.find_grant_by_certificate(fingerprint(authority), made["id"]) is None
+    assert records.refresh_grant(grant) is None
+
+
+@pytest.mark.parametrize("how", ["tunnels end", "names ban"])
+def test_what_the_operator_ends_is_served_no_more(records: TableStore, admin: Client, how: str) -> None:
+    leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    assert served(records) == [(NAME, leased.id)]
+    since = time.time()
+    operator.main([*how.split(), leased.id if how == "tunnels end" else NAME])
+    assert (served(records), told(records, since - 0.001)) == ([], {None})
+
+
+def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(
+    records: TableStore, admin: Client
+) -> None:
+    grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
+
+    def opened(name: str) -> str:
+        return records.open(opening(grant, f"{name}.tunnels.localhost"), lease=60, most=2).id
+
+    def open_another(**_: object) -> None:
+        """Open a tunnel when another opening has read how many there are."""
+        if between:
+            assert opened(between.pop())
+
+    opened("a")
+    events.register("after-call.dynamodb.Query", open_another)
+    with pytest.raises(TooManyTunnels):
+        opened("c")
+    events.unregister("after-call.dynamodb.Query", open_another)
+    assert [name for name, _ in served(records)] == ["a.tunnels.localhost", "b.tunnels.localhost"]
+    assert len(online_tunnels.list_online(admin.account)) == 2
+
+
+def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
+    records: TableStore, admin: Client
+) -> None:
+    events, written = aws.client("dynamodb").meta.events, []
+
+    def fail(model: Any, **_: object) -> None:
+        written.append(model.name)
+        if model.name == "Query" and "TransactWriteItems" in written and written.count("Query") <= 2:
+            raise EndpointConnectionError(endpoint_url="http://store")
+
+    events.register("before-call.dynamodb", fail)
+    with pytest.raises(Unavailable):
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    events.unregister("before-call.dynamodb", fail)
+    assert "Query" in written[written.index("TransactWriteItems") :]
+    assert online_tunnels.list_online(admin.account) == []
+
+
+@pytest.mark.parametrize(("name", "proto"), [(NAME, "https"), (NAME, "tls"), (PORT, "tcp")])
+def test_a_tunnel_is_carried_from_its_opening_to_its_end(
+    either: Store, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
+) -> None:
+    began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
+    leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), lease=60, most=100)
+    assert leased == ServedTunnel(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
+    assert served(either) == [(name, leased.id)]
+    assert leased in told(either, began)
+    assert either.renew([leased], lease=600) == frozenset()
+    assert either.list_tunnels("gw-1")[0].expires > time.time() + 500
+    before = time.time()
+    either.close(leased, USAGE)
+    assert (served(either), told(either, before - 0.001) - {GATEWAY}) == ([], {None})
+    assert either.renew([leased], lease=60) == {leased.id}
+
+
+def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
+    records: TableStore, admin: Client
+) -> None:
+    named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
+    labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
+    for asked in (named, labelled):
+        records.close(records.open(asked, lease=60, most=100), USAGE)
+    ended, opened, by_name_ended, by_name = (
+        event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"]
+    )
+    client = "SSH-2.0-x[2J" + "é" * 121
+    who = {"credential": "sshcr_1", "address": "192.0.2.9"}
+    assert by_name == {**who, "name": NAME, "public_url": f"https://{NAME}", "client": client}
+    assert opened == {**who, "labels.app": "web"}
+    used = {"bytes_in": "10", "bytes_out": "2000", "requests": "3"}
+    for end, start in ((ended, opened), (by_name_ended, by_name)):
+        assert int(end.pop("seconds")) < 10
+        assert end == {**start, **used}
+
+
+def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: TableStore, admin: Client) -> None:
+    records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
+    records.end_lapsed_tunnels(admin.account)
+    ended, opened = (event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"])
+    assert ended == {**opened, "seconds": "0"}
+
+
+def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
+    other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
+    either.announce_gateway(other, lease=0)
+    assert sorted(either.list_gateways(), key=lambda it: it[0].id) == [(GATEWAY, True), (other, False)]
+    either.announce_gateway(other, lease=60)
+    assert told(either, began) >= {other}
+    either.withdraw_gateway("gw-1")
+    assert (either.list_gateways(), told(either, began)) == ([(other, True)], {other, None})
+    assert either.list_changes(time.time() + 1) == []
+
+
+def test_a_lease_that_has_ended_leaves_its_name_and_is_ended_once(
+    either: Store, admin: Client, stranger: Client
+) -> None:
+    lapsed = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
+    assert [it.is_live for it in either.list_tunnels("gw-1")] == [False]
+    assert either.renew([lapsed], lease=60) == {lapsed.id}
+    either.end_lapsed_tunnels(admin.account)
+    assert either.list_tunnels("gw-1") == []
+    either.end_lapsed_tunnels(admin.account)
+    again = either.open(opening(Grant(stranger.account, "sshcr_2", ())), lease=60, most=100)
+    either.end_lapsed_tunnels(stranger.account)
+    assert served(either) == [(NAME, again.id)]
+
+
+def test_names_are_refused_for_what_they_are(either: Store, admin: Client, stranger: Client) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    first = either.open(opening(mine), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        either.open(opening(other), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        either.open(opening(replace(mine, credential="sshcr_3")), lease=60, most=100)
+    again = either.open(opening(mine), lease=60, most=100)
+    assert either.renew([first, again], lease=60) == {first.id}
+    with pytest.raises(TooManyTunnels):
+        either.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+
+
+@pytest.fixture
+def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the API know the domain, with which the table is used anew."""
+    monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.localhost")
+    monkeypatch.setenv("TCP_PORTS", "")
+    base_names.forget_settings()
+    yield
+    base_names.forget_settings()
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
+    records: TableStore, admin: Client, stranger: Client
+) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    edge = admin.create("/edges/https", {"hostports": ["x.demo.tunnels.localhost:443"]})
+    with pytest.raises(NameTaken):
+        records.open(opening(other), lease=60, most=100)
+    assert not records.is_reserved(admin.account, NAME)
+    records.close(records.open(opening(mine), lease=60, most=100), USAGE)
+    admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{NAME}:443"]})
+    with pytest.raises(NameOfEdge):
+        records.open(opening(mine), lease=60, most=100)
+    with pytest.raises(NameTaken):
+        records.open(opening(other), lease=60, most=100)
+
+
+def prove(id: str, status: Literal["verified", "lapsed"] = "verified") -> None:
+    """Have a look find that a reserved domain is proved, or is not any more."""
+    (due,) = [it for it in proof_checks.find_due(clock.seconds() + 2 * 86400, 100) if it.id == id]
+    assert proof_checks.record(due, ProofChange(replace(due.proof, status=status), status))
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds(
+    records: TableStore, admin: Client, stranger: Client
+) -> None:
+    mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
+    wildcard, exact = (
+        client.create("/reserved_domains", {"domain": domain})["id"]
+        for client, domain in ((admin, "*.example.com"), (stranger, "shop.example.com"))
+    )
+
+    def opened(grant: Grant, name: str = "shop.example.com") -> ServedTunnel:
+        return records.open(opening(grant, name), lease=60, most=100)
+
+    for grant in (mine, other):
+        with pytest.raises(NameNotProved):
+            opened(grant)
+    prove(wildcard)
+    first = opened(mine)
+    assert records.is_reserved(admin.account, "shop.example.com")
+    assert records.renew([first], lease=60) == frozenset()
+    for grant, name in ((other, "shop.example.com"), (mine, "example.com")):
+        with pytest.raises(NameNotProved):
+            opened(grant, name)
+
+    prove(exact)  # the longer one wins, though the other's tunnel is still online
+    second = opened(other)
+    assert served(records) == [("shop.example.com", second.id)]
+    assert records.renew([first, second], lease=60) == {first.id}
+    prove(exact, "lapsed")
+    assert records.renew([second], lease=60) == {second.id}
+    again = opened(mine)
+    name_bans.ban_name("shop.example.com")
+    assert records.renew([again], lease=60) == {again.id}
+    with pytest.raises(NameBanned):
+        opened(mine)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_what_the_edge_knows_of_reservations_is_what_matters_for_its_names(
+    records: TableStore, admin: Client, stranger: Client
+) -> None:
+    since, upload = time.time() - 0.001, openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
+    certificate = admin.create("/tls_certificates", upload)["id"]
+    body = {"domain": NAME, "certificate_id": certificate, "proxy_protocol": True}
+    below = admin.create("/reserved_domains", body)["id"]
+    elsewhere = stranger.create("/reserved_domains", {"domain": "*.example.com"})["id"]
+    known = ServedReservation(admin.account, below, NAME, True, certificate, True)
+    proved = ServedReservation(stranger.account, elsewhere, "*.example.com", True)
+    assert records.list_reservations(admin.account, [NAME, "a.example.com", "x.tunnels.localhost"]) == [known]
+    assert told(records, since) >= {known, replace(proved, is_proved=False)}
+    prove(elsewhere)
+    assert records.list_reservations(admin.account, [NAME, "a.example.com"]) == [known, proved]
+    assert records.list_reservations(stranger.account, [NAME, "example.com"]) == []
+    assert told(records, since) >= {proved}
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_what_is_proved_directly_below_a_wildcard_is_known_with_it_as_long_as_the_proof_holds(
+    records: TableStore, admin: Client, stranger: Client
+) -> None:
+    proved = ("shop.example.com", "*.cafe.example.com", "a.cafe.example.com", "example.com", "shop.example.net")
+    made = {domain: stranger.create("/reserved_domains", {"domain": domain})["id"] for domain in proved}
+    wanted, shop = ["*.example.com"], made["shop.example.com"]
+    assert records.list_reservations(admin.account, wanted) == []
+    for id in made.values():
+        prove(id)
+    known = [ServedReservation(stranger.account, shop, "shop.example.com", True)]
+    assert records.list_reservations(admin.account, wanted) == known
+    with calls() as asked:
+        records.list_reservations(admin.account, wanted)
+    assert asked == ["BatchGetItem", "Query", "BatchGetItem"]
+    other = ids.new(kinds.RESERVED_DOMAINS.prefix)
+    for id, body in ((other, {}), (other, "of another form"), (other, {"account": 7}), ("anything", {"account": "a"})):
+        dynamodb.do(Write.put({"scope": "edge#/proved/example.com", "id": id, "body": body}))
+        assert records.list_reservations(admin.account, wanted) == known  # within the rights of the edge
+        dynamodb.do(Write.delete("edge#/proved/example.com", id))
+    prove(shop, "lapsed")
+    assert records.list_reservations(admin.account, wanted) == []
+    prove(shop)
+    assert records.list_reservations(admin.account, wanted) == known
+    stranger.delete(f"/reserved_domains/{shop}")
+    assert records.list_reservations(admin.account, wanted) == []
+    assert list(table.every("edge#/proved/example.com")) == []
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_not_reserved(
+    records: TableStore, admin: Client
+) -> None:
+    mine = Grant(admin.account, "sshcr_1", ())
+    admin.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
+    loose, kept, taken, backend = (
+        records.open(it, lease=60, most=100)
+        for it in (
+            opening(mine),
+            opening(mine, "kept.tunnels.localhost"),
+            opening(mine, "taken.tunnels.localhost"),
+            Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),)),
+        )
+    )
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    assert records.renew([loose, kept, taken, backend], lease=60) == {loose.id, taken.id}
+    operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
+    assert records.renew([loose, kept, taken, backend], lease=60) == frozenset()
+    commit_alone(admin, "taken.tunnels.localhost:443")
+    assert records.renew([loose, kept, taken, backend], lease=60) == {taken.id}
+
+
+def commit_alone(client: Client, hostport: str) -> None:
+    """Make an edge whose process ends with its commit, before it has ended the tunnel that is there."""
+    stored = HttpsEdge(hostports=[hostport])
+    scope, id = items.scope(client.account, kinds.HTTPS_EDGES.path), ids.new(kinds.HTTPS_EDGES.prefix)
+    item = Item(scope, id, stored.to_record(), unique_keys=stored.unique_keys(client.account, id))
+    Change(trail.OPERATOR).put(item).commit()
+
+
+def opening_of_port(client: Client, credential: str = "sshcr_1") -> Opening:
+    return replace(opening(Grant(client.account, credential, ()), PORT, proto="tcp"), url=f"tcp://{PORT}")
+
+
+def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admin: Client, stranger: Client) -> None:
+    first = either.open(opening_of_port(admin), lease=60, most=100)
+    for asked in (opening_of_port(stranger), opening_of_port(admin, "sshcr_2")):
+        with pytest.raises(NameTaken):
+            either.open(asked, lease=60, most=100)
+    second = either.open(opening_of_port(admin), lease=60, most=100)
+    assert either.renew([first, second], lease=60) == {first.id}
+    either.close(second, USAGE)
+    either.open(opening_of_port(stranger), lease=60, most=100)
+
+
+def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(either: Store, admin: Client) -> None:
+    tunnel = either.open(opening_of_port(admin), lease=60, most=100)
+    assert either.read_refusal(tunnel) == ""
+    since = time.time() - 1
+    for reason in ("Address already in use", ""):
+        either.record_refusal(tunnel, reason)
+        assert either.read_refusal(tunnel) == reason
+    assert len([it for change in either.list_changes(since) for it in change.places if it.id == tunnel.id]) == 3
+    either.close(tunnel, USAGE)
+    either.record_refusal(tunnel, "Address already in use")
+    assert either.list_tunnels("gw-1") == []
+
+
+def test_the_operator_bans_a_port_and_is_told_who_had_it(
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leased = records.open(opening_of_port(admin), lease=60, most=100)
+    operator.main(["tunnels", "list"])
+    assert capsys.readouterr().out.endswith(f" sshcr_1 tcp://{PORT}\n")
+    operator.main(["names", "ban", PORT])
+    assert served(records) == []
+    with pytest.raises(NameBanned):
+        records.open(opening_of_port(admin), lease=60, most=100)
+    operator.main(["tunnels", "who", f"tcp://{PORT}", "--at", ids.time_of(leased.id)])
+    assert f"tunnel {leased.id}\n" in capsys.readouterr().out
+    operator.main(["names", "allow", PORT])
+    records.open(opening_of_port(admin), lease=60, most=100)
+
+
+@pytest.mark.parametrize("read", ["GetItem", "Query"])
+def test_of_two_accounts_that_race_for_a_port_one_has_it(
+    records: TableStore, admin: Client, stranger: Client, read: str
+) -> None:
+    events, others = aws.client("dynamodb").meta.events, [opening_of_port(stranger)]
+    won: list[ServedTunnel] = []
+
+    def overtake(**_: object) -> None:
+        """Have the other account open its tunnel between a read and the write of this one's."""
+        if others:
+            won.append(records.open(others.pop(), lease=60, most=100))
+
+    events.register(f"after-call.dynamodb.{read}", overtake)
+    with pytest.raises(NameTaken):
+        records.open(opening_of_port(admin), lease=60, most=100)
+    events.unregister(f"after-call.dynamodb.{read}", overtake)
+    assert served(records) == [(PORT, won[0].id)]
+    assert online_tunnels.list_online(admin.account) == []
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reservation_says_whether_its_upstream_reads_the_proxy_protocol(
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch, flag: bool
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    admin.create("/reserved_addrs", {"proxy_protocol": flag})
+    admin.create("/reserved_domains", {"domain": "*.a.tunnels.localhost", "proxy_protocol": not flag})
+    admin.create("/reserved_domains", {"domain": "a.tunnels.localhost", "proxy_protocol": flag})
+    for name in (PORT, "a.tunnels.localhost"):
+        assert records.wants_proxy_protocol(admin.account, name) is flag
+        assert not records.wants_proxy_protocol(stranger.account, name)
+    assert not records.wants_proxy_protocol(admin.account, NAME)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_an_edge_of_tcp_is_read_with_what_its_reserved_addresses_say(
+    records: TableStore, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})
+    made = admin.create("/edges/tcp", {"hostports": [PORT]})
+    assert telling(records, admin, made["id"]) == {PORT}
+    began = time.time()
+    assert admin.delete(f"/reserved_addrs/{address['id']}").status == 204
+    assert telling(records, admin, made["id"]) == frozenset()
+    told = {place.id for change in records.list_changes(began - 1) for place in change.places}
+    assert address["id"] in told
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: "of another form",
+        lambda _: {},
+        lambda _: {"description": "without all else"},
+        lambda whole: {**whole, "proxy_protocol": "yes"},
+    ],
+)
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reservation_that_cannot_be_understood_is_known_and_opens_nothing(
+    records: TableStore, admin: Client, monkeypatch: pytest.MonkeyPatch, damaged: Callable[[dict[str, Any]], Any]
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})["id"]
+    edge = admin.create("/edges/tcp", {"hostports": [PORT]})["id"]
+    below, above = (
+        admin.create("/reserved_domains", {"domain": domain, "proxy_protocol": True})["id"]
+        for domain in (NAME, "*.example.com")
+    )
+    prove(above)
+    for path, id in (("/reserved_addrs", address), ("/reserved_domains", below), ("/reserved_domains", above)):
+        scope = items.scope(admin.account, path)
+        item = table.read(scope, id)
+        assert item
+        dynamodb.do(Write.update(scope, id, Condition(""), sets={"body": damaged(item.body)}))
+
+    known = [
+        ServedReservation(admin.account, id, domain, True, is_readable=False)
+        for id, domain in ((below, NAME), (above, "*.example.com"))
+    ]
+    assert records.list_reservations(admin.account, [NAME, "a.example.com"]) == known
+    assert records.read_current(Place(items.scope(admin.account, "/reserved_domains"), below)) == known[0]
+    for name in (NAME, "a.example.com", PORT):
+        with pytest.raises(NameUnreadable):
+            records.wants_proxy_protocol(admin.account, name)
+    assert records.read_edge(admin.account, edge) == ServedEdge(admin.account, edge, 1, (PORT,), error=UNREADABLE)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_look_passes_over_a_reservation_that_cannot_be_understood(records: TableStore, admin: Client) -> None:
+    lost, whole = (admin.create("/reserved_domains", {"domain": f"{it}.example.com"})["id"] for it in "ab")
+    scope = items.scope(admin.account, "/reserved_domains")
+    for body in ("of another form", {}, {"description": "without all else"}, {"domain": "a", "proof": {"value": "v"}}):
+        dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": body}))
+        assert [it.id for it in records.due(clock.seconds(), 100)] == [whole]
+
+
+def telling(records: TableStore, admin: Client, id: str) -> frozenset[str]:
+    found = records.read_edge(admin.account, id)
+    assert found
+    return found.proxied
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001-20003")
+    ports = [f"tunnels.localhost:{port}" for port in (20001, 20002, 20003)]
+    reserved = admin.create("/reserved_addrs", {})["addr"]
+    free = records.find_free_address(stranger.account, ports)
+    assert free
+    leased = records.open(replace(opening_of_port(admin), name=free), lease=60, most=100)
+    (last,) = set(ports) - {reserved, free}
+    assert records.find_free_address(admin.account, ports) == records.find_free_address(stranger.account, ports) == last
+    assert records.find_free_address(admin.account, [reserved, free]) is None
+    records.close(leased, USAGE)
+    assert records.find_free_address(stranger.account, [free]) == free
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
+    records: TableStore, admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCP_PORTS", "20001")
+    address = admin.create("/reserved_addrs", {})
+    assert address["addr"] == PORT
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    with pytest.raises(NameTaken):
+        records.open(opening_of_port(stranger), lease=60, most=100)
+    mine = records.open(opening_of_port(admin), lease=60, most=100)
+    assert records.is_reserved(admin.account, PORT)
+    assert records.renew([mine], lease=60) == frozenset()
+    (event,) = admin.get("/audit_events?action=tunnel.create").json["audit_events"]
+    assert (event["resource_id"], event["details"]["name"]) == (mine.id, PORT)
+    admin.create("/edges/tcp", {"hostports": [PORT]})
+    assert records.renew([mine], lease=60) == {mine.id}
+    with pytest.raises(NameOfEdge):
+        records.open(opening_of_port(admin), lease=60, most=100)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+@pytest.mark.parametrize("count", [1, 30])
+def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
+    records: TableStore, admin: Client, count: int
+) -> None:
+    for number in range(count):
+        admin.create("/reserved_domains", {"domain": f"n{number}.tunnels.localhost"})
+    with calls() as made:
+        assert records.is_reserved(admin.account, "n0.tunnels.localhost")
+        records.open(opening(Grant(admin.account, "sshcr_1", ()), "n0.tunnels.localhost"), lease=60, most=100)
+    assert made == ["GetItem", "GetItem", "Query", "TransactWriteItems", "Query"]
+
+
+def test_an_account_may_be_limited_to_reserved_names(records: TableStore, admin: Client) -> None:
+    mine = Grant(admin.account, "sshcr_1", ())
+    operator.main(["accounts", "limits", admin.account, "--only-reserved"])
+    with pytest.raises(NameNotReserved):
+        records.open(opening(mine), lease=60, most=100)
+    backend = Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
+    records.close(records.open(backend, lease=60, most=100), USAGE)
+    operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
+    records.open(opening(mine), lease=60, most=100)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+@pytest.mark.parametrize(
+    ("domain", "ports", "there", "here"),
+    [
+        ("other.example", "", "TUNNEL_DOMAIN=tunnels.localhost", "TUNNEL_DOMAIN=other.example"),
+        ("tunnels.localhost", "20000-20099", "TCP_PORTS=unset", "TCP_PORTS=20000-20099"),
+    ],
+)
+def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, domain: str, ports: str, there: str, here: str
+) -> None:
+    connect(Settings())
+    monkeypatch.setenv("TCP_PORTS", ports)
+    with pytest.raises(SettingError) as refused:
+        connect(Settings(tunnel_domain=domain))
+    assert str(refused.value) == (
+        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        "stop what uses the table and run 'python -m chalicelib names forget-settings'."
+    )
+
+
+def test_a_banned_name_is_refused(records: TableStore, admin: Client) -> None:
+    name_bans.ban_name(NAME)
+    with pytest.raises(NameBanned):
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+
+
+def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client) -> None:
+    asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
+    leased = either.open(asked, lease=60, most=100)
+    assert served(either) == [("", leased.id)]
+
+
+def test_a_certificate_that_is_uploaded_and_deleted_is_told_and_read_with_its_key(
+    records: TableStore, admin: Client
+) -> None:
+    began = time.time() - 0.001
+    issued = openssl.issue(f"/CN={NAME}", extensions=(f"subjectAltName=DNS:{NAME}",))
+    id = admin.create("/tls_certificates", issued.upload)["id"]
+    with calls() as made:
+        (sealed,) = records.list_certificates(admin.account)
+        pair = records.unseal_key_pair(sealed)
+    assert made == ["Query", "Decrypt"]
+    found = sealed.certificate
+    assert (found.id, found.account, found.names) == (id, admin.account, (NAME,))
+    assert [records.read_current(place) for change in records.list_changes(began) for place in change.places][
+        -1
+    ] == found
+    assert pair.chain == issued.certificate
+    stored, uploaded = (load_pem_private_key(key.encode(), None) for key in (pair.key, issued.key))
+    assert stored.public_key() == uploaded.public_key()
+    admin.delete(f"/tls_certificates/{id}")
+    assert told(records, began) >= {None}
+    assert records.list_certificates(admin.account) == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: "of another form",
+        lambda _: {},
+        lambda _: {"description": "without all else"},
+        lambda whole: {**whole, "subject_alternative_names": 7},
+        lambda whole: {**whole, "subject_alternative_names": {"dns_names": [7]}},
+        lambda whole: {**whole, "certificate_pem": 7},
+        lambda whole: {**whole, "not_after": "tomorrow"},
+    ],
+)
+def test_a_certificate_that_cannot_be_understood_is_passed_over_and_those_beside_it_are_read(
+    records: TableStore, admin: Client, damaged: Callable[[dict[str, Any]], Any]
+) -> None:
+    upload = openssl.issue("/CN=shop", extensions=("subjectAltName=DNS:a.example",)).upload
+    lost, whole = (admin.create("/tls_certificates", upload)["id"] for _ in range(2))
+    scope = items.scope(admin.account, "/tls_certificates")
+    item = table.read(scope, lost)
+    assert item
+    dynamodb.do(Write.update(scope, lost, Condition(""), sets={"body": damaged(item.body)}))
+    assert [it.certificate.id for it in records.list_certificates(admin.account)] == [whole]
+    assert records.read_current(Place(scope, lost)) is None
+
+
+def test_edges_are_read_with_their_routes_and_what_they_lead_to_in_few_calls(
+    records: TableStore, admin: Client
+) -> None:
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
+    shared = admin.create("/backends/weighted", {"backends": {group: 3, answer: 1}})["id"]
+    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    authority = admin.create("/certificate_authorities", {"ca_pem": issued.certificate})["id"]
+    body = {"hostports": ["shop.example.com:443"], "tls_termination": {"min_version": "1.3"}}
+    path = f"/edges/https/{(edge := admin.create('/edges/https', body)['id'])}"
+    admin.create("/edges/https", {})
+    secret = {"provider": {"github": {"client_id": "id", "client_secret": "hidden", "scopes": ["user"]}}}
+    route = admin.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    admin.put(f"{path}/routes/{route}/backend", {"backend_id": shared})
+    admin.put(f"{path}/routes/{route}/oauth", secret)
+    with calls() as made:
+        found = records.read_edge(admin.account, edge)
+    modules = Modules(backend=BackendModule(backend_id=shared), unenforced=("oauth",))
+    served_route = ServedRoute(route, "path_prefix", "/", modules)
+    termination = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
+    assert found == ServedEdge(
+        admin.account, edge, 4, ("shop.example.com:443",), modules=termination, routes=(served_route,)
+    )
+    assert made == ["GetItem", "Query"]
+    assert records.list_listening_edges() == {(admin.account, edge): 4}
+    wanted = [shared, group, answer, authority, "bkdhr_gone", "bkdx_elsewhere"]
+    with calls() as made:
+        parts = {it.id: it for it in records.read_parts(admin.account, wanted)}
+    assert made == ["BatchGetItem"]
+    assert {id: getattr(it, "value", None) for id, it in parts.items()} == {
+        shared: Weighted(**_own(admin, "weighted", shared), backends={group: 3, answer: 1}),
+        group: TunnelGroup(**_own(admin, "tunnel_group", group), labels={"app": "shop"}),
+        answer: HttpResponse(**_own(admin, "http_response", answer), status_code=503),
+        authority: None,
+    }
+    assert parts[authority] == ServedAuthority(admin.account, authority, issued.certificate)
+
+
+def _own(admin: Client, path: str, id: str) -> dict[str, Any]:
+    return {"created_at": admin.get(f"/backends/{path}/{id}").json["created_at"]}
+
+
+def test_what_cannot_be_understood_is_told_as_such_and_what_is_beside_it_is_read(
+    records: TableStore, admin: Client
+) -> None:
+    edges = [
+        admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})["id"] for kind in ("https", "tls")
+    ]
+    lost, whole = (admin.create("/backends/http_response", {"body": body})["id"] for body in ("a", "b"))
+    for path, id in (("/edges/https", edges[0]), ("/edges/tls", edges[1]), ("/backends/http_response", lost)):
+        dynamodb.do(Write.update(items.scope(admin.account, path), id, Condition(""), sets={"body": "of another form"}))
+
+    assert [records.read_edge(admin.account, id) for id in edges] == [
+        ServedEdge(admin.account, id, 0, (f"{kind}.example.com:443",), error=UNREADABLE)
+        for kind, id in zip(("https", "tls"), edges, strict=True)
+    ]
+    assert records.list_listening_edges() == {(admin.account, id): 0 for id in edges}
+    parts = {it.id: it for it in records.read_parts(admin.account, [lost, whole])}
+    value = HttpResponse(**_own(admin, "http_response", whole), body="b")
+    assert parts == {id: ServedBackend(admin.account, id, it) for id, it in ((lost, None), (whole, value))}
+
+
+def test_an_entry_in_the_list_of_edges_that_names_none_is_passed_over(
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    tls, scope, body = ids.new("edgtls"), "edge#/edges/3", {"account": admin.account}
+    for id, listed in ((tls, {}), (tls, "of another form"), (tls, {"account": 7}), ("x", body), (ids.new("rd"), body)):
+        dynamodb.do(Write.put({"scope": scope, "id": id, "body": listed}))
+        assert records.list_listening_edges() == {(admin.account, edge): 1}  # within the rights of the edge
+        (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+        assert (line["event"], line["id"]) == ("listing_unreadable", id)
+        dynamodb.do(Write.delete(scope, id))
+
+
+def test_edges_are_of_their_account_alone(either: Store, records: TableStore, admin: Client, stranger: Client) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    answer = admin.create("/backends/http_response", {"status_code": 503})["id"]
+    found, (part,) = records.read_edge(admin.account, edge), records.read_parts(admin.account, [answer])
+    assert found
+    if isinstance(either, Memory):
+        either.keep(found)
+        either.keep(part)
+    assert (either.read_edge(admin.account, edge), either.read_parts(admin.account, [answer])) == (found, [part])
+    assert (either.read_edge(stranger.account, edge), either.read_parts(stranger.account, [answer])) == (None, [])
+    assert either.list_listening_edges() == {(admin.account, edge): 1}
+    admin.patch(f"/edges/tls/{edge}", {"hostports": []})
+    if isinstance(either, Memory):
+        either.keep(replace(found, hostports=()))
+    assert (either.read_edge(admin.account, edge), either.list_listening_edges()) == (None, {})
+
+
+def test_an_account_that_the_operator_switches_off_is_told_to_be_off(records: TableStore, admin: Client) -> None:
+    assert records.is_account_active(admin.account)
+    operator.main(["accounts", "disable", admin.account])
+    assert not records.is_account_active(admin.account)
+
+
+def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admin: Client, tmp_path: Path) -> None:
+    def changed(since: float) -> set[str]:
+        return {place.scope for change in records.list_changes(since) for place in change.places}
+
+    bot = admin.create("/bot_users", {"name": "bot"})
+    _, id = credential(admin, tmp_path, owner_id=bot["id"])
+    authority = admin.create("/ssh_certificate_authorities", {})
+    since = time.time()
+    admin.patch(f"/bot_users/{bot['id']}", {"active": False})
+    admin.delete(f"/ssh_credentials/{id}")
+    admin.create(f"/ssh_certificate_authorities/{authority['id']}/revocations", {"serial": "1"})
+    operator.main(["accounts", "disable", admin.account])
+    operator.main(["names", "ban", NAME])
+    assert changed(since - 0.001) == {
+        f"{admin.account}#/bot_users",
+        f"{admin.account}#/ssh_credentials",
+        f"{admin.account}#/ssh_certificate_authorities/{authority['id']}/revocations",
+        "accounts",
+        "edge#/banned_names",
+    }
+    admin.get("/tunnels")
+    assert changed(time.time()) == set()
+
+
+def test_every_edge_has_the_same_authority_for_the_link() -> None:
+    first, second = (
+        TableStore("local", "tunnels.localhost").link_authority(),
+        TableStore("local", "tunnels.localhost").link_authority(),
+    )
+    assert first.to_pem() == second.to_pem()
+    stored = str(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
+    assert "PRIVATE KEY" not in stored
+
+
+def test_a_store_that_is_away_is_told_as_such(records: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_NAME", "no-such-table")
+    with pytest.raises(Unavailable):
+        records.list_gateways()
+
+
+def fingerprint(authority: dict[str, Any]) -> str:
+    command = ["ssh-keygen", "-l", "-f", "-"]
+    done = subprocess.run(command, input=authority["public_key"], check=True, capture_output=True, text=True)
+    return str(done.stdout).split()[1]
+
+
+def test_gateways_read_which_networks_are_blocked(records: TableStore) -> None:
+    operator.main(["networks", "block", "192.0.2.9/24"])
+    assert records.list_blocked_networks() == ["192.0.2.0/24"]
+    operator.main(["networks", "unblock", "192.0.2.0/24"])
+    assert records.list_blocked_networks() == []
+
+
+def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) -> None:
+    for name in (NAME, "*bank*", "tunnels.localhost:20022"):
+        operator.main(["names", "ban", name])
+    assert records.list_banned_names() == [NAME, "*bank*"]

@@ -1,0 +1,194 @@
+"""Worlds that are drawn, as accounts of one running edge, and real requests to them."""
+
+import asyncio
+import contextlib
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.link import server
+from edge.link.proxy_protocol import Header
+from edge.store.records import Grant, Opening
+from tests import openssl
+from tests.edge.drawn_worlds import AUTHORITIES, DOMAIN, GATEWAY, records, telling_requests
+from tests.edge.model_of_requests import CLOSED, REFUSED, Meets, Records, Request
+from tests.live.edge.running import Edge
+
+Drawn = tuple[Records, list[Request]]
+_ID = re.compile(r"\b[a-z]+_[0-9]{27}\b")
+_WIDTH = 9  # digits of an id that say of which world it is
+_LONG = 10**10  # in seconds, after now
+_VERSIONS = dict(zip(("1.0", "1.1", "1.2", "1.3"), list(ssl.TLSVersion)[2:6], strict=True))
+
+
+def drawn(count: int, *, asked: int) -> list[Drawn]:
+    """Return worlds that have nothing in common, each with so many requests."""
+    found: list[Drawn] = []
+
+    @settings(
+        max_examples=count, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck]
+    )
+    @given(records())
+    def draw(world: Records) -> None:
+        number = len(found)
+        found.append(of_world((world, telling_requests(world, asked, Random(number))), number))
+
+    draw()
+    return found
+
+
+def of_world(value: Any, number: int) -> Any:
+    """Return a value in which all ids, accounts and hosts are those of one world."""
+    if isinstance(value, str):
+        text = _ID.sub(lambda id: f"{id[0][: -2 * _WIDTH]}{number:0{_WIDTH}}{id[0][-_WIDTH:]}", value)
+        return re.sub(r"\bacct_[ab]\b", rf"\g<0>{number}", text).replace(DOMAIN, f"w{number}.{DOMAIN}")
+    if isinstance(value, Mapping):
+        return {of_world(key, number): of_world(it, number) for key, it in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(of_world(it, number) for it in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{it.name: of_world(getattr(value, it.name), number) for it in fields(value)})
+    return value
+
+
+def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
+    """Have an edge serve a world in the place of another one of the same ids."""
+    edges = [replace(it, revision=revision) for it in world.edges.values()]
+    authorities = [replace(it, pem=it.pem and _authority(it.id).certificate) for it in world.authorities.values()]
+    values: list[ServedBackend | ServedAuthority | ServedEdge] = [*world.backends.values(), *authorities, *edges]
+    for value in values:
+        edge.store.keep(value)
+    for tunnel in world.tunnels.values():
+        opening = Opening(Grant(tunnel.account, "sshcr_1", ()), GATEWAY, "ts_1", "192.0.2.9")
+        edge.store.online[tunnel.id] = replace(tunnel, expires=_LONG), opening
+        edge.store.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
+    _end(edge, before, world)
+
+
+def _end(edge: Edge, before: Records, world: Records) -> None:
+    """Have what is in one world and not in another go."""
+    old: dict[str, ServedTunnel | ServedEdge | ServedBackend | ServedAuthority] = {
+        **before.edges,
+        **before.backends,
+        **before.authorities,
+        **before.tunnels,
+    }
+    for id in old.keys() - {*world.edges, *world.backends, *world.authorities, *world.tunnels}:
+        value = old[id]
+        if isinstance(value, ServedTunnel):
+            del edge.store.online[id]
+            edge.store.tell(value.account, kinds.TUNNELS.path, id)
+        else:
+            edge.store.forget(value)
+
+
+def is_served(edge: Edge, world: Records, revision: int) -> bool:
+    """Tell whether the edges of a world are those that the status is of, each settled."""
+    said = {id: it for (_, _, id), it in edge.store.statuses.copy().items()}
+    found = [said.get(id) for id in world.edges]
+    return all(it and it.revision == revision and it.state != "waiting" for it in found)
+
+
+@contextlib.contextmanager
+def gateway(edge: Edge) -> Iterator[None]:
+    """Run a gateway whose every tunnel answers with its own id."""
+    serving = server.serve(edge.store.authority, GATEWAY, "127.0.0.1", 0, _Tunnel)
+    listening: asyncio.Server = edge.run(serving)
+    port = listening.sockets[0].getsockname()[1]
+    edge.store.announce_gateway(Gateway(GATEWAY, "127.0.0.1", port), lease=_LONG)
+    try:
+        yield
+    finally:
+        edge.loop.call_soon_threadsafe(listening.close)
+
+
+class _Tunnel(asyncio.Protocol):
+    """A tunnel that answers every request with its id; requests have no body."""
+
+    def __init__(self, id: str) -> None:
+        self._id = id
+
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        return _Tunnel(self._id)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport, self._read = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        self._read += data
+        while b"\r\n\r\n" in self._read:
+            self._read = self._read.partition(b"\r\n\r\n")[2]
+            answer = f"HTTP/1.1 200 OK\r\ncontent-length: {len(self._id)}\r\n\r\n{self._id}"
+            self._transport.write(answer.encode())  # type: ignore[attr-defined]
+
+
+def is_http(request: Request, world: Records) -> bool:
+    """Tell whether no edge passes the bytes of a request on: a tunnel here speaks neither TLS nor PROXY protocol."""
+    names = {f"{request.host}:443", f"*.{request.host.partition('.')[2]}:443"}
+    passing = [it for it in world.edges.values() if it.terminate_at == "upstream" or it.id.startswith("edgtls_")]
+    return not any(names & {*it.hostports} for it in passing)
+
+
+def agrees(met: str, said: Meets) -> bool:
+    """Tell whether what a request met is what may be; a client of TLS 1.3 learns of a refusal after its handshake."""
+    return met in said or (met == REFUSED and CLOSED in said)
+
+
+def met(request: Request, port: int) -> str:
+    """Return what a real request meets, in the words of the model."""
+    head = f"GET {request.path} HTTP/1.1\r\nhost: {request.host}:{port}\r\nconnection: close\r\n"
+    agents = "".join(f"user-agent: {agent}\r\n" for agent in request.agents)
+    context = _context(request.client and AUTHORITIES[int(request.client[-1])], request.version)
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), 20) as raw,
+            context.wrap_socket(raw, server_hostname=request.host) as secure,
+        ):
+            secure.sendall(f"{head}{agents}\r\n".encode())
+            answer = HTTPResponse(secure)
+            answer.begin()
+            body = answer.read().decode()
+    except (OSError, HTTPException):
+        return REFUSED
+    return body if _ID.fullmatch(body) else str(answer.status)
+
+
+@cache
+def _authority(id: str) -> openssl.Issued:
+    """Return an authority, the same one for ids of several worlds that end alike."""
+    return _issued(AUTHORITIES[int(id[-1])])
+
+
+@cache
+def _issued(id: str) -> openssl.Issued:
+    return openssl.issue(f"/CN={id}", extensions=("basicConstraints=critical,CA:TRUE",))
+
+
+@cache
+def _context(client: str, version: str) -> ssl.SSLContext:
+    """Return how a client connects: with a certificate of an authority if that is named, in one version of TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")  # else no TLS before 1.2
+    context.minimum_version = context.maximum_version = _VERSIONS[version]
+    if client:
+        issued = openssl.issue("/CN=client", issuer=_issued(client))
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "client.pem")
+            file.write_text(issued.certificate + issued.key)
+            context.load_cert_chain(file)
+    return context

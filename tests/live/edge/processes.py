@@ -1,0 +1,84 @@
+"""A whole edge beside `make run`: its processes, as users start them."""
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tests.conftest import ROOT, Served
+from tests.live.edge.running import Key, Ssh, ssh_command
+
+PYTHON = ROOT / ".venv-edge" / "bin" / "python"
+
+
+@dataclass
+class Started:
+    """An API with an edge beside it."""
+
+    api: Served
+    ports: dict[str, str]
+    edge: subprocess.Popen[str]
+    key: Key
+    welcome: tuple[str, ...] = ()  # lines that the edge printed at its start
+
+    def child(self, name: str) -> int:
+        """Return the process id of a child of the edge."""
+        said = subprocess.run(["pgrep", "-P", str(self.edge.pid), "-f", name], capture_output=True, text=True).stdout
+        return int(said) if said.strip() else 0
+
+    def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
+        return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
+
+    def status(self, name: str, path: str = "/") -> str:
+        port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
+        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
+        command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
+        return subprocess.run([*command, f"https://{host}:{port}{path}"], capture_output=True, text=True).stdout
+
+    def visit(self, name: str) -> str:
+        """Return the status of an address, "" where there is no connection."""
+        context = ssl.create_default_context(cafile=self.api.local / "edge" / "authority.crt")
+        host = f"{name}.tunnels.localhost"
+        try:
+            with socket.create_connection(("127.0.0.1", int(self.ports["EDGE_PORT"])), 5) as raw:
+                secure = context.wrap_socket(raw, server_hostname=host)
+                secure.sendall(f"GET / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+                return secure.recv(1000).decode().split(" ")[1]
+        except (OSError, IndexError):
+            return ""
+
+    def operator(self, *arguments: str) -> str:
+        """Return what a command of the operator's prints."""
+        command = [sys.executable, "-m", "chalicelib", *arguments]
+        environment = {**os.environ, **self.api.cloud}
+        return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def tunnels(self, name: str) -> list[dict[str, Any]]:
+        """Return the tunnels of a name, as the API lists them: those of a gateway that was killed stay for a minute."""
+        found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
+        return [it for it in found if it.get("public_url", "").startswith(f"https://{name}.")]
+
+
+def start_edge(api: Served, settings: dict[str, str], printed: list[str] | None = None) -> "subprocess.Popen[str]":
+    """Start an edge beside an API. Append what it prints to `printed`."""
+    edge = subprocess.Popen(
+        ["sh", "-c", f"ulimit -S -n 256; exec '{PYTHON}' -m edge"],
+        cwd=ROOT,
+        env={**os.environ, **api.cloud, **settings},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert edge.stdout
+    while "curl " not in (line := edge.stdout.readline()):
+        assert line, "the edge has not started"
+        (printed if printed is not None else []).append(line.strip())
+    return edge
+
+
+def credential(api: Served, name: str, **fields: str) -> Key:
+    key = Key.make(api.local, name)
+    api.client().create("/ssh_credentials", {"public_key": key.file.with_suffix(".pub").read_text(), **fields})
+    return key

@@ -1,0 +1,34 @@
+"""A certificate is replaced while clients send requests over connections that stay open."""
+
+import subprocess
+from collections import Counter
+
+import pytest
+
+from chalicelib.model.base import kinds
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until
+from tests.live.edge.test_isolation import served
+
+pytestmark = needs_envoy
+
+
+@pytest.mark.needs("curl")
+def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> None:
+    """Envoy announces with GOAWAY that a connection will end. curl then finishes its request and connects again."""
+    edge.upload("tlscrt_0", "acct_A", "rotated.tunnels.localhost")
+    edge.ssh(edge.key("acct_A"), "-R", f"rotated:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("rotated", "--insecure") == "200")
+    command = ["curl", "-sS", "--insecure", "--http2", "--rate", "100/s", *edge.resolved("rotated"), "-o", "/dev/null"]
+    command += ["-w", "%{http_code} %{http_version} %{exitcode}\n%{stderr}%{num_connects}\n"]
+    client = subprocess.Popen(
+        [*command, edge.url("rotated", "/?[1-800]")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for number in range(1, 4):
+        edge.upload(f"tlscrt_{number}", "acct_A", "rotated.tunnels.localhost")
+        until(lambda number=number: served(edge, "rotated") == f"tlscrt_{number}")  # type: ignore[misc]
+        del edge.store.uploaded[f"tlscrt_{number - 1}"]
+        edge.store.tell("acct_A", kinds.TLS_CERTIFICATES.path, f"tlscrt_{number - 1}")
+    answers, connects = client.communicate(timeout=100)
+    assert Counter(answers.splitlines()) == {"200 2 0": 800}
+    assert sum(map(int, connects.split())) > 1

@@ -1,0 +1,353 @@
+"""A client that has signed in and means harm: what it can make the gateway keep, and for how long it may stay."""
+
+import asyncio
+import contextlib
+import ssl
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+from asyncssh.packet import String, UInt32
+
+from chalicelib.model.tls.tls_certificates import SealedCertificate
+from edge.control.certificates import Certificates
+from edge.link import authority
+from edge.link.authority import KeyPair
+from tests.edge.memory import Memory
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, Key, running, until, uploaded
+
+_CHANNEL_OPEN, _CHANNEL_OPEN_CONFIRMATION, _CHANNEL_CLOSE = 90, 91, 97
+
+
+@contextlib.asynccontextmanager
+async def signed_in(edge: Edge, key: Key) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """Yield the connection of a client that says what no `ssh` says."""
+    port = edge.settings.ssh_port
+    client = await asyncssh.connect("127.0.0.1", port, client_keys=[str(key.file)], known_hosts=None, config=None)
+    try:
+        yield client
+    finally:
+        client.abort()
+
+
+class Session:
+    """A channel that is opened and asks for nothing."""
+
+    def __init__(self) -> None:
+        self.is_open: bool | None = None
+
+    def process_open_confirmation(self, *_: object) -> None:
+        self.is_open = True
+
+    def process_open_failure(self, *_: object) -> None:
+        self.is_open = False
+
+    def process_connection_close(self, _: object) -> None:
+        pass
+
+
+def test_a_connection_has_four_sessions_at_most_also_while_they_ask_for_nothing(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> list[bool | None]:
+        sessions = [Session() for _ in range(8)]
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            for session in sessions:
+                number, window = client.add_channel(session), UInt32(1 << 15)  # type: ignore[arg-type]
+                client.send_packet(_CHANNEL_OPEN, String("session"), UInt32(number), window, window)
+            while sessions[-1].is_open is None:
+                await asyncio.sleep(0.01)
+        return [session.is_open for session in sessions]
+
+    with running(tmp_path, with_envoy=False) as edge:
+        assert asyncio.run(ask(edge)) == [True] * 4 + [False] * 4
+
+
+def test_a_connection_whose_last_tunnel_was_lost_is_ended_so_that_its_client_comes_back(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, lease=3, tunnel_timeout=1) as edge:
+        client = edge.ssh(edge.key("acct_A"), "-N", "-R", "lost:80:localhost:1", terminal="-T")
+        until(lambda: bool(edge.store.online))
+        edge.store.clear()
+
+        assert client.ends() == 255
+
+
+def test_a_connection_that_opens_no_tunnel_is_ended(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, tunnel_timeout=1) as edge:
+        assert edge.ssh(edge.key("acct_A"), "-N", terminal="-T").ends() == 255
+
+
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [("19:localhost:1", "Port 19 is not served here"), ("banned:80:localhost:1", "The operator has banned banned.")],
+)
+def test_a_client_without_a_terminal_that_is_refused_its_tunnel_ends_with_the_reason(
+    tmp_path: Path, forward: str, reason: str
+) -> None:
+    with running(tmp_path, with_envoy=False) as edge:
+        edge.store.banned_names.add("banned.tunnels.localhost")
+        client = edge.ssh(edge.key("acct_A"), "-N", "-R", forward, terminal="-T")
+        assert client.ends(within=5) == 255
+        client.says(reason)
+
+
+def test_a_client_without_a_terminal_keeps_the_tunnels_that_are_not_refused(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            for port in (19, 80, 19):
+                with contextlib.suppress(asyncssh.ChannelListenError):
+                    await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "kept", port)
+            await asyncio.sleep(2)
+            assert len(edge.gateway.tunnels) == 1
+
+    with running(tmp_path, with_envoy=False) as edge:
+        asyncio.run(ask(edge))
+
+
+def test_a_connection_whose_tunnel_is_refused_late_is_ended(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await asyncio.sleep(0.5)
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "banned", 80)
+            await asyncio.wait_for(client.wait_closed(), 8)
+
+    with running(tmp_path, with_envoy=False, tunnel_timeout=2) as edge:
+        edge.store.slow["acct_A"] = 2
+        edge.store.banned_names.add("banned.tunnels.localhost")
+        asyncio.run(ask(edge))
+
+
+def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> float:
+        many = edge.key("acct_B")
+        async with contextlib.AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(signed_in(edge, many)) for _ in range(80)]
+            opening = [asyncio.create_task(_forwarded(client, number)) for number, client in enumerate(clients)]
+            await asyncio.sleep(0.2)
+            began = time.monotonic()
+            async with signed_in(edge, edge.key("acct_A")) as client:
+                await _forwarded(client, 100)
+            for task in opening:
+                task.cancel()
+            return time.monotonic() - began
+
+    with running(tmp_path, with_envoy=False, max_sign_ins=100, max_sign_ins_per_address=100) as edge:
+        edge.store.slow["acct_B"] = 2
+        assert asyncio.run(ask(edge)) < 1.8
+        time.sleep(2)  # until those that had begun are over
+
+
+async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
+    await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
+
+
+class Slow(Memory):
+    """A store that does not read the certificates of one account until it may, and cannot read those of another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = threading.Event()
+
+    def list_certificates(self, account: str) -> list[SealedCertificate]:
+        if account == "acct_broken":
+            raise KeyError(account)
+        assert account != "acct_slow" or self.may_go_on.wait(10)
+        return super().list_certificates(account)
+
+
+def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delays_nobody_else() -> None:
+    accounts = {account: frozenset({f"{account}.example.com"}) for account in ("acct_a", "acct_slow", "acct_broken")}
+
+    async def ask() -> list[list[tuple[str, list[str]]]]:
+        store = Slow()
+        for account, names in accounts.items():
+            store.upload(uploaded(f"cert_{account}", account, *names), KeyPair("chain", "key"))
+        certificates = Certificates(store)
+        for account, names in accounts.items():
+            certificates.read(account, names)
+        taken = [await certificates.collect(timeout=0.2)]
+        store.may_go_on.set()
+        taken.append(await certificates.collect(timeout=None))
+        return [sorted((it.account, [found.id for found in it.certificates]) for it in each) for each in taken]
+
+    assert asyncio.run(ask()) == [
+        [("acct_a", ["cert_acct_a"]), ("acct_broken", [])],
+        [("acct_slow", ["cert_acct_slow"])],
+    ]
+
+
+class Broken(Memory):
+    """A store that cannot open the key of one certificate."""
+
+    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
+        if sealed.certificate.id == "cert_broken":
+            raise KeyError(sealed.certificate.id)
+        return super().unseal_key_pair(sealed)
+
+
+def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_beside_it_are_served() -> None:
+    async def ask() -> list[tuple[list[str], list[str]]]:
+        store = Broken()
+        for id in ("cert_broken", "cert_whole"):
+            store.upload(uploaded(id, "acct_a", "a.example.com"), KeyPair("chain", "key"))
+        certificates = Certificates(store)
+        certificates.read("acct_a", frozenset({"a.example.com"}))
+        return [
+            ([it.id for it in each.certificates], [*each.pairs]) for each in await certificates.collect(timeout=None)
+        ]
+
+    assert asyncio.run(ask()) == [(["cert_whole"], ["cert_whole"])]
+
+
+async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a connection to the only tunnel of an edge, made as Envoy makes it."""
+    context = ssl.create_default_context(cadata=edge.store.authority.pem)
+    context.check_hostname = False
+    authority.load_into(context, edge.store.authority.issue("edge"))
+    ((gateway, _),), (tunnel,) = edge.store.list_gateways(), edge.store.online
+    return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
+
+
+async def _channels(edge: Edge, count: int) -> None:
+    """Wait until the gateway has asked its clients for so many channels."""
+    async with asyncio.timeout(10):
+        while edge.gateway.tunnels.gauges()["channels"] < count:
+            await asyncio.sleep(0.01)
+
+
+async def _taken(writer: asyncio.StreamWriter, *, most: int) -> int:
+    """Return how many bytes a connection takes until it takes no more for half a second, or `most`."""
+    taken = 0
+    with contextlib.suppress(TimeoutError):
+        while taken < most:
+            writer.write(bytes(1 << 16))
+            await asyncio.wait_for(writer.drain(), 0.5)
+            taken += 1 << 16
+    return taken
+
+
+def test_a_connection_made_while_its_client_reads_nothing_is_not_read_either(tmp_path: Path) -> None:
+    async def ask(edge: Edge) -> int:
+        window, most = UInt32((1 << 31) - 1), 1 << 26
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await client.create_server(lambda *_: asyncssh.SSHTCPSession(), "slow", 80, window=1 << 30)
+            _, first = await _as_envoy(edge)
+            first.write(b"hello")
+            await _channels(edge, 1)
+            await asyncio.sleep(0.1)
+            client._transport.pause_reading()  # type: ignore[union-attr]
+            assert await _taken(first, most=most) < most
+            _, second = await _as_envoy(edge)
+            await _channels(edge, 2)
+            client.send_packet(_CHANNEL_OPEN_CONFIRMATION, UInt32(1), UInt32(9), window, UInt32(1 << 15))
+            await asyncio.sleep(0.1)
+            return await _taken(second, most=most)
+
+    with running(tmp_path, with_envoy=False) as edge:
+        assert asyncio.run(ask(edge)) < 1 << 24
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_channel_that_its_client_does_not_answer_or_close_is_counted(tmp_path: Path, answers: bool) -> None:
+    async def ask(edge: Edge, key: Key) -> int:
+        asked, never = [], asyncio.Event()
+
+        async def answer(*_: object) -> asyncssh.SSHTCPSession[bytes]:
+            asked.append(1)
+            await (asyncio.sleep(0) if answers else never.wait())
+            return asyncssh.SSHTCPSession()
+
+        async with signed_in(edge, key) as client:
+            send = client.send_packet
+
+            def without_close(kind: int, *rest: bytes, **named: Any) -> None:
+                if kind != _CHANNEL_CLOSE:
+                    send(kind, *rest, **named)
+
+            client.send_packet = without_close  # type: ignore[method-assign, assignment]
+            await client.create_server(answer, "mute", 80)
+            for _ in range(2):
+                streams = [await _as_envoy(edge) for _ in range(2)]
+                async with asyncio.timeout(10):
+                    while len(asked) < 2:
+                        await asyncio.sleep(0.01)
+                await asyncio.sleep(0.1)
+                for reader, writer in streams:
+                    if not answers:
+                        await asyncio.wait_for(reader.read(), 10)
+                    writer.close()
+                await asyncio.sleep(0.1)
+        return len(asked)
+
+    with running(tmp_path, with_envoy=False, upstream_timeout=1, max_channels_per_account=2) as edge:
+        key = edge.key("acct_A")
+        assert asyncio.run(ask(edge, key)) == 2
+        until(lambda: not edge.store.online)
+        assert asyncio.run(ask(edge, key)) == 2
+
+
+@pytest.mark.parametrize(
+    ("visitor", "channels"), [("stays", 2), ("leaves", 2), ("leaves early", 2), ("is answered", 1)]
+)
+def test_a_channel_of_an_upstream_that_reads_nothing_ends_when_nothing_has_moved_for_long(
+    tmp_path: Path, visitor: str, channels: int
+) -> None:
+    class ReadsNothing(asyncssh.SSHTCPSession[bytes]):
+        def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
+            asked.append(chan)
+
+        def data_received(self, data: bytes, datatype: Any) -> None:
+            asked[-1].pause_reading()
+
+    asked: list[asyncssh.SSHTCPChannel[bytes]] = []
+
+    async def ask(edge: Edge) -> None:
+        async with signed_in(edge, edge.key("acct_A")) as client:
+            await client.create_server(lambda *_: ReadsNothing(), "stalled", 80, window=1 << 15)
+            _, writer = await _as_envoy(edge)
+            if visitor == "leaves early":
+                writer.write(bytes(3 << 15))
+                await writer.drain()
+                await asyncio.sleep(0.2)
+            else:
+                assert await _taken(writer, most=1 << 26) < 1 << 26
+            if visitor in ("leaves", "leaves early"):
+                writer.close()
+            for _ in range(30):
+                if len(asked) < 2:
+                    if visitor == "is answered":
+                        asked[0].write(b"more")
+                    (await _as_envoy(edge))[1].close()
+                    await asyncio.sleep(0.1)
+
+    with running(tmp_path, with_envoy=False, idle_timeout=1, max_channels_per_tunnel=1) as edge:
+        asyncio.run(ask(edge))
+        assert len(asked) == channels
+
+
+@needs_envoy
+def test_an_account_and_a_tunnel_have_as_many_channels_as_they_may(tmp_path: Path, origin: int) -> None:
+    with running(tmp_path, with_envoy=True, max_channels_per_tunnel=2, max_channels_per_account=3) as edge:
+        forward = [part for name in "ab" for part in ("-R", f"{name}:80:127.0.0.1:{origin}")]
+        edge.ssh(edge.key("acct_A"), *forward)
+        edge.ssh(edge.key("acct_B"), "-R", f"c:80:127.0.0.1:{origin}")
+        until(lambda: [edge.status(name) for name in "abc"] == ["200"] * 3)
+
+        with contextlib.ExitStack() as held:
+
+            def asked(names: str) -> list[str]:
+                return [_status_of_held(held.enter_context(edge.connect(name, "http/1.1")), name) for name in names]
+
+            assert asked("aaa") == ["200", "200", "502"]
+            assert asked("bb") == ["200", "502"]
+            assert asked("c") == ["200"]
+
+
+def _status_of_held(connection: ssl.SSLSocket, name: str) -> str:
+    """Return the status of a request that holds its channel for as long as the connection is there."""
+    connection.sendall(f"GET /held HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode())
+    return connection.recv(4096).split(b" ")[1].decode()

@@ -1,0 +1,55 @@
+"""The firewall's rules of an edge host, `infra/deploy/tunnel-edge.nft`, as the kernel obeys them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[3]
+_RULES = _ROOT / "infra" / "deploy" / "tunnel-edge.nft"
+_BEGUN = 12
+_VISITORS = ("127.0.0.2", "127.0.0.3", "fd00:0:0:1::2", "fd00:0:0:1::3", "fd00:0:0:2::2")
+
+
+def _connections(rules: str, folder: Path) -> dict[str, int]:
+    """Return how many connections of _BEGUN each visitor gets under these rules."""
+    file = folder / "rules.nft"
+    file.write_text(rules)
+    command = ["unshare", "--map-root-user", "--net", sys.executable, "-m", "tests.live.edge.connecting", str(file)]
+    done = subprocess.run([*command, str(_BEGUN), *_VISITORS], cwd=_ROOT, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
+
+
+@pytest.mark.needs("nftables")
+@pytest.mark.parametrize(("bound", "lowered"), [("over 1000 ", "over 8 "), ("burst 500 ", "burst 8 ")])
+def test_a_visitor_has_as_many_connections_as_the_firewall_lets_it_and_takes_none_from_others(
+    tmp_path: Path, bound: str, lowered: str
+) -> None:
+    rules = _RULES.read_text().replace("20/second", "1/hour")
+    assert rules.count(bound) == 2
+
+    found = _connections(rules.replace(bound, lowered), tmp_path)
+
+    assert found == {
+        "127.0.0.2": 8,
+        "127.0.0.3": 8,
+        "fd00:0:0:1::2": 8,
+        "fd00:0:0:1::3": 0,  # of the same /64
+        "fd00:0:0:2::2": 8,
+    }
+
+
+@pytest.mark.needs("nftables")
+def test_the_networks_of_proxies_are_not_bounded(tmp_path: Path) -> None:
+    rules = _RULES.read_text().replace("over 1000 ", "over 8 ")
+
+    set_of_4 = "typeof ip saddr; flags interval;"
+    named = rules.replace(set_of_4, f"{set_of_4} elements = {{ 127.0.0.2/31 }};")
+
+    found = _connections(named, tmp_path)
+
+    assert (found["127.0.0.2"], found["127.0.0.3"], found["fd00:0:0:1::2"]) == (_BEGUN, _BEGUN, 8)

@@ -1,0 +1,297 @@
+"""Edges on a real edge: what is kept in the store answers a moment later, through Envoy and tunnels with labels."""
+
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.edge_status import BackendStatus
+from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.served import UNREADABLE, Modules, ServedBackend, ServedEdge, ServedRoute
+from edge.link.authority import KeyPair
+from tests import openssl
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until, uploaded
+
+ACCOUNT = "acct_edges"
+pytestmark = needs_envoy
+
+
+def backend(edge: Edge, prefix: str, value: Any) -> str:
+    made = ServedBackend(ACCOUNT, ids.new(prefix), value)
+    edge.store.keep(made)
+    return made.id
+
+
+def route(to: str, match: str = "/") -> ServedRoute:
+    return ServedRoute(ids.new("edghtsrt"), "path_prefix", match, Modules(backend=BackendModule(backend_id=to)))
+
+
+def https_edge(edge: Edge, name: str, *routes: ServedRoute) -> ServedEdge:
+    hostport = f"{name}.{edge.settings.tunnel_domain}:443"
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (hostport,), routes=routes)
+    edge.store.keep(made)
+    return made
+
+
+def test_a_group_of_tunnels_answers_for_an_edge_and_weights_are_shifted(edge: Edge, origin: int) -> None:
+    key = edge.key(ACCOUNT)
+    group = backend(edge, "bkdtg", TunnelGroup(labels={"app": "shop"}))
+    answer = backend(edge, "bkdhr", HttpResponse(status_code=503, body="closed\n"))
+    weighted = Weighted(backends={group: 1, answer: 0})
+    shared = backend(edge, "bkdwd", weighted)
+    https_edge(edge, "shop", route(shared), route(answer, "/closed"))
+    for _ in range(2):
+        edge.ssh(key, "-R", f"app=shop:80:localhost:{origin}")
+    until(lambda: edge.status("shop") == "200")
+    assert edge.curl("shop", path="/closed") == "closed\n"
+
+    edge.store.keep(ServedBackend(ACCOUNT, shared, replace(weighted, backends={group: 0, answer: 1})))
+
+    until(lambda: edge.status("shop") == "503")
+    edge.store.keep(ServedBackend(ACCOUNT, shared, replace(weighted, backends={group: 1, answer: 1})))
+    until(lambda: Counter(edge.status("shop") for _ in range(10)).keys() == {"200", "503"})
+
+
+def test_the_share_of_an_offline_group_goes_to_the_groups_that_are_online(edge: Edge, origin: int) -> None:
+    key, names = edge.key(ACCOUNT), ("blue", "green")
+    blue, green = (backend(edge, "bkdtg", TunnelGroup(labels={"color": name})) for name in names)
+    made = https_edge(edge, "colors", route(backend(edge, "bkdwd", Weighted(backends={blue: 1, green: 2}))))
+    only = {name: f"only-{name}" for name in names}
+    for name, id in zip(names, (blue, green), strict=True):
+        https_edge(edge, only[name], route(id))
+
+    def met(count: int = 40) -> Counter[str]:
+        return Counter(edge.status("colors") for _ in range(count))
+
+    def is_online(*online: str) -> bool:
+        return all(edge.status(only[name]) == ("200" if name in online else "503") for name in names)
+
+    until(lambda: is_online() and edge.status("colors") == "503")
+    first = edge.ssh(key, "-R", f"color=blue:80:localhost:{origin}")
+    until(lambda: is_online("blue"))
+    assert met() == {"200": 40}
+    second = edge.ssh(key, "-R", f"color=green:80:localhost:{origin}")
+    until(lambda: is_online(*names))
+    assert met() == {"200": 40}
+    first.kill()
+    until(lambda: is_online("green"))
+    assert met() == {"200": 40}
+    second.kill()
+    until(lambda: edge.status("colors") == "503")
+    until(lambda: edge.access_log()[-1]["status"] == 503)
+    shares = Counter(it["backend"] for it in edge.access_log() if it.get("edge") == made.id and it["status"] == 200)
+    assert shares.total() == 120
+    assert 40 < shares[f"group/{blue}"] < 75  # 40 alone, and a third of 40
+
+
+def test_a_route_whose_module_cannot_be_enforced_is_closed(edge: Edge) -> None:
+    answer = backend(edge, "bkdhr", HttpResponse(status_code=200, body="open\n"))
+    open_route = route(answer)
+    made = https_edge(edge, "oauth", open_route)
+    until(lambda: edge.curl("oauth") == "open\n")
+    closed = replace(open_route, modules=replace(open_route.modules, unenforced=("oauth",)))
+    edge.store.keep(replace(made, revision=2, routes=(closed,)))
+    until(lambda: edge.status("oauth") == "503", within=2)
+    edge.store.forget(made)
+    until(lambda: edge.curl("oauth", "-o", "/dev/null", "-w", "%{http_code}") == "404", within=2)
+
+
+def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edge: Edge, origin: int) -> None:
+    open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
+    made, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
+    until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
+    edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")  # the store of the tests lets it
+    lost = replace(made, revision=2, modules=Modules(), routes=(), error=UNREADABLE)
+    edge.store.keep(lost)
+
+    until(lambda: is_said(edge, lost, "refused"))
+
+    assert edge.status("lost") == "000"
+    found = edge.store.status(made.id)
+    assert found
+    assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
+    edge.store.keep(replace(other, revision=2))
+    until(lambda: is_said(edge, replace(other, revision=2), "live"))
+    assert edge.curl("found") == "open\n"
+    edge.store.keep(replace(made, revision=3))
+    until(lambda: edge.curl("lost") == "open\n")
+
+
+def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sentence_is_told(edge: Edge) -> None:
+    open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
+    made, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
+    until(lambda: edge.curl("bad") == edge.curl("good") == "open\n")
+    too_large = Modules(open_route.modules.backend, user_agent_filter=UserAgentModule(deny=["(a{900}){900}"]))
+    changed = replace(made, revision=2, routes=(replace(open_route, modules=too_large),))
+    edge.store.keep(changed)
+    until(lambda: edge.status("bad") == "503", within=3)
+    until(lambda: is_said(edge, changed, "partly"))
+    found = edge.store.status(made.id)
+    assert found
+    assert [(it.state, it.error) for it in found.routes] == [("refused", "invalid repetition size: {900}")]
+    assert edge.curl("good") == "open\n"
+    edge.store.keep(replace(made, revision=3))
+    until(lambda: edge.curl("bad") == "open\n")
+    until(lambda: is_said(edge, replace(made, revision=3), "live"))
+    assert is_said(edge, other, "live")
+
+
+def is_said(edge: Edge, made: ServedEdge, state: str) -> bool:
+    found = edge.store.status(made.id)
+    return found is not None and (found.state, found.revision) == (state, made.revision)
+
+
+def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(edge: Edge) -> None:
+    group = backend(edge, "bkdtg", TunnelGroup(labels={"app": "said"}))
+    made = https_edge(edge, "said", route(group))
+    until(lambda: is_said(edge, made, "live"))
+    first = edge.store.status(made.id)
+    assert first
+    (hostport,) = first.hostports
+    assert (hostport.hostport, hostport.state, hostport.error, hostport.certificate_id) == (
+        f"said.{edge.settings.tunnel_domain}:443",
+        "live",
+        "",
+        "",
+    )
+    assert [(it.id, it.state) for it in first.routes] == [(made.routes[0].id, "live")]
+    assert first.backends == (BackendStatus(group, 0),)
+    changed = replace(made, revision=2, modules=Modules(unenforced=("traffic_policy",)))
+    edge.store.keep(changed)
+    until(lambda: is_said(edge, changed, "partly"))
+    second = edge.store.status(made.id)
+    assert second
+    assert second.hostports[0].since == hostport.since
+    assert "traffic_policy" in second.routes[0].error
+    time.sleep(1)
+    assert len([it for it in edge.store.told if it[0] == made.id]) == 2
+    edge.store.forget(made)
+    until(lambda: edge.store.status(made.id) is None)
+    assert len([it for it in edge.store.told if it[0] == made.id]) == 3
+
+
+def test_a_host_that_is_not_proved_is_told_as_such(edge: Edge) -> None:
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("shop.elsewhere.example:443",))
+    edge.store.keep(made)
+    until(lambda: is_said(edge, made, "unproved"))
+    assert edge.store.hosts
+
+
+def test_statuses_of_an_account_that_cannot_be_written_hold_up_nobody(edge: Edge) -> None:
+    other = ServedEdge("acct_stuck", ids.new("edghts"), 1, (f"stuck.{edge.settings.tunnel_domain}:443",))
+    edge.store.keep(other)
+    until(lambda: is_said(edge, other, "live"))
+    edge.store.delays["acct_stuck"] = 3
+    for number in range(10):
+        edge.store.keep(
+            replace(other, id=ids.new("edghts"), hostports=(f"s{number}.{edge.settings.tunnel_domain}:443",))
+        )
+    time.sleep(1)
+    began = time.monotonic()
+    made = https_edge(edge, "quick", route(backend(edge, "bkdhr", HttpResponse(body="quick\n"))))
+    until(lambda: edge.curl("quick") == "quick\n")
+    until(lambda: is_said(edge, made, "live"))
+    assert time.monotonic() - began < 3
+    edge.store.delays.clear()
+
+
+def test_a_certificate_is_live_and_gone_with_its_record(edge: Edge) -> None:
+    made = https_edge(edge, "own", route(backend(edge, "bkdhr", HttpResponse(body="own\n"))))
+    until(lambda: is_said(edge, made, "live"))
+    host = f"own.{edge.settings.tunnel_domain}"
+    id = ids.new("cert")
+    edge.upload(id, ACCOUNT, host)
+    until(lambda: certificate_of(edge, made) == id, within=3)
+    assert f"CN = {id}" in openssl.run(
+        "s_client", "-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", host
+    )
+    del edge.store.uploaded[id]
+    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, id)
+    until(lambda: certificate_of(edge, made) == "", within=3)
+    assert edge.curl("own") == "own\n"
+
+
+def certificate_of(edge: Edge, made: ServedEdge) -> str | None:
+    found = edge.store.status(made.id)
+    return found.hostports[0].certificate_id if found else None
+
+
+@pytest.mark.parametrize(("host", "asked"), [("x.other", "x.other"), ("*.wild", "x.wild")])
+def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, asked: str) -> None:
+    made = https_edge(edge, host, route(backend(edge, "bkdhr", HttpResponse(body="deep\n"))))
+    until(lambda: is_said(edge, made, "refused"))
+    found = edge.store.status(made.id)
+    assert found
+    domain = edge.settings.tunnel_domain
+    names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
+    missing = f"No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+    assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
+    assert [it.state for it in found.routes] == ["refused"]
+    assert edge.curl(asked) == ""
+    assert edge.curl(asked, "--insecure") == "deep\n"
+
+    edge.upload(ids.new("cert"), ACCOUNT, f"*.{host.partition('.')[2]}.{domain}")
+    until(lambda: is_said(edge, made, "live"))
+
+
+WEAK = {"kind": "rsa-1024"}
+MUST_STAPLE = {"extensions": ("tlsfeature=status_request",)}  # which the API accepted in earlier versions
+
+
+@pytest.mark.parametrize(("how", "reason"), [(WEAK, "2048-bit"), (MUST_STAPLE, "OCSP response is required")])
+def test_a_certificate_that_envoy_refuses_leaves_the_one_before_it_in_service(
+    edge: Edge, how: Any, reason: str
+) -> None:
+    made = https_edge(edge, "kept", route(backend(edge, "bkdhr", HttpResponse(body="kept\n"))))
+    good, weak = ids.new("cert"), ids.new("cert")
+    edge.upload(good, ACCOUNT, f"kept.{edge.settings.tunnel_domain}")
+    until(lambda: certificate_of(edge, made) == good, within=3)
+    issued = openssl.issue(f"/CN={weak}", **how)
+    later = uploaded(weak, ACCOUNT, f"kept.{edge.settings.tunnel_domain}", until=400)
+    edge.store.upload(later, KeyPair(issued.certificate, issued.key))
+    met = set[str]()
+
+    def is_refused() -> bool:
+        met.add(edge.curl("kept", "--insecure"))
+        return has_refusal(edge, made)
+
+    until(is_refused, within=5)
+    assert met == {"kept\n"}
+    found = edge.store.status(made.id)
+    assert found
+    (hostport,) = found.hostports
+    assert (hostport.state, hostport.certificate_id) == ("live", good)
+    assert hostport.error.startswith("A certificate was refused: ")
+    assert reason in hostport.error
+    del edge.store.uploaded[weak]
+    edge.store.tell(ACCOUNT, kinds.TLS_CERTIFICATES.path, weak)
+    until(lambda: not has_refusal(edge, made), within=3)
+    edge.store.forget(made)
+
+
+def has_refusal(edge: Edge, made: ServedEdge) -> bool:
+    found = edge.store.status(made.id)
+    return found is not None and found.hostports[0].error != ""
+
+
+def test_a_banned_name_is_served_by_no_wildcard_host_and_by_no_edge_from_before(edge: Edge) -> None:
+    answer = backend(edge, "bkdhr", HttpResponse(body="open\n"))
+    for name in ("*.team", "first-bank"):
+        https_edge(edge, name, route(answer))
+
+    def met() -> list[str]:
+        return [edge.status(name, "--insecure") for name in ("a.team", "b.team", "bank.team", "first-bank")]
+
+    until(lambda: met() == ["200"] * 4)
+    edge.store.banned_names.add(f"b.team.{edge.settings.tunnel_domain}")
+    edge.store.patterns.add("*bank*")
+    until(lambda: met() == ["200", "403", "403", "403"], within=5)
+    edge.store.banned_names.clear()
+    edge.store.patterns.clear()
+    until(lambda: met() == ["200"] * 4, within=5)

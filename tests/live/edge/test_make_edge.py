@@ -1,0 +1,395 @@
+"""`python -m edge` beside `make run`: real processes on the records of the API, killed one by one and together."""
+
+import contextlib
+import json
+import os
+import resource
+import shlex
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from chalicelib.model.tunnels.tunnels import Traffic
+from tests import openssl
+from tests.cloud.test_readme import blocks
+from tests.conftest import ROOT, free_port, serve
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.running import Ssh, free_ports, ssh_command, until, upstream
+
+pytestmark = needs_envoy
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """make run, a credential, and the edge."""
+    folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
+    folder.mkdir()
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    run, api = serve(folder)
+    try:
+        key = credential(api, "key")
+        printed: list[str] = []
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"}, printed)
+        try:
+            yield Started(api, ports, edge, key, tuple(printed))
+        finally:
+            edge.send_signal(signal.SIGINT)
+            edge.wait(20)
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait(30)
+
+
+def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started: Started) -> None:
+    with upstream() as port:
+        client = started.ssh("-R", f"demo:80:127.0.0.1:{port}")
+        client.says("is online")
+        until(lambda: started.status("demo") == "200", within=10)
+        (tunnel,) = started.tunnels("demo")
+        assert (tunnel["public_url"], tunnel["proto"]) == (
+            f"https://demo.tunnels.localhost:{started.ports['EDGE_PORT']}",
+            "https",
+        )
+        client.kill()
+        until(lambda: started.status("demo") == "404" and started.tunnels("demo") == [], within=5)
+
+
+def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_question(
+    started: Started, tmp_path: Path
+) -> None:
+    known_hosts = tmp_path / "known_hosts"
+    (fingerprint,) = [line for line in started.welcome if line.startswith("SHA256:")]
+    (entry,) = [line for line in started.welcome if line.startswith(f"[127.0.0.1]:{started.ports['SSH_PORT']} ssh-")]
+    known_hosts.write_text(f"{entry}\n")
+    for file in (known_hosts, started.api.local / "edge" / "ssh_host_ed25519_key.pub"):
+        listed = subprocess.run(["ssh-keygen", "-lf", file], check=True, capture_output=True, text=True).stdout
+        assert listed.split()[1] == fingerprint
+
+    command = ssh_command(int(started.ports["SSH_PORT"]), started.key, "-tt", "-R", "known:80:localhost:1", "127.0.0.1")
+    replaced = {"UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}"}
+    strict = {"StrictHostKeyChecking=no": "StrictHostKeyChecking=yes", **replaced}
+    client = Ssh([strict.get(it, it) for it in command])
+    client.says("is online")
+    client.kill()
+
+
+def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:
+    log = started.api.local / "edge" / "access.log"
+    with upstream() as port:
+        client = started.ssh("-R", f"rotated:80:127.0.0.1:{port}")
+        client.says("is online")
+        until(lambda: started.status("rotated") == "200", within=10)
+        log.rename(log.with_name("access.log.1"))
+        started.edge.send_signal(signal.SIGHUP)
+
+        until(lambda: started.visit("rotated") == "200" and log.exists(), within=15)
+        client.kill()
+
+
+def test_what_was_counted_outlives_a_kill_of_the_gateway(started: Started) -> None:
+    size, visits = 200_000, 10
+    account = json.loads(started.operator("accounts", "list", "--json").splitlines()[0])["id"]
+
+    def used() -> Traffic:
+        days = [json.loads(line) for line in started.operator("usage", account, "--json").splitlines()]
+        return sum((Traffic(day["bytes_in"], day["bytes_out"], day["requests"]) for day in days), start=Traffic())
+
+    with upstream() as port:
+        client = started.ssh("-R", f"billed:80:127.0.0.1:{port}")
+        client.says("is online")
+        until(lambda: started.status("billed") == "200", within=10)
+        for _ in range(visits):
+            assert started.status("billed", f"/bytes/{size}") == "200"
+        time.sleep(1)
+        os.kill(started.child("edge gateway"), signal.SIGKILL)
+        assert client.ends(within=10) == 255
+
+        until(lambda: used().requests > visits, within=15)
+        assert visits < used().requests < visits + 20  # of the tests before, too
+        assert size * visits <= used().bytes_out <= size * visits * 1.01
+
+
+def test_the_pages_edge_in_ten_lines_shifts_a_weight_under_a_loop_of_requests(started: Started, tmp_path: Path) -> None:
+    (api, *_), edge = blocks("docs/guide.md"), blocks("docs/edge.md", "An edge in ten lines")
+    port, ssh = started.ports["EDGE_PORT"], " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    text = "\n".join([api.partition("\n")[2].partition("\nPROJECT")[0], *edge]).replace("ssh -p 2222", ssh)
+    for old, new in (
+        (".local/edge/authority.crt", str(started.api.local / "edge" / "authority.crt")),
+        ("tunnels.localhost:8443", f"tunnels.localhost:{port}"),
+        *((own, str(free_port())) for own in ("3001", "3002")),
+    ):
+        text = text.replace(old, new)
+    settings = {"PATH": os.environ["PATH"], "BASE_URL": started.api.base_url, "API_KEY": started.api.token}
+
+    done = subprocess.run(
+        ["bash", "-euc", text],
+        cwd=tmp_path,
+        env={**settings, "no_proxy": "*"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    seen = done.stdout.splitlines()
+    assert seen == sorted(seen)  # no green before the shift, no blue after it, nothing else at all
+    assert {*seen} == {"blue", "green"}
+    assert list(tmp_path.iterdir()) == []  # the page's files are in a temporary folder
+
+
+@pytest.mark.needs("redis")
+def test_the_page_s_database_behind_a_nat_answers_its_own_client(started: Started, tmp_path: Path) -> None:
+    (text,) = blocks("docs/edge.md", "Ports and TLS passthrough")
+    ssh = " ".join(ssh_command(int(started.ports["SSH_PORT"]), started.key))
+    for old, new in (("ssh -p 2222", ssh), ("6399", str(free_port())), ("20033", str(free_ports(1)[0]))):
+        text = text.replace(old, new)
+    command = ["bash", "-euc", f"{text}\nkill $(jobs -p)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.splitlines()[-3:]) == (0, ["PONG", "OK", "hello"]), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: Started) -> None:
+    client = started.api.client()
+    answer = client.create("/backends/http_response", {"status_code": 202})["id"]
+    path = f"/edges/https/{client.create('/edges/https', {'hostports': ['said.tunnels.localhost:443']})['id']}"
+    route = client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    client.put(f"{path}/routes/{route}/backend", {"backend_id": answer})
+    until(lambda: started.visit("said") == "202")
+    until(lambda: client.get(f"{path}/status").json["state"] == "live")
+    said = client.get(f"{path}/status").json
+    assert (said["revision"], said["hosts"]) == (3, 1)
+
+    os.kill(started.child("control"), signal.SIGKILL)
+    client.put(
+        f"{path}/routes/{route}/oauth",
+        {"provider": {"github": {"scopes": ["user"], "client_id": "a", "client_secret": "b"}}},
+    )
+
+    until(lambda: started.visit("said") == "503")
+    until(lambda: client.get(f"{path}/status").json["state"] == "partly")
+    now = client.get(f"{path}/status").json
+    assert now["hostports"] == said["hostports"]
+    assert "oauth" in now["routes"][0]["error"]
+    client.delete(path)
+    until(lambda: started.visit("said") == "404")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_edge_host_that_ends_counts_in_no_status(started: Started, tmp_path: Path, number: signal.Signals) -> None:
+    client = started.api.client()
+    answer = client.create("/backends/http_response", {})["id"]
+    fields = {"hostports": [f"ends-by-{number}.tunnels.localhost:443"]}
+    path = f"/edges/https/{client.create('/edges/https', fields)['id']}"
+    client.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": answer}})
+
+    def counted() -> tuple[int, str]:
+        status = client.get(f"{path}/status").json
+        return status["hosts"], status["state"]
+
+    until(lambda: counted() == (1, "live"))
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    other = start_edge(started.api, {**ports, "LOCAL_DIR": str(started.api.local), "EDGE_DIR": str(tmp_path / "edge")})
+    try:
+        until(lambda: counted() == (2, "live"))
+    finally:
+        other.send_signal(number)
+        other.wait(20)
+
+    assert counted() == (1, "live")
+    client.patch(path, {"description": "changed"})
+    until(lambda: counted() == (1, "live"), within=4)
+    client.delete(path)
+
+
+def test_it_may_have_as_many_connections_as_the_system_permits(started: Started) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for name in ("gateway", "bootstrap"):
+        assert resource.prlimit(started.child(name), resource.RLIMIT_NOFILE) == (most, most)
+
+
+def test_envoys_environment_holds_nothing(started: Started) -> None:
+    environments = [Path(f"/proc/{started.child(name)}/environ").read_bytes() for name in ("control", "bootstrap")]
+    assert b"AWS_ACCESS_KEY_ID=" in environments[0]
+    assert environments[1] == b""
+
+
+def test_a_name_is_had_ended_and_seen_by_nobody_else(started: Started) -> None:
+    newcomer = started.api.newcomer()
+    key, stranger = credential(newcomer, "stranger"), newcomer.client()
+    mine = started.ssh("-R", "mine:80:localhost:1")
+    mine.says("is online")
+    other = started.ssh("-R", "mine:80:localhost:1", key=key)
+    assert other.ends() == 1
+    assert other.said == ["mine.tunnels.localhost is in use already: choose another name."]
+    assert stranger.get("/tunnels").json["tunnels"] == []
+    (tunnel,) = started.tunnels("mine")
+    assert stranger.get(f"/tunnels/{tunnel['id']}").status == 404
+    mine.kill()
+
+
+def test_the_operator_ends_a_tunnel_and_bans_its_name(started: Started) -> None:
+    client = started.ssh("-R", "banned:80:localhost:1")
+    client.says("is online")
+    ban = [sys.executable, "-m", "chalicelib", "names", "ban", "banned.tunnels.localhost"]
+    subprocess.run(ban, cwd=ROOT, env={**os.environ, **started.api.cloud}, check=True, capture_output=True)
+    assert started.tunnels("banned") == []
+    assert client.ends(within=2) == 1
+    again = started.ssh("-R", "banned:80:localhost:1")
+    assert again.ends() == 1
+    assert again.said == ["The operator has banned banned.tunnels.localhost: choose another name."]
+
+
+NAME_OF_THE_PAGE = "demo.tunnels.example.com"
+
+
+def operate(started: Started, command: str, *words: tuple[str, str]) -> dict[str, str]:
+    """Run a command of docs/edge-operations.md with other words in it; return what it tells, by name."""
+    for old, new in words:
+        command = command.replace(old, new)
+    settings = {**os.environ, **started.api.cloud}
+    done = subprocess.run(
+        [sys.executable, *shlex.split(command)[1:]], cwd=ROOT, env=settings, check=True, capture_output=True, text=True
+    )
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+
+
+def test_from_an_abuse_address_to_offline_are_two_commands_also_when_the_tunnel_has_closed(
+    started: Started,
+) -> None:
+    newcomer = started.api.newcomer()
+    key, edge = credential(newcomer, "abuser"), {"hostports": ["bank.tunnels.localhost:443"]}
+    page = newcomer.client().create("/backends/http_response", {"status_code": 202})["id"]
+    path = f"/edges/https/{newcomer.client().create('/edges/https', edge)['id']}"
+    route = newcomer.client().create(f"{path}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    newcomer.client().put(f"{path}/routes/{route}/backend", {"backend_id": page})
+    first = started.ssh("-R", "phish:80:localhost:1", key=key)
+    until(lambda: (started.status("phish"), started.visit("bank")) == ("502", "202"))
+    seen_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    first.kill()
+    until(lambda: started.status("phish") == "404")
+    other = started.ssh("-R", "other:80:localhost:1", key=key)
+    until(lambda: started.status("other") == "502")
+    who, suspend = blocks("docs/edge-operations.md", "The operator's commands")[0].splitlines()
+
+    at = ("2026-11-22T03:00:00Z", seen_at)
+    found = operate(started, who, (NAME_OF_THE_PAGE, "phish.tunnels.localhost"), at)
+    operate(started, suspend, ("sshcr_…", found["credential"]))
+    assert other.ends(within=5) == 1
+    assert started.ssh("-R", "other:80:localhost:1", key=key).ends() == 255
+
+    found = operate(started, who.partition(" --at")[0], (NAME_OF_THE_PAGE, "bank.tunnels.localhost"))
+    operate(started, suspend, ("sshcr_…", found["account"]))
+    until(lambda: started.visit("bank") == "404", within=5)
+
+
+def served_with(started: Started, name: str) -> str:
+    """Return the common name in the certificate of an address, "" where there is no handshake."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(("127.0.0.1", int(started.ports["EDGE_PORT"])), 5) as raw:
+            secure = context.wrap_socket(raw, server_hostname=f"{name}.tunnels.localhost")
+            der = secure.getpeercert(binary_form=True) or b""
+    except OSError:
+        return ""
+    found = x509.load_der_x509_certificate(der).subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return str(found[0].value)
+
+
+def test_what_the_api_has_answered_is_live_within_two_seconds(started: Started) -> None:
+    newcomer = started.api.newcomer()
+    api = newcomer.client()
+    bot = api.create("/bot_users", {"name": "bot"})
+    key = credential(newcomer, "live", owner_id=bot["id"])
+    client = started.ssh("-R", "live:80:localhost:1", key=key)
+    until(lambda: started.status("live") == "502")
+    issued = openssl.issue("/CN=uploaded", extensions=("subjectAltName=DNS:live.tunnels.localhost",))
+
+    certificate = api.create("/tls_certificates", issued.upload)
+    until(lambda: served_with(started, "live") == "uploaded", within=2)
+    api.delete(f"/tls_certificates/{certificate['id']}")
+    until(lambda: served_with(started, "live") == "*.tunnels.localhost", within=2)
+    api.patch(f"/bot_users/{bot['id']}", {"active": False})
+    until(lambda: started.status("live") == "404", within=2)
+    assert client.ends(within=2) == 1
+
+
+PARTS = ("gateway", "control", "bootstrap")  # as they are named on their command lines; the last is Envoy
+
+
+class Visits:
+    """How often what was answered to those who asked since `begin`."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.answers = Counter[str]()
+
+    def are_all_answered(self) -> bool:
+        """Begin, and tell whether the next twenty were all answered."""
+        self.begin()
+        until(lambda: self.answers.total() >= 20, within=30)
+        return self.answers.keys() == {"200"}
+
+
+@contextlib.contextmanager
+def visited(started: Started, name: str) -> Iterator[Visits]:
+    """Ask for an address again and again, each time over a connection of its own; yield what was answered."""
+    visits, is_over = Visits(), threading.Event()
+
+    def visit() -> None:
+        while not is_over.wait(0.02):
+            answers = visits.answers
+            answers[started.visit(name)] += 1
+
+    with ThreadPoolExecutor(2) as threads:
+        visitors = [threads.submit(visit) for _ in range(2)]
+        try:
+            yield visits
+        finally:
+            is_over.set()
+    for visitor in visitors:
+        visitor.result()  # which raises what ended it early
+
+
+@pytest.mark.parametrize("names", [*([part] for part in PARTS), *map(list, combinations(PARTS, 2))])
+def test_whatever_is_killed_comes_back_with_its_names_and_gives_no_wrong_answer(
+    started: Started, names: list[str]
+) -> None:
+    with upstream() as port, visited(started, "back") as visits:
+        first = started.ssh("-R", f"back:80:127.0.0.1:{port}")
+        first.says("is online", within=30)
+        until(visits.are_all_answered, within=30)  # also by each of Envoy's threads
+        visits.begin()
+        for name in names:
+            os.kill(started.child(name), signal.SIGKILL)
+        until(lambda: all(started.child(name) for name in names), within=30)
+        if "gateway" in names:
+            first.ends()
+            until(lambda: _online(started, f"back:80:127.0.0.1:{port}"), within=60)
+        until(lambda: started.status("back") == "200", within=60)  # each restart waits longer than the last
+        until(lambda: visits.answers["200"] > 0)
+    # Without a connection, and where the gateway was away without a tunnel or an answer; never a 404 else.
+    assert visits.answers.keys() <= {"", "200", *({"404", "502"} if "gateway" in names else ())}
+
+
+def _online(started: Started, forward: str) -> bool:
+    client = started.ssh("-R", forward)
+    until(lambda: client.is_over or any("is online" in line for line in client.said), within=30)
+    return not client.is_over

@@ -1,0 +1,333 @@
+"""Names that stay, on a whole edge beside `make run`: reserved ones, and domains that name servers prove."""
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import openssl
+from tests.conftest import ROOT, Served, free_port, serve
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.nameservers import NameServer, serving
+from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.running import Key, Ssh, listens, until
+
+pytestmark = needs_envoy
+DOMAIN, TXT = "app.example.com", "_tunnel-verification.app.example.com"
+SPELLINGS = ["kept", "KEPT", "kept.tunnels.localhost", "Kept.Tunnels.Localhost."]
+TAKEN = "kept.tunnels.localhost is in use already: choose another name."
+LEASE = 5  # seconds
+# Has the proof of a reserved domain be looked for at once, as if its time had come.
+DUE_NOW = """
+import sys
+from chalicelib import clock
+from chalicelib.operator import accounts
+from chalicelib.model import kinds, looks
+from chalicelib.model.proofs import Proof
+from chalicelib.model.reservations import ReservedDomain, with_proof
+from chalicelib.storage import items, table, writes
+for account in accounts.list_accounts():
+    if before := table.read(items.scope(account.id, kinds.RESERVED_DOMAINS.path), sys.argv[1]):
+        proof = {**ReservedDomain.of(before.body).proof, "next_at": clock.seconds()}
+        after = with_proof(before, Proof(**proof))
+        writes.commit([*writes.rewrite(before, after), *looks.moved(before, after)])
+"""
+
+
+@dataclass
+class World:
+    """An edge beside `make run` that asks two name servers, whose records the test writes; and another account."""
+
+    folder: Path
+    settings: dict[str, str]
+    servers: tuple[NameServer, NameServer]
+    run: "subprocess.Popen[bytes]"
+    started: Started
+    stranger: Served
+    account: str
+    key: Key
+
+    @staticmethod
+    def begin(folder: Path, servers: tuple[NameServer, NameServer]) -> "World":
+        asked = ",".join(f"{it.address}:{it.port}" for it in servers)
+        ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+        settings = {**ports, "LOCAL_DIR": str(folder), "LEASE": str(LEASE), "DNS_SERVERS": asked}
+        run, api = serve(folder)
+        said = _operate(api, "accounts", "create", "stranger")
+        account, token = (re.findall(f"^{what} (.*)$", said, re.MULTILINE)[0] for what in ("account", "token"))
+        stranger = replace(api, token=token)
+        started = Started(api, ports, start_edge(api, settings), credential(api, "key"))
+        return World(folder, settings, servers, run, started, stranger, account, credential(stranger, "strange"))
+
+    def end(self) -> None:
+        for process in (self.started.edge, self.run):
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+    def restart(self) -> None:
+        """End the edge and the API, and start them again with what they have kept."""
+        self.end()
+        self.run, api = serve(self.folder)
+        self.stranger = replace(api, token=self.stranger.token)
+        self.started = replace(self.started, api=api, edge=start_edge(api, self.settings))
+
+    def operate(self, *words: str) -> None:
+        _operate(self.started.api, *words)
+
+    def opens(self, name: str) -> Ssh:
+        """Return the owner's client, with a tunnel of the name."""
+        client = self.started.ssh("-R", f"{name}:80:localhost:1")
+        client.says("is online.")
+        return client
+
+    def refused(self, name: str) -> list[str]:
+        """Return what the other account is told, which asks for a name."""
+        client = self.started.ssh("-R", f"{name}:80:localhost:1", key=self.key)
+        assert client.ends() == 1
+        return client.said
+
+    def shown(self, host: str) -> str:
+        """Return the certificate that a visitor of a host is shown, PEM; "" where the handshake is refused."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            raw = socket.create_connection(("127.0.0.1", int(self.started.ports["EDGE_PORT"])), 5)
+            with raw, context.wrap_socket(raw, server_hostname=host) as secure:
+                return ssl.DER_cert_to_PEM_cert(secure.getpeercert(binary_form=True) or b"")
+        except OSError:
+            return ""
+
+    def write(self, *values: str, to: int = 2) -> None:
+        for server in self.servers[:to]:
+            server.records[TXT, "TXT"] = list(values)
+
+    def look(self, id: str) -> dict[str, Any]:
+        """Have a reservation be looked at; return its proof then."""
+        before = self.proof(id)
+        environment = {**os.environ, **self.started.api.cloud}
+        subprocess.run([sys.executable, "-c", DUE_NOW, id], cwd=ROOT, env=environment, check=True)
+        until(lambda: self.proof(id)["checked_at"] != before["checked_at"])
+        return self.proof(id)
+
+    def proof(self, id: str) -> dict[str, Any]:
+        proof: dict[str, Any] = self.started.api.client().get(f"/reserved_domains/{id}").json["verification"]
+        return proof
+
+    def events(self, id: str) -> list[tuple[str, str]]:
+        """Return what was done with a resource, and who did it, the first first."""
+        listed = self.started.api.client().get(f"/audit_events?resource_id={id}").json["audit_events"]
+        return [(it["action"].rpartition(".")[2], it["actor"]["type"]) for it in listed][::-1]
+
+
+def _operate(api: Served, *words: str) -> str:
+    command, environment = [sys.executable, "-m", "chalicelib", *words], {**os.environ, **api.cloud}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    servers = NameServer("127.0.0.1"), NameServer("127.0.0.2")
+    with serving(*servers):
+        made = World.begin(tmp_path_factory.mktemp("domains") / "local", servers)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def test_a_domain_is_proved_by_its_record_and_lapses_without_it(world: World) -> None:
+    api = world.started.api.client()
+    made = api.create("/reserved_domains", {"domain": "App.Example.com."})
+    id, claimed = made["id"], made["verification"]
+    assert (made["domain"], claimed["name"], claimed["status"]) == (DOMAIN, TXT, "pending")
+    until(lambda: world.proof(id)["error"] == f"There is no TXT record {TXT}.")
+    world.write(claimed["value"], to=1)  # of two servers one lies
+    assert world.look(id)["status"] == "pending"
+    world.write("another value")
+    assert world.look(id)["error"] == f"The TXT record {TXT} does not have the value of this reservation."
+    assert world.events(id) == [("create", "api_key")]
+
+    world.write("another value", claimed["value"])
+    assert api.post(f"/reserved_domains/{id}/verify", None).status == 202
+    until(lambda: world.proof(id)["status"] == "verified")
+    assert (world.proof(id)["error"], world.events(id)[1:]) == ("", [("update", "api_key"), ("verified", "edge")])
+    assert api.post(f"/reserved_domains/{id}/verify", None).status == 429
+
+    world.write()
+    assert world.look(id)["status"] == "lapsing"
+    assert world.events(id)[-1:] == [("lapsing", "edge")]
+    world.write(claimed["value"])
+    assert world.look(id)["status"] == "verified"
+
+
+def test_a_proved_domain_is_served_under_its_accounts_certificate(world: World) -> None:
+    api = world.started.api.client()
+    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    unproved = f"Your account has not proved that it owns {DOMAIN}: reserve it and set its TXT record first."
+    assert world.refused(DOMAIN) == [unproved]
+    assert world.started.ssh("-R", f"x.{DOMAIN}:80:localhost:1").ends() == 1
+    client = world.opens(f"{DOMAIN.upper()}.")
+    assert client.said == [f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']} is online."]
+    assert (world.shown(DOMAIN), bool(world.shown("nobody.tunnels.localhost"))) == ("", True)
+
+    exact, wildcard = (
+        openssl.issue("/CN=shop", "p256", extensions=(f"subjectAltName=DNS:{name}",))
+        for name in (DOMAIN, "*.example.com")
+    )
+    uploads = [{"certificate_pem": it.certificate, "private_key_pem": it.key} for it in (exact, wildcard)]
+    _, second = [api.create("/tls_certificates", upload)["id"] for upload in uploads]
+    until(lambda: world.shown(DOMAIN) == exact.certificate)
+    api.patch(f"/reserved_domains/{mine['id']}", {"certificate_id": second})
+    until(lambda: world.shown(DOMAIN) == wildcard.certificate, within=2)
+    assert api.delete(f"/reserved_domains/{mine['id']}/certificate").status == 204
+    until(lambda: world.shown(DOMAIN) == exact.certificate, within=2)
+    assert (world.shown(f"x.{DOMAIN}"), world.shown("example.com")) == ("", "")
+
+    plain = f"http://127.0.0.1:{world.started.ports['HTTP_PORT']}/a"
+    asked = ["curl", "-s", "-o", "/dev/null", "-w", "%{redirect_url}", "-H", f"Host: {DOMAIN}", plain]
+    redirected = subprocess.run(asked, capture_output=True, text=True).stdout
+    assert redirected == f"https://{DOMAIN}:{world.started.ports['EDGE_PORT']}/a"
+    client.kill()
+    until(lambda: world.shown(DOMAIN) == "")
+
+
+def test_another_account_has_the_domain_only_while_the_holders_record_is_gone(world: World) -> None:
+    api = world.started.api.client()
+    (mine,) = api.get("/reserved_domains").json["reserved_domains"]
+    theirs = world.stranger.client().create("/reserved_domains", {"domain": DOMAIN})
+
+    def challenged(*values: str) -> tuple[str, str]:
+        world.write(*values)
+        before = found()["checked_at"]
+        environment = {**os.environ, **world.started.api.cloud}
+        subprocess.run([sys.executable, "-c", DUE_NOW, theirs["id"]], cwd=ROOT, env=environment, check=True)
+        until(lambda: found()["checked_at"] != before)
+        return found()["status"], world.proof(mine["id"])["status"]
+
+    def found() -> dict[str, Any]:
+        shown: dict[str, Any] = world.stranger.client().get(f"/reserved_domains/{theirs['id']}").json["verification"]
+        return shown
+
+    until(lambda: found()["checked_at"] is not None)
+    both = mine["verification"]["value"], theirs["verification"]["value"]
+    client = world.opens(DOMAIN)
+    until(lambda: world.shown(DOMAIN) != "")
+    assert challenged(*both) == ("pending", "verified")
+    assert challenged(both[1]) == ("verified", "lapsed")
+    until(lambda: world.shown(DOMAIN) == "", within=5)
+    assert client.ends(within=5) == 1
+    assert world.events(mine["id"])[-1] == ("lapsed", "edge")
+    other = world.started.ssh("-R", f"{DOMAIN}:80:localhost:1", key=world.key)
+    other.says("is online.")
+    other.kill()
+
+
+def test_a_reserved_name_is_its_accounts_online_or_not(world: World) -> None:
+    api = world.started.api.client()
+    api.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
+    refusals = [world.refused(name) for name in SPELLINGS]  # while its owner is offline
+    client = world.opens("kept")
+    refusals.append(world.refused("kept"))
+    client.kill()
+    until(lambda: world.started.tunnels("kept") == [])
+    refusals.append(world.refused("kept"))
+    assert world.stranger.client().post("/reserved_domains", {"domain": "x.kept.tunnels.localhost"}).status == 409
+    assert refusals == [[TAKEN]] * (len(SPELLINGS) + 2)
+    assert client.said == [f"https://kept.tunnels.localhost:{world.started.ports['EDGE_PORT']} is online."]
+
+
+def test_a_reserved_name_stays_when_its_lease_ends_and_after_a_restart_of_everything(world: World) -> None:
+    client = world.opens("kept")
+    os.kill(world.started.child("gateway"), signal.SIGKILL)
+    client.ends()
+    until(lambda: world.started.tunnels("kept") == [], within=LEASE + 10)
+    until(lambda: listens(int(world.started.ports["SSH_PORT"])), within=30)
+    assert world.refused("kept") == [TAKEN]
+    world.restart()
+    assert [world.refused(name) for name in SPELLINGS] == [[TAKEN]] * len(SPELLINGS)
+    world.opens("kept").kill()
+
+
+def test_a_name_that_nobody_reserved_is_free_again_and_that_is_said(world: World) -> None:
+    client = world.opens("loose")
+    client.says('To reserve it: POST /reserved_domains {"domain": "loose.tunnels.localhost"}')
+    client.kill()
+    until(lambda: world.started.tunnels("loose") == [])
+    other = world.started.ssh("-R", "loose:80:localhost:1", key=world.key)
+    other.says("is online.")
+    other.kill()
+
+
+def test_an_edge_wins_over_a_tunnel_and_keeps_the_name_from_others(world: World) -> None:
+    client = world.opens("page")
+    edge = world.started.api.client().create("/edges/https", {"hostports": ["page.tunnels.localhost:443"]})
+    assert client.ends(within=5) == 1
+    again = world.started.ssh("-R", "page:80:localhost:1")
+    assert again.ends() == 1
+    listens = "An edge of your account listens on page.tunnels.localhost"
+    assert again.said == [f"{listens}: choose another name, or remove it from the edge."]
+    assert world.refused("page") == ["page.tunnels.localhost is in use already: choose another name."]
+    world.started.api.client().delete(f"/edges/https/{edge['id']}")
+
+
+def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
+    world.stranger.client().create("/reserved_domains", {"domain": "theirs.tunnels.localhost"})
+    command = ["accounts", "limits", world.account]
+    open_before = world.started.ssh("-R", "free:80:localhost:1", key=world.key)
+    open_before.says("is online.")
+    world.operate(*command, "--only-reserved")
+    assert open_before.ends(within=5) == 1
+    assert open_before.said[-1].endswith("its credential or right to the name was revoked, or its lease lost.")
+    assert world.refused("free") == [
+        "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
+    ]
+    client = world.started.ssh("-R", "theirs:80:localhost:1", key=world.key)
+    client.says("is online.")
+    client.kill()
+    world.operate(*command, "--no-only-reserved")
+
+
+def _blocks(title: str) -> list[str]:
+    """Return the blocks of shell commands in a section of the page."""
+    section = (ROOT / "docs" / "edge.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+
+
+def _pasted(world: World, block: str, folder: Path, **variables: str) -> dict[str, Any]:
+    """Return the answer that a block of the page shows in a shell with the variables of the blocks before it."""
+    api = world.started.api
+    settings = {
+        "PATH": os.environ["PATH"],
+        "BASE_URL": api.base_url,
+        "API_KEY": api.token,
+        "no_proxy": "*",
+        **variables,
+    }
+    done = subprocess.run(["sh", "-eu", "-c", block], cwd=folder, env=settings, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_the_pages_commands_keep_a_name_and_prove_a_domain(world: World, tmp_path: Path) -> None:
+    (name,), (claim, verify) = _blocks("Reserve a name"), _blocks("A domain of your own")
+    assert _pasted(world, name, tmp_path)["domain"] == "team.tunnels.localhost"
+    assert world.refused("team") == ["team.tunnels.localhost is in use already: choose another name."]
+    claimed = _pasted(world, claim, tmp_path)
+    until(lambda: world.proof(claimed["id"])["checked_at"] is not None)
+    for server in world.servers:
+        server.records[claimed["verification"]["name"], "TXT"] = [claimed["verification"]["value"]]
+    assert _pasted(world, verify, tmp_path, CLAIM=json.dumps(claimed))["id"] == claimed["id"]
+    assert list(tmp_path.iterdir()) == []
+    until(lambda: world.proof(claimed["id"])["status"] == "verified")

@@ -1,0 +1,26 @@
+"""What real requests meet, compared with the model of them: a hundred worlds as accounts of one edge."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from tests.edge.model_of_requests import Records, meets
+from tests.live.edge import live_worlds
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until
+
+pytestmark = needs_envoy
+
+
+def test_requests_meet_what_the_model_says(edge: Edge) -> None:
+    worlds = live_worlds.drawn(100, asked=6)
+    with live_worlds.gateway(edge), ThreadPoolExecutor(4) as threads:
+        for world, _ in worlds:
+            live_worlds.arrange(edge, Records(), world, 1)
+        until(lambda: all(live_worlds.is_served(edge, world, 1) for world, _ in worlds), within=30)
+        every = [(request, world) for world, requests in worlds for request in requests]
+        asked = [it for it in every if live_worlds.is_http(*it)]
+        found = threads.map(partial(live_worlds.met, port=edge.settings.edge_port), (it for it, _ in asked))
+        differing = [
+            (it, world, met) for (it, world), met in zip(asked, found, strict=True) if met not in meets(it, world)
+        ]
+    assert differing == []

@@ -1,0 +1,188 @@
+"""Who may sign in at the gateway, tried with OpenSSH."""
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edge.store.records import Grant
+from tests.conftest import least
+from tests.live.edge.running import Edge, Key, Ssh, running, ssh_command, until
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Key:
+    """Return an SSH certificate authority."""
+    return Key.make(tmp_path_factory.mktemp("authority"), "ca")
+
+
+def certified(edge: Edge, authority: Key, *options: str, principals: str = "", days: str = "-1m:+1d") -> Key:
+    """Return a key with a certificate that the store knows."""
+    key = Key.make(edge.folder, f"certified-{time.monotonic_ns()}")
+    id = f"sucrt_{key.file.name}"
+    given = [part for option in options for part in ("-O", option)]
+    named = ["-n", principals] if principals else []
+    command = ["ssh-keygen", "-q", "-s", str(authority.file), "-I", id, *named, "-V", days, *given, f"{key.file}.pub"]
+    subprocess.run(command, check=True)
+    edge.store.signed[authority.fingerprint, id] = Grant("acct_C", id, ())
+    return key
+
+
+def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
+    with socket.create_connection(("127.0.0.1", edge.settings.ssh_port), 5) as connection:
+        assert connection.recv(100) == b"SSH-2.0-edge\r\n"
+
+
+def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
+    client = edge.ssh(Key.make(edge.folder, "stranger"), "-R", "a:80:localhost:1")
+
+    assert client.ends() == 255
+    assert any("Permission denied (publickey)" in line for line in client.said)
+
+
+def printed(edge: Edge, *keys: Key) -> list[str]:
+    """Return what ssh prints at its usual log level."""
+    given = [part for key in keys[1:] for part in ("-i", str(key.file))]
+    command = ssh_command(edge.settings.ssh_port, keys[0], *given, "-N", "-R", "printed:80:localhost:1")
+    client = Ssh([*(it.replace("=ERROR", "=INFO") for it in command), "somebody@127.0.0.1"])
+    edge.started.append(client)
+    until(lambda: client.is_over or bool(edge.store.online))
+    client.kill()
+    client.ends()
+    return [line for line in client.said if line and not line.startswith(("Warning: Permanently", "Allocated port"))]
+
+
+@pytest.fixture
+def forgiving(tmp_path: Path) -> Iterator[Edge]:
+    """Run an edge that refuses no address, however many of its sign-ins fail."""
+    with running(tmp_path, with_envoy=False, max_penalty=1) as started:
+        yield started
+
+
+def test_every_key_that_does_not_sign_in_gets_the_same_sentence(forgiving: Edge, authority: Key) -> None:
+    deleted, unknown = forgiving.key("acct_A"), certified(forgiving, authority)
+    del forgiving.store.keys[deleted.fingerprint]
+    forgiving.store.signed.clear()
+    keys = [
+        Key.make(forgiving.folder, "unknown"),
+        deleted,
+        unknown,
+        certified(forgiving, authority, days="-2d:-1d"),
+        certified(forgiving, authority, principals="alice"),
+    ]
+    sentence = (
+        "This key cannot sign in here: no active SSH credential and no valid user certificate has it. "
+        "To use it, create an SSH credential with it."
+    )
+    for key in keys:
+        assert printed(forgiving, key) == [sentence, "somebody@127.0.0.1: Permission denied (publickey)."]
+
+
+def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_once(forgiving: Edge) -> None:
+    wrong = [Key.make(forgiving.folder, f"before{number}") for number in range(2)]
+    assert printed(forgiving, forgiving.key("acct_A")) == []
+    until(lambda: not forgiving.store.online)
+    (line,) = printed(forgiving, *wrong, forgiving.key("acct_A"))
+    assert line.startswith("This key cannot sign in here")
+
+
+def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
+    edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
+
+
+def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:
+    key = certified(edge, authority, principals="alice,bob")
+
+    assert edge.ssh(key, "-l", "mallory", "-R", "p:80:localhost:1").ends() == 255
+    edge.ssh(key, "-l", "bob", "-R", "p:80:localhost:1").says("is online")
+
+
+@pytest.mark.parametrize("days", ["-2d:-1d", "+1d:+2d"])
+def test_a_certificate_outside_of_its_time_is_not_let_in(edge: Edge, authority: Key, days: str) -> None:
+    assert edge.ssh(certified(edge, authority, days=days), "-R", "t:80:localhost:1").ends() == 255
+
+
+def test_a_certificate_holds_for_its_source_addresses_only(edge: Edge, authority: Key) -> None:
+    elsewhere = certified(edge, authority, "source-address=192.0.2.0/24")
+
+    assert edge.ssh(elsewhere, "-R", "s:80:localhost:1").ends() == 255
+    edge.ssh(certified(edge, authority, "source-address=127.0.0.0/8"), "-R", "s:80:localhost:1").says("is online")
+
+
+def test_a_certificate_that_permits_no_forwarding_opens_no_tunnel_and_says_why(edge: Edge, authority: Key) -> None:
+    client = edge.ssh(certified(edge, authority, "clear", "permit-pty"), "-R", "f:80:localhost:1")
+
+    assert client.ends() == 1
+    assert any("it needs the extension permit-port-forwarding" in line for line in client.said)
+
+
+def test_a_certificate_that_was_deleted_is_not_let_in(edge: Edge, authority: Key) -> None:
+    key = certified(edge, authority)
+    edge.store.signed.clear()
+
+    assert edge.ssh(key, "-R", "d:80:localhost:1").ends() == 255
+
+
+def test_whoever_tries_six_wrong_keys_is_sent_away(edge: Edge, tmp_path: Path) -> None:
+    wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(6)]
+    right = edge.key("acct_A")
+    given = [part for key in wrong for part in ("-i", str(key.file))]
+
+    client = edge.ssh(wrong[0], *given, "-i", str(right.file), "-R", "six:80:localhost:1")
+
+    assert client.ends() == 255
+    assert any("Too many keys were tried." in line for line in client.said)
+
+
+def test_five_wrong_keys_are_forgiven(edge: Edge, tmp_path: Path) -> None:
+    wrong = [Key.make(tmp_path, f"wrong{number}") for number in range(5)]
+    given = [part for key in wrong for part in ("-i", str(key.file))]
+
+    edge.ssh(wrong[0], *given, "-i", str(edge.key("acct_A").file), "-R", "five:80:localhost:1").says("is online")
+
+
+def test_nobody_is_let_in_while_the_store_is_away_and_everybody_is_told_that(edge: Edge) -> None:
+    key = edge.key("acct_A")
+    edge.store.is_away = True
+    try:
+        client = edge.ssh(key, "-R", "away:80:localhost:1")
+        assert client.ends() == 255
+        assert any("The gateway cannot reach its store just now: try again in a moment." in it for it in client.said)
+    finally:
+        edge.store.is_away = False
+
+
+def test_connections_that_never_sign_in_are_ended(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False, sign_in_timeout=1) as edge:
+        silent = socket.create_connection(("127.0.0.1", edge.settings.ssh_port))
+        silent.settimeout(5)
+
+        assert silent.recv(100).startswith(b"SSH-2.0-")
+        while silent.recv(4096):
+            pass
+
+        until(lambda: len(edge.gateway.sign_ins) == 0)
+
+
+def test_a_flood_of_half_open_sign_ins_keeps_nobody_out_for_longer_than_two_seconds(tmp_path: Path) -> None:
+    with running(tmp_path, with_envoy=False) as edge, contextlib.ExitStack() as flood:
+        for _ in range(2000):
+            there = ("127.0.0.1", edge.settings.ssh_port)
+            flood.enter_context(socket.create_connection(there, source_address=("127.0.0.2", 0)))
+
+        key = edge.key("acct_A")
+        assert least(lambda: _seconds_to_a_tunnel(edge, key), bound=2) < 2
+        assert len(edge.gateway.sign_ins) <= edge.settings.limits.max_sign_ins_per_address
+
+
+def _seconds_to_a_tunnel(edge: Edge, key: Key) -> float:
+    began = time.monotonic()
+    while True:
+        client = edge.ssh(key, "-R", "good:80:localhost:1", terminal="-T")
+        until(lambda client=client: bool(client.said) or client.is_over, within=20)  # type: ignore[misc]
+        if any("is online" in line for line in client.said):
+            return time.monotonic() - began

@@ -1,0 +1,331 @@
+"""Edges that pass connections on as bytes: of TLS, of TCP, and of HTTPS whose TLS ends upstream; clients of others."""
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import TunnelGroup, Weighted
+from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.modules import BackendModule, MutualTlsModule
+from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from tests import openssl
+from tests.conftest import free_port
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, listens, until
+
+ACCOUNT = "acct_streams"
+pytestmark = needs_envoy
+
+
+class Echo:
+    """A server that says its name, sends back what it reads, and at the end of that says goodbye."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name.encode()
+        self.met = 0  # connections
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=self._listener.accept()[:1], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        self.met += 1
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(self._name + b"\n")
+            while data := connection.recv(65536):
+                connection.sendall(data)
+            connection.sendall(b"goodbye\n")
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[Echo]:
+    with contextlib.closing(Echo("echo")) as made:
+        yield made
+
+
+def backend(edge: Edge, prefix: str, value: Any) -> str:
+    made = ServedBackend(ACCOUNT, ids.new(prefix), value)
+    edge.store.keep(made)
+    return made.id
+
+
+def group(edge: Edge, app: str) -> str:
+    return backend(edge, "bkdtg", TunnelGroup(labels={"app": app}))
+
+
+def attached(id: str, **more: Any) -> Modules:
+    return Modules(BackendModule(backend_id=id), **more)
+
+
+def keep(edge: Edge, prefix: str, hostport: str, modules: Modules, **more: Any) -> ServedEdge:
+    made = ServedEdge(ACCOUNT, ids.new(prefix), 1, (hostport,), modules=modules, **more)
+    edge.store.keep(made)
+    return made
+
+
+def tls_edge(edge: Edge, name: str, modules: Modules) -> ServedEdge:
+    return keep(edge, "edgtls", f"{name}.{edge.settings.tunnel_domain}:443", modules)
+
+
+def tcp_edge(edge: Edge, port: int, modules: Modules) -> ServedEdge:
+    return keep(edge, "edgtcp", f"{edge.settings.tunnel_domain}:{port}", modules)
+
+
+def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
+    found = edge.store.status(made.id)
+    return found if found and found.revision == made.revision else None
+
+
+def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
+    found = said(edge, made)
+    return found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
+
+
+def answer(port: int, sent: bytes = b"") -> bytes:
+    """Return all that a port of TCP answers when this was sent, and then the end."""
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        sending = threading.Thread(target=_send, args=(connection, sent))
+        sending.start()
+        found = read(connection)
+        sending.join()
+        return found
+
+
+def _send(connection: socket.socket, sent: bytes) -> None:
+    connection.sendall(sent)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def read(connection: socket.socket) -> bytes:
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(65536):
+            found += data
+    return found
+
+
+def test_an_open_connection_of_a_tcp_edge_from_a_blocked_network_ends_within_five_seconds(
+    edge: Edge, echo: Echo
+) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=shut:80:localhost:{echo.port}")
+    port = edge.settings.tcp_ports[6]
+    made = tcp_edge(edge, port, attached(group(edge, "shut")))
+    until(lambda: is_live(edge, made))
+    bad, good = (socket.create_connection(("127.0.0.1", port), 5, (source, 0)) for source in ("127.0.0.2", "127.0.0.3"))
+    with bad, good:
+        assert (bad.recv(100), good.recv(100)) == (b"echo\n", b"echo\n")
+        edge.store.networks.add("127.0.0.2/32")
+        try:
+            assert read(bad) == b""
+            good.sendall(b"on")
+            assert good.recv(100) == b"on"
+        finally:
+            edge.store.networks.clear()
+
+
+def test_a_port_of_a_tcp_edge_leads_to_its_group(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=tcp:80:localhost:{echo.port}")
+    port = edge.settings.tcp_ports[0]
+    made = tcp_edge(edge, port, attached(group(edge, "tcp")))
+    until(lambda: is_live(edge, made))
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        assert connection.recv(100) == b"echo\n"
+        connection.sendall(b"x" * 1000)
+        assert connection.recv(1000, socket.MSG_WAITALL) == b"x" * 1000
+
+
+def test_a_port_outside_of_tcp_ports_is_not_open_and_the_status_says_why(edge: Edge) -> None:
+    ports = edge.settings.tcp_ports
+    made = tcp_edge(edge, port := ports[-1] + 1, attached(group(edge, "outside")))
+    until(lambda: edge.store.status(made.id) is not None)
+    found = edge.store.status(made.id)
+    assert found
+    error = f"No port is open: {port} is outside of TCP_PORTS, {ports[0]} to {ports[-1]}."
+    assert (found.state, [(it.hostport, it.state, it.error) for it in found.hostports]) == (
+        "refused",
+        [(*made.hostports, "refused", error)],
+    )
+
+
+def test_a_tls_edge_ends_the_handshake_and_leads_bytes_to_its_group(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=tls:80:localhost:{echo.port}")
+    made = tls_edge(edge, "tls", attached(group(edge, "tls")))
+    until(lambda: is_live(edge, made))
+    with edge.connect("tls") as connection:
+        assert connection.recv(100) == b"echo\n"
+        connection.sendall(b"x" * 1000)
+        assert connection.makefile("rb").read(1000) == b"x" * 1000
+
+
+@contextlib.contextmanager
+def own_server(folder: Path, host: str, port: int) -> Iterator[ssl.SSLContext]:
+    """Run a server of openssl with a certificate that nobody else has; yield what trusts it alone."""
+    own = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    (folder / "cert").write_text(own.certificate)
+    (folder / "key").write_text(own.key)
+    command = ["openssl", "s_server", "-quiet", "-accept", f"127.0.0.1:{port}", "-cert", "cert", "-key", "key", "-www"]
+    with subprocess.Popen(command, cwd=folder) as server:
+        try:
+            yield ssl.create_default_context(cadata=own.certificate)
+        finally:
+            server.kill()
+
+
+def asked(edge: Edge, host: str, context: ssl.SSLContext) -> bytes:
+    """Return how a server that is trusted begins to answer, "" where there is none."""
+    with socket.create_connection(("127.0.0.1", edge.settings.edge_port), 5) as raw:
+        try:
+            with context.wrap_socket(raw, server_hostname=host) as connection:
+                connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return connection.recv(12)
+        except OSError:
+            return b""
+
+
+def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
+    host, port = f"upstream.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, host, port) as trusted:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
+        made = keep(edge, "edghts", f"{host}:443", Modules(), terminate_at="upstream", routes=(route,))
+        until(lambda: is_live(edge, made))
+        assert asked(edge, host, trusted) == b"HTTP/1.0 200"
+
+
+def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path) -> None:
+    domain, port = f"wild.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, f"*.{domain}", port) as trusted:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=wild:80:localhost:{port}")
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "wild")))
+        keep(edge, "edghts", f"*.{domain}:443", Modules(), terminate_at="upstream", routes=(route,))
+
+        def met() -> list[bytes]:
+            return [asked(edge, f"{name}.{domain}", trusted) for name in ("shop", "bank")]
+
+        until(lambda: met() == [b"HTTP/1.0 200"] * 2)
+        edge.store.patterns.add("*bank*")
+        until(lambda: met() == [b"HTTP/1.0 200", b""], within=5)
+        edge.store.patterns.clear()
+
+
+def test_a_tunnel_of_tls_is_passed_on_untouched(edge: Edge, folder: Path) -> None:
+    host, port = f"passed.{edge.settings.tunnel_domain}", free_port()
+    with own_server(folder, host, port) as trusted:
+        edge.ssh(edge.key(ACCOUNT), "-R", f"passed:443:localhost:{port}").says(f"tls://{host}")
+        until(lambda: asked(edge, host, trusted) == b"HTTP/1.0 200")
+
+
+def test_a_port_of_a_tunnel_leads_there_both_ways_to_the_end(edge: Edge, echo: Echo) -> None:
+    port = edge.settings.tcp_ports[1]
+    edge.ssh(edge.key(ACCOUNT), "-R", f"{port}:localhost:{echo.port}").says(
+        f"tcp://{edge.settings.tunnel_domain}:{port}"
+    )
+    until(lambda: listens(port))
+    assert answer(port, b"x" * 1_000_000) == b"echo\n" + b"x" * 1_000_000 + b"goodbye\n"
+
+
+def handshake(edge: Edge, folder: Path, client: openssl.Issued | None, version: str = "-tls1_3") -> tuple[bool, str]:
+    """Return whether a client is let in by the edge named mutual, and what it reads."""
+    own = ["-cert", "cert", "-key", "key"] if client else []
+    if client:
+        (folder / "cert").write_text(client.certificate)
+        (folder / "key").write_text(client.key)
+    named = ["-connect", f"127.0.0.1:{edge.settings.edge_port}", "-servername", f"mutual.{edge.settings.tunnel_domain}"]
+    command = ["openssl", "s_client", "-quiet", version, *named, *own]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout
+        assert process.stderr
+        read = process.stdout.readline().decode()
+        process.kill()
+        return b"alert" not in process.stderr.read(), read
+
+
+def dated(issuer: openssl.Issued, end: str) -> openssl.Issued:
+    """Return the certificate of a client until a time that is written as 20260131120000Z."""
+    own = openssl.key("p256", "dated")
+    request = openssl.run("req", "-new", "-config", "config", "-subj", "/CN=dated", "-key", "key", files={"key": own})
+    files = {"ca": issuer.certificate, "key": issuer.key, "request": request}
+    signing = ("ca", "-config", "config", "-batch", "-notext", "-md", "sha256", "-cert", "ca", "-keyfile", "key")
+    dates = ("-startdate", "20240101000000Z", "-enddate", end)
+    return openssl.Issued(openssl.run(*signing, *dates, "-in", "request", files=files), own)
+
+
+def test_mutual_tls_lets_clients_of_its_authorities_in_and_tells_the_tunnel_of_no_other(
+    edge: Edge, echo: Echo, folder: Path
+) -> None:
+    constraint = ("basicConstraints=critical,CA:TRUE",)
+    authority, another = (openssl.issue(f"/CN={name}", extensions=constraint) for name in ("clients", "others"))
+    known = ServedAuthority(ACCOUNT, ids.new("ca"), authority.certificate)
+    edge.store.keep(known)
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=mutual:80:localhost:{echo.port}")
+    mutual = MutualTlsModule(certificate_authority_ids=[known.id])
+    made = tls_edge(edge, "mutual", attached(group(edge, "mutual"), mutual_tls=mutual))
+    until(lambda: is_live(edge, made))
+    assert handshake(edge, folder, dated(authority, "20991231000000Z")) == (True, "echo\n")
+    for kind in ("rsa-2048", "p256", "p384", "ed25519"):
+        client = openssl.issue("/CN=client", kind, issuer=authority)
+        assert handshake(edge, folder, client) == (True, "echo\n")
+    assert handshake(edge, folder, openssl.issue("/CN=client", issuer=authority), "-tls1_2") == (True, "echo\n")
+    met = echo.met
+    for refused in (None, openssl.issue("/CN=client", issuer=another), dated(authority, "20250101000000Z")):
+        assert handshake(edge, folder, refused) == (False, "")
+    assert echo.met == met
+
+
+def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge: Edge) -> None:
+    port, folder = edge.settings.tcp_ports[2], edge.key(ACCOUNT)
+    with contextlib.closing(Echo("old")) as old, contextlib.closing(Echo("new")) as new:
+        clients = {
+            it: edge.ssh(folder, "-R", f"app={it}:80:localhost:{made.port}")
+            for it, made in (("old", old), ("new", new))
+        }
+        groups = {it: group(edge, it) for it in clients}
+        weighted = ServedBackend(ACCOUNT, ids.new("bkdwd"), Weighted(backends={groups["old"]: 1, groups["new"]: 0}))
+        edge.store.keep(weighted)
+        made = tcp_edge(edge, port, attached(weighted.id))
+        until(lambda: is_live(edge, made))
+        with socket.create_connection(("127.0.0.1", port), 5) as kept:
+            assert kept.recv(4) == b"old\n"
+            edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))
+            until(lambda: {answer(port) for _ in range(8)} == {b"old\ngoodbye\n", b"new\ngoodbye\n"})
+            other = tcp_edge(edge, edge.settings.tcp_ports[3], attached(groups["new"]))
+            until(lambda: is_live(edge, other))
+            edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 0, groups["new"]: 1})))
+            until(lambda: {answer(port) for _ in range(4)} == {b"new\ngoodbye\n"})
+            kept.sendall(b"still")
+            assert kept.recv(5, socket.MSG_WAITALL) == b"still"
+            clients["new"].kill()
+            until(lambda: answer(port) == b"")
+            kept.sendall(b"again")
+            assert kept.recv(5, socket.MSG_WAITALL) == b"again"
+
+
+def test_a_port_that_the_system_does_not_give_hurts_itself_alone(edge: Edge, echo: Echo) -> None:
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=given:80:localhost:{echo.port}")
+    to = attached(group(edge, "given"))
+    ports = edge.settings.tcp_ports
+    with socket.create_server(("127.0.0.1", ports[4])):
+        taken, given = tcp_edge(edge, ports[4], to), tcp_edge(edge, ports[5], to)
+        until(lambda: is_live(edge, given))
+        until(lambda: bool((found := said(edge, taken)) and found.state == "refused"))
+        found = said(edge, taken)
+        assert found
+        assert "Address already in use" in found.hostports[0].error
+    assert answer(ports[5]) == b"echo\ngoodbye\n"

@@ -1,0 +1,245 @@
+"""Shards of events and certificates: no partition takes more than its units, nothing is left out or listed twice."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib import ids
+from chalicelib.model.audit import reading, shards, trail
+from chalicelib.model.audit.trail import Actor, Trail
+from chalicelib.model.base import kinds
+from chalicelib.model.changes import Change
+from chalicelib.operator import accounts, tunnels
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import direct_writes, items, places, table
+from chalicelib.storage.records.items import Item
+from tests import records
+from tests.queries import calls
+from tests.resources.audit.test_audit_events import page
+from tests.samples import BODIES, public_key
+from tests.storage.limited import UNITS, limited
+from tests.transports import Client
+
+CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
+
+
+def put(account: str, key: str, shard: int = 0) -> Item:
+    """Put an event of a key as the product does, into a shard, and return it."""
+    by, changed = (
+        Trail(Actor("api_key", key, "usr_x", "ada")),
+        Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
+    )
+    made = trail.event(by, kinds.of(changed.id), changed, "create", "", (), {})
+    placed = Item(
+        shards.scope(account, shard),
+        made.id,
+        made.body,
+        expires=made.expires,
+        indexed=made.indexed,
+        acted=f"{account}#{trail.acting(key, shard)}",
+    )
+    records.create(placed)
+    return placed
+
+
+def mark(account: str) -> None:
+    dynamodb.do(Write.put({"scope": shards.scope(account, 0), "id": shards.MARK}))
+
+
+def partitions(scope: str) -> set[str]:
+    """Return the scopes that begin so and have records."""
+    return {record["scope"] for page in queries.scan() for record in page if record["scope"].startswith(scope)}
+
+
+def newcomer(admin: Client, name: str) -> Client:
+    """Return the admin of an account of its own: what is spread stays so for this process."""
+    account, user, token = accounts.create_account(name, "ada")
+    return replace(admin, account=account.id, user=user.id).with_token(token)
+
+
+def test_a_thousand_changes_in_a_second_are_written_with_no_key_above_its_units(stranger: Client) -> None:
+    account, by = ids.new("acct"), Trail(Actor("api_key", ids.new("ak"), ids.new("usr"), "ada"))
+    with limited() as (spent, turned_away):
+        for _ in range(1000):
+            id = ids.new("bkdwd")
+            apart = Item(f"{account}#/backends/{id}", id, {"backends": {}})  # the resources' own is not the question
+            Change(by).put(apart).commit()
+    assert max(spent.values()) <= UNITS
+    assert len(turned_away) == 1
+    first, *others = shards.scopes(account)
+    assert spent[first] > UNITS - 10  # until it was hot
+    assert sum(spent[scope] for scope in (first, *others)) == 2 * 1000
+    assert shards.is_busy(account)
+
+
+@pytest.mark.parametrize("path", CERTIFICATES)
+def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_its_units(
+    admin: Client, path: str
+) -> None:
+    client = newcomer(admin, f"issuer{path.replace('/', '-').replace('_', '-')}")
+    asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
+    made = client.create(path, {**asked, "public_key": public_key(), "principals": ["deploy"]})
+    scope = items.scope(client.account, path)
+    issued = table.read(scope, made["id"])
+    assert issued is not None
+    by, prefix = Trail(Actor("api_key", ids.new("ak"), client.user, "ada")), issued.id.partition("_")[0]
+    with limited() as (spent, turned_away):
+        for _ in range(1000):
+            Change(by).put(Item(scope, ids.new(prefix), issued.body, unseen=issued.unseen)).commit()
+    assert max(spent.values()) <= UNITS
+    for collection in (scope, shards.scope(client.account, 0)):
+        assert sum(spent[it] for it in (collection, *places.other_shards(collection))) == 2 * 1000
+        assert spent[collection] > UNITS - 10  # until it was hot
+    assert 1 <= len(turned_away) <= 2  # both at once, or one after the other
+
+
+@pytest.mark.parametrize("path", CERTIFICATES)
+def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others(
+    admin: Client, path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = newcomer(admin, f"busy{path.replace('/', '-').replace('_', '-')}")
+    asked = {"ssh_certificate_authority_id": client.create("/ssh_certificate_authorities", {})["id"]}
+    asked["public_key"] = public_key()
+    made = [client.create(path, asked) for _ in range(4)]
+    direct_writes.spread(scope := items.scope(client.account, path))
+    made += [client.create(path, asked) for _ in range(10)]
+    expected = sorted(made, key=lambda it: it["id"], reverse=True)
+    assert len(partitions(scope)) > 2
+
+    def listed(limit: int = 100) -> list[Any]:
+        return list(client.all(path, path[1:], limit))
+
+    assert [listed(limit) for limit in (3, 100)] == [expected] * 2
+    assert client.get(f"{path}?owner_id={client.user}").json[path[1:]] == expected
+    assert [client.get(f"{path}/{it['id']}").json for it in made] == made
+    changed = [client.patch(f"{path}/{it['id']}", {"description": "new"}).json for it in expected]
+    assert changed == [{**it, "description": "new"} for it in expected]
+    assert [client.delete(f"{path}/{it['id']}").status for it in changed[::2]] == [204] * 7
+    assert client.get(f"{path}/{changed[0]['id']}").status == 404
+    left = changed[1::2]
+    assert listed() == left
+    for edition in ("3", "2"):
+        monkeypatch.setenv("RECORDS_EDITION", edition)
+        operator.main(["migrate", "--apply"])
+        assert listed() == left
+    assert partitions(scope) == {scope}
+    capsys.readouterr()
+
+
+def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Client) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    made = admin.create(
+        "/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": public_key()}
+    )
+    with limited() as (spent, _):
+        spent[scope := items.scope(admin.account, "/ssh_user_certificates")] = UNITS
+        assert admin.patch(f"/ssh_user_certificates/{made['id']}", {"description": "new"}).status == 503
+    assert not table.is_spread(scope)
+
+
+def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:
+    before, key = page(admin), f"ak_{admin.token[:27]}"
+    mark(admin.account)
+    made = [put(admin.account, key, random.randrange(shards.COUNT)).id for _ in range(60)]
+    listed = [event["id"] for event in page(admin)]
+    assert listed == [*sorted(made, reverse=True), *(event["id"] for event in before)]
+    for limit in (1, 7, 100):
+        assert [event["id"] for event in page(admin, f"limit={limit}")] == listed
+        assert [event["id"] for event in page(admin, f"limit={limit}&actor_id={key}")] == listed[:60]
+    assert admin.get(f"/audit_events/{made[0]}").status in (200, 404)
+
+
+def test_an_event_is_read_by_its_id_in_one_call_from_whatever_shard(admin: Client) -> None:
+    mark(admin.account)
+    made = put(admin.account, "ak_x")
+    placed = Item(shards.scope(admin.account, shards.of(made.id)), made.id, made.body)
+    records.delete(made.scope, made.id)
+    records.create(placed)
+    with calls() as seen:
+        found = reading.read(admin.account, made.id)
+    assert (found and found.id, seen) == (made.id, ["BatchGetItem"])
+
+
+def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_cannot_act_for_it(admin: Client) -> None:
+    account, user, token = accounts.create_account("quiet", "ada")
+    quiet = replace(admin, account=account.id, user=user.id).with_token(token)
+    made = quiet.create("/backends/weighted", {})["id"]
+    for limit, has_more in ((100, False), (1, True)):
+        with calls() as seen:
+            newest, more = reading.page(account.id, before=None, count=limit)
+        assert (newest[0].body["resource_id"], more, seen) == (made, has_more, ["Query"])
+    with calls() as seen:
+        assert len(reading.page(account.id, before=newest[0].id, count=100)[0]) == 3
+    assert seen == ["Query", "BatchGetItem"]
+    assert len(page(quiet)) == len(page(quiet, "limit=1")) == 4
+
+
+@pytest.mark.parametrize("kind", ["/ssh_credentials", "/ssh_user_certificates", "/reserved_domains", "a demo tunnel"])
+def test_what_the_edge_writes_is_listed_as_soon_as_it_can_act_for_an_account(admin: Client, kind: str) -> None:
+    account, user, token = accounts.create_account("quiet", "ada")
+    quiet = replace(admin, account=account.id, user=user.id).with_token(token)
+    body = BODIES[kind](quiet) if kind in BODIES else {}
+    assert shards.marks(account.id) == {shards.WITHOUT_EDGE}
+    if kind in BODIES:
+        quiet.create(kind, body)
+    else:
+        tunnels.open_demo_tunnel(account.id, {})
+    assert shards.marks(account.id) == frozenset()
+    tunnel = {"tunnel_session": "ts", "region": "r", "forwards_to": ""}
+    Change(trail.EDGE).put(Item(f"{account.id}#/tunnels", ids.new("tn"), tunnel)).commit()
+    assert page(quiet)[0]["actor"]["type"] == "edge"
+    mark(account.id)
+    assert page(quiet, "limit=1")[0]["actor"]["type"] == "edge"
+
+
+def test_a_match_by_key_is_found_in_two_calls_however_many_events_there_are(admin: Client) -> None:
+    for _ in range(300):
+        put(admin.account, "ak_0000000000000000000000000000"[:30])
+    rare = put(admin.account, (key := ids.new("ak")))
+    with calls() as seen:
+        found = reading.page_of_actor(admin.account, key, before=None, count=100)
+    assert found is not None
+    assert ([event.id for event in found[0]], seen) == ([rare.id], ["GetItem", "Query"])
+    with calls() as seen:
+        newest, has_more = reading.page(admin.account, before=None, count=100)
+    assert (len(newest), has_more, seen) == (100, True, ["Query", "Query"])  # of everybody else, and of the edge
+
+
+def test_an_owners_events_are_those_of_all_its_keys_deleted_ones_too(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
+    made = []
+    for _ in range(3):
+        key = admin.create("/api_keys", {"owner_id": bot})
+        made.append(admin.with_token(key["token"]).create("/backends/weighted", {})["id"])
+        admin.delete(f"/api_keys/{key['id']}")
+    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}")] == made[::-1]
+    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}&limit=1")] == made[::-1]
+
+
+def test_an_owner_of_many_keys_is_picked_out_of_the_newest(admin: Client) -> None:
+    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
+    keys = [admin.create("/api_keys", {"owner_id": bot}) for _ in range(21)]
+    made = [admin.with_token(key["token"]).create("/backends/weighted", {})["id"] for key in keys[::10]]
+    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}")] == made[::-1]
+
+
+def test_who_pages_while_two_write_misses_nothing_and_sees_nothing_twice(admin: Client) -> None:
+    mark(admin.account)
+    start = [put(admin.account, "ak_x", random.randrange(shards.COUNT)).id for _ in range(40)]
+    seen: list[str] = []
+    written: list[str] = []
+    uri = "/audit_events?limit=9"
+    while uri:
+        answer: Any = admin.get(uri).json
+        seen += [event["id"] for event in answer["audit_events"]]
+        for writer in ("ak_x", "ak_y"):
+            written.append(put(admin.account, writer, random.randrange(shards.COUNT)).id)
+        uri = (answer["next_page_uri"] or "").removeprefix("http://localhost")
+    assert len(seen) == len({*seen})
+    assert {*start} <= {*seen}
+    assert not {*written} & {*seen}  # they are newer than the page that was first
+    assert [event["id"] for event in page(admin)][: len(written)] == sorted(written, reverse=True)

@@ -1,0 +1,112 @@
+"""Records of the second edition and of the third: both are shown as the same, and migrated from each to the other."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, table
+from tests import openssl
+from tests.samples import public_key
+from tests.transports import Client
+
+PACKED = {
+    "/ssh_host_certificates": {"public_key", "certificate"},
+    "/ssh_user_certificates": {"public_key", "certificate"},
+    "/tls_certificates": {"certificate_pem"},
+    "/certificate_authorities": {"ca_pem"},
+}
+CHANGE = {"description": "changed", "metadata": "m"}
+
+
+def requests(client: Client) -> dict[str, Any]:
+    """Return a request for each kind with texts that are stored as bytes."""
+    authority = client.create("/ssh_certificate_authorities", {})["id"]
+    asked = {"ssh_certificate_authority_id": authority, "public_key": f"{public_key()} alice@laptop"}
+    chain = openssl.chain("p256", "p256").upload
+    root = openssl.issue(extensions=("basicConstraints=critical,CA:TRUE",))
+    return {
+        "/ssh_host_certificates": asked,
+        "/ssh_user_certificates": asked,
+        "/tls_certificates": chain,
+        "/certificate_authorities": {"ca_pem": root.certificate},
+    }
+
+
+def kept_as_bytes() -> dict[str, set[str]]:
+    """Return by path the fields that are stored as bytes."""
+    records = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
+    bodies = {path: record["body"]["M"] for record in records for path in PACKED if record["scope"]["S"].endswith(path)}
+    return {path: {name for name, value in body.items() if "B" in value} for path, body in bodies.items()}
+
+
+@pytest.mark.parametrize(("first", "then"), [("2", "3"), ("3", "2")])
+def test_records_of_each_edition_are_shown_changed_and_migrated_to_the_other(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, first: str, then: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RECORDS_EDITION", first)
+    made = {f"{path}/{(it := admin.create(path, asked))['id']}": it for path, asked in requests(admin).items()}
+    forms: dict[str, dict[str, set[str]]] = {"2": {path: set() for path in PACKED}, "3": PACKED}
+    assert kept_as_bytes() == forms[first]
+    monkeypatch.setenv("RECORDS_EDITION", then)
+    assert {address: admin.get(address).json for address in made} == made
+    for address, before in made.items():
+        assert admin.patch(address, CHANGE).json == {**before, **CHANGE}
+        event = admin.get(f"/audit_events?resource_id={before['id']}").json["audit_events"][0]
+        assert event["changed"] == ["description", "metadata"]
+    assert kept_as_bytes() == forms[first]
+    tags = {address: admin.get(address).headers["etag"] for address in made}
+    operator.main(["migrate", "--apply"])
+    assert kept_as_bytes() == forms[then]
+    assert {address: admin.get(address).json for address in made} == {at: {**it, **CHANGE} for at, it in made.items()}
+    assert {address: admin.get(address).headers["etag"] for address in made} != tags
+    capsys.readouterr()
+    operator.main(["migrate", "--apply"])
+    assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
+
+
+def test_the_live_edge_serves_a_chain_of_either_edition(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requests(admin)["/tls_certificates"]
+    for edition in "23":
+        monkeypatch.setenv("RECORDS_EDITION", edition)
+        made = admin.create("/tls_certificates", asked)
+        found = table.read(items.scope(admin.account, "/tls_certificates"), made["id"])
+        assert found is not None
+        served = ServedCertificate.of(found)
+        assert served
+        assert served.chain == made["certificate_pem"]
+
+
+def test_events_of_the_editions_before_are_found_by_their_actor_once_they_are_migrated(
+    admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = f"ak_{admin.token[:27]}"
+    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
+    gone = admin.create("/api_keys", {"owner_id": bot})
+    made = admin.with_token(gone["token"]).create("/backends/weighted", {})["id"]
+    admin.delete(f"/api_keys/{gone['id']}")
+    listed = {actor: events_of(admin, actor) for actor in (key, admin.user, gone["id"], bot)}
+    assert listed[bot] == listed[gone["id"]] == [made]
+
+    store = aws.client("dynamodb")
+    for record in store.scan(TableName="tunnel-edge")["Items"]:
+        place = {"TableName": "tunnel-edge", "Key": {name: record[name] for name in ("scope", "id")}}
+        if "acted" in record:
+            store.update_item(**place, UpdateExpression="REMOVE acted")
+        if "/audit_events/keys/" in record["scope"]["S"]:
+            store.delete_item(**place)
+    assert [events_of(admin, actor) for actor in listed] == [[], [], [], []]
+
+    operator.main(["migrate", "--apply"])
+    assert {actor: events_of(admin, actor) for actor in listed} == listed
+    capsys.readouterr()
+    operator.main(["migrate"])
+    assert "to be rewritten: none" in capsys.readouterr().out
+
+
+def events_of(client: Client, actor: str) -> list[str]:
+    """Return what the events of an actor are about, the newest first."""
+    found = client.get(f"/audit_events?actor_id={actor}").json["audit_events"]
+    return [event["resource_id"] for event in found]

@@ -1,0 +1,252 @@
+"""What was revoked since the time that a table was restored to: `python -m chalicelib revocations`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from chalicelib import crypto, ids
+from chalicelib.model.ssh import credentials
+from chalicelib.model.ssh import revoked as ssh_revoked
+from chalicelib.operator import accounts, owners
+from tests import samples
+from tests.live.ssh import krls
+from tests.live.ssh.keygen import Certificate
+from tests.operator.test_operator import Output, refused, said
+from tests.transports import Answer, Client
+
+TABLE, LATER = "tunnel-edge", "tunnel-edge-later"
+
+
+class Tables:
+    """The API's table, and what it was before it was restored to an earlier time."""
+
+    def __init__(self) -> None:
+        self._dynamodb: Any = boto3.client("dynamodb")
+        self._earlier: list[Any] = []
+
+    def remember(self) -> None:
+        """Note the time that is restored later."""
+        self._earlier = self._records(TABLE)
+
+    def restore(self) -> None:
+        """Put the API's table back as it was; keep the one of now under another name."""
+        described = self._dynamodb.describe_table(TableName=TABLE)["Table"]
+        own = {it["AttributeName"] for it in described["KeySchema"]}  # those of the indexes are not
+        attributes = [it for it in described["AttributeDefinitions"] if it["AttributeName"] in own]
+        shape = {"KeySchema": described["KeySchema"], "AttributeDefinitions": attributes}
+        self._dynamodb.create_table(TableName=LATER, BillingMode="PAY_PER_REQUEST", **shape)
+        self._fill(LATER, self._records(TABLE))
+        self._fill(TABLE, self._earlier)
+
+    def swap(self) -> None:
+        here, there = self._records(TABLE), self._records(LATER)
+        self._fill(TABLE, there)
+        self._fill(LATER, here)
+
+    def drop(self) -> None:
+        if LATER in self._dynamodb.list_tables()["TableNames"]:
+            self._dynamodb.delete_table(TableName=LATER)
+
+    def _records(self, table: str) -> list[Any]:
+        return list(self._dynamodb.scan(TableName=table)["Items"])
+
+    def _fill(self, table: str, records: list[Any]) -> None:
+        """Have it hold these records and no others."""
+        for record in self._records(table):
+            self._dynamodb.delete_item(TableName=table, Key={name: record[name] for name in ("scope", "id")})
+        for record in records:
+            self._dynamodb.put_item(TableName=table, Item=record)
+
+
+@pytest.fixture
+def tables() -> Iterator[Tables]:
+    found = Tables()
+    yield found
+    found.drop()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return where the list is kept between the two commands."""
+    return tmp_path / "revoked.txt"
+
+
+def repeated(output: Output, file: Path, lines: list[str]) -> list[str]:
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return said(output, "revocations", "repeat", str(file))
+
+
+def test_what_was_revoked_since_the_time_of_a_restored_table_is_listed_and_revoked_again(
+    admin: Client, stranger: Client, tables: Tables, capsys: Output, file: Path
+) -> None:
+    bots = {name: admin.create("/bot_users", {"name": name})["id"] for name in ("kept", "deleted", "inactive")}
+    idle = admin.create("/bot_users", {"name": "idle", "active": False})["id"]
+    keys = {name: admin.create("/api_keys", {"owner_id": id}) for name, id in bots.items()}
+    leaked = admin.create("/api_keys", {"description": f"two\n{stranger.account} lines"})
+    owned, lost = (
+        admin.create("/ssh_credentials", {"public_key": key, "owner_id": owner})
+        for key, owner in ((samples.public_key(), bots["deleted"]), (samples.public_key(), ""))
+    )
+    tables.remember()
+    admin.delete(f"/api_keys/{leaked['id']}")
+    admin.delete(f"/ssh_credentials/{lost['id']}")
+    admin.delete(f"/bot_users/{bots['deleted']}")
+    admin.patch(f"/bot_users/{bots['inactive']}", {"active": False})
+    admin.patch(f"/bot_users/{bots['kept']}", {"name": "renamed"})
+    stranger.create("/api_keys", {})
+    tables.restore()
+
+    def allowed() -> dict[str, bool]:
+        entering = {**keys, "leaked": leaked}
+        into = {name: admin.with_token(key["token"]).get("/api_keys").status == 200 for name, key in entering.items()}
+        dials = {
+            name: credentials.find_by_fingerprint(crypto.public_keys.fingerprint(one["public_key"])) is not None
+            for name, one in (("owned", owned), ("lost", lost))
+        }
+        return {**into, **dials, "stranger": stranger.get("/api_keys").status == 200}
+
+    assert set(allowed().values()) == {True}
+    listed = said(capsys, "revocations", "list", LATER)
+    assert listed == [
+        f'{admin.account} {leaked["id"]} "{admin.user}" "two\\n{stranger.account} lines"',
+        f'{admin.account} {lost["id"]} "{admin.user}" ""',
+        f'{admin.account} {bots["inactive"]} "inactive"',
+        f'{admin.account} {bots["deleted"]} "deleted"',
+    ]
+    assert set(allowed().values()) == {True}
+    assert repeated(capsys, file, []) == []
+    assert repeated(capsys, file, listed[:1]) == [f"{leaked['id']} is revoked"]
+    assert [name for name, may in allowed().items() if not may] == ["leaked"]
+    assert repeated(capsys, file, listed) == [
+        f"{leaked['id']} is not there",
+        *(f"{id} is revoked" for id in (lost["id"], bots["inactive"], bots["deleted"])),
+    ]
+    assert [name for name, may in allowed().items() if may] == ["kept", "stranger"]
+    assert said(capsys, "revocations", "list", LATER) == []
+    assert admin.get(f"/bot_users/{idle}").json["active"] is False
+    assert admin.post("/ssh_credentials", {"public_key": lost["public_key"]}).status == 201
+
+
+def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
+    admin: Client, stranger: Client, member: Client, tables: Tables, capsys: Output, file: Path
+) -> None:
+    tables.remember()
+    owners.switch_owner(admin.account, member.user, "off")
+    accounts.switch_account(stranger.account, "off")
+    tables.restore()
+    assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 200, 200]
+    listed = said(capsys, "revocations", "list", LATER)
+    assert listed == [
+        f'{admin.account} {member.user} "member"',
+        f'{stranger.account} {stranger.account} "other"',
+    ]
+    assert repeated(capsys, file, listed) == [f"{id} is revoked" for id in (member.user, stranger.account)]
+    assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 401, 401]
+
+
+class Fetched:
+    """The list that servers fetch, and the keys that `ssh-keygen` finds revoked by it."""
+
+    def __init__(self, nobody: Client, folder: Path) -> None:
+        self._nobody, self._folder = nobody, folder
+
+    def krl(self, authority: str) -> Answer:
+        path = f"/ssh_certificate_authorities/{authority}/krl"
+        return self._nobody.send("GET", path, Accept="application/octet-stream", Service_Version="")
+
+    def holds(self, *certificates: Any) -> list[bool]:
+        answers = [self.krl(one["ssh_certificate_authority_id"]) for one in certificates]
+        return [
+            answer.status == 200 and krls.is_revoked(self._folder, answer.content, one["certificate"])
+            for answer, one in zip(answers, certificates, strict=True)
+        ]
+
+
+@pytest.mark.needs("ssh")
+def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
+    admin: Client, nobody: Client, tables: Tables, capsys: Output, file: Path, tmp_path: Path
+) -> None:
+    def certify(authority: Any, kind: str = "user", **fields: Any) -> Any:
+        asked = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+        return admin.create(f"/ssh_{kind}_certificates", {**asked, **fields})
+
+    def revoke(authority: Any, **subject: str) -> Any:
+        return admin.create(f"/ssh_certificate_authorities/{authority['id']}/revocations", subject)
+
+    servers = Fetched(nobody, tmp_path)
+    authority, gone = (admin.create("/ssh_certificate_authorities", {}) for _ in range(2))
+    earlier, deleted, host, lost, kept = (certify(authority, kind) for kind in ("user", "user", "host", "user", "user"))
+    orphan = certify(gone)
+    admin.delete(f"/ssh_certificate_authorities/{gone['id']}")
+    admin.delete(f"/ssh_user_certificates/{earlier['id']}")
+    tables.remember()
+    admin.delete(f"/ssh_user_certificates/{deleted['id']}")
+    admin.delete(f"/ssh_user_certificates/{orphan['id']}")
+    revoke(authority, ssh_host_certificate_id=host["id"], reason="given up")
+    revoke(authority, public_key=lost["public_key"], reason='a "laptop"\nwas stolen')
+    new = admin.create("/ssh_certificate_authorities", {"private_key_type": "ecdsa"})
+    unknown = certify(new)
+    revoke(new, serial=str(Certificate.of(unknown["certificate"]).serial))
+    gone = (deleted, orphan, host, lost, unknown)
+    before = servers.krl(authority["id"])
+    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
+
+    tables.restore()
+    assert servers.holds(*gone, earlier, kept) == [*[False] * 5, True, False]
+    fingerprint = crypto.public_keys.fingerprint(authority["public_key"])
+    assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is not None
+    listed = said(capsys, "revocations", "list", LATER)
+    assert len(listed) == len(gone)
+    assert {line.split()[0] for line in listed} == {admin.account}
+    told = repeated(capsys, file, listed)
+    assert all(line.endswith(" is revoked") for line in told)
+    assert f"{authority['id']} {crypto.public_keys.fingerprint(lost['public_key'])} is revoked" in told
+    assert servers.holds(*gone, earlier, kept) == [*[True] * 6, False]
+    assert ssh_revoked.find_certificate(fingerprint, deleted["id"]) is None
+    assert servers.krl(authority["id"]).headers["etag"] != before.headers["etag"]
+    found = list(admin.all(f"/ssh_certificate_authorities/{authority['id']}/revocations", "revocations"))
+    assert {one.get("reason") for one in found} >= {"given up", 'a "laptop"\nwas stolen'}
+    assert {one.get("ssh_user_certificate_id") for one in found} >= {deleted["id"], earlier["id"]}
+    assert repeated(capsys, file, listed) == told
+    assert said(capsys, "revocations", "list", LATER) == []
+
+
+def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
+    admin: Client, tables: Tables, capsys: Output
+) -> None:
+    itself = "tunnel-edge is this table itself: TABLE_NAME names the one that was restored."
+    assert refused("revocations", "list", "tunnel-edge") == itself
+    assert refused("revocations", "list", LATER) == f"The table {LATER} cannot be read (ResourceNotFoundException)."
+    tables.restore()  # to before there was anything
+    assert said(capsys, "revocations", "list", LATER) == []
+    tables.swap()
+    sentence = f"The table {LATER} is no later state of this one: it lacks the account {admin.account}."
+    assert refused("revocations", "list", LATER) == sentence
+    assert capsys.readouterr().out == ""
+    assert admin.get("/api_keys").status == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "acct_",
+        "{account}",
+        "{account} cert_{id}",
+        "{account} sshca_{id}",
+        "{account} sshca_{id} []",
+        '{account} sshca_{id} {{"serial": "0"}}',
+        "{key} {account}",
+        "{account} {key}x",
+    ],
+)
+def test_a_list_with_a_line_that_names_nothing_is_refused_before_anything_is_revoked(
+    admin: Client, file: Path, line: str
+) -> None:
+    key = admin.create("/api_keys", {})["id"]
+    wrong = line.format(account=admin.account, key=key, id=ids.unprefixed(key))
+    file.write_text(f"{admin.account} {key}\n{wrong}\n")
+    assert refused("revocations", "repeat", str(file)) == f"Not a line of such a list: {wrong!r}. Nothing was revoked."
+    assert admin.get(f"/api_keys/{key}").status == 200

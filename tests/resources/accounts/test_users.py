@@ -1,0 +1,151 @@
+"""Users and who calls: names and roles of ids, and who may be switched off by whom."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.operator import owners
+from chalicelib.operator.keys import issue_key
+from tests.queries import calls
+from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_not_found, assert_refused
+from tests.resources.accounts.test_switched_owners import before_transaction
+from tests.transports import Client
+
+PATH, BOTS, KEYS = "/users", "/bot_users", "/api_keys"
+LAST = "This is the account's last active admin. Only the operator can switch it off."
+FOR_ADMINS = "Only an admin may switch users on and off."
+NO_USER = "The user that owns the API key is inactive or was deleted."
+
+
+def of(client: Client) -> str:
+    """Return the address of the user whose client it is."""
+    return f"{PATH}/{client.user}"
+
+
+def second(admin: Client, kind: str = "usr") -> Client:
+    """Return a client for another admin of the account."""
+    owner = owners.add_owner(admin.account, kind, ids.new("name"), admin=True)
+    return admin.with_token(issue_key(admin.account, owner.id, "")[1])
+
+
+def me(client: Client) -> Any:
+    answer = client.get("/me")
+    assert answer.status == 200, answer.text
+    return answer.json
+
+
+def test_every_key_sees_who_the_users_of_its_account_are(admin: Client, member: Client) -> None:
+    shown = {
+        "id": admin.user,
+        "uri": f"http://localhost{of(admin)}",
+        "created_at": ids.time_of(admin.user),
+        "name": "admin",
+        "role": "admin",
+        "active": True,
+    }
+    for client in (admin, member):
+        assert client.get(of(admin)).json == shown
+    other = {**shown, "id": member.user, "uri": f"http://localhost{of(member)}", "name": "member", "role": "member"}
+    other["created_at"] = ids.time_of(member.user)
+    assert member.get(PATH).json == {"users": [other, shown], "uri": f"http://localhost{PATH}", "next_page_uri": None}
+
+
+def test_an_admin_switches_a_user_off_and_on_with_all_their_keys(admin: Client, member: Client) -> None:
+    before = admin.get(of(member))
+    off = admin.send("PATCH", of(member), {"active": False}, If_Match=before.headers["etag"])
+    assert (off.status, off.json) == (200, {**before.json, "active": False})
+    assert_refused(member.get(KEYS), 401, "unauthenticated", NO_USER)
+    (event,) = admin.get(f"/audit_events?resource_id={member.user}&action=user.update").json["audit_events"]
+    assert (event["changed"], event["actor"]["owner_id"]) == (["active"], admin.user)
+    assert event["resource_uri"] == f"http://localhost{of(member)}"
+    assert admin.send("PATCH", of(member), {"active": True}, If_Match=before.headers["etag"]).status == 412
+    for body in ({}, {"active": None}, {"active": False}):
+        assert admin.patch(of(member), body).json == off.json
+    assert admin.patch(of(member), {"active": True}).json == before.json
+    assert member.get(KEYS).status == 200
+
+
+def test_what_a_switch_takes(admin: Client, stranger: Client) -> None:
+    assert_invalid(admin.patch(of(admin), {"active": "no"}), {"active": "must be true or false"})
+    rule = "is not a field here; known: active"
+    assert_invalid(admin.patch(of(admin), {"name": "x", "role": "member"}), {"name": rule, "role": rule})
+    assert_not_found(admin.patch(of(stranger), {"active": False}), PATH)
+    assert stranger.get(KEYS).status == 200
+
+
+def test_a_member_switches_nobody_themselves_included(admin: Client, member: Client) -> None:
+    for client in (admin, member):
+        assert_refused(member.patch(of(client), {"active": False}), 403, "forbidden", FOR_ADMINS)
+    limited = admin.with_token(admin.create(KEYS, {"scopes": ["users:read", "bot_users:write"]})["token"])
+    assert limited.get(PATH).status == 200
+    lacks = "This API key lacks the scope users:write."
+    assert_refused(limited.patch(of(member), {"active": False}), 403, "forbidden", lacks)
+
+
+def test_only_the_operator_switches_off_the_last_active_admin(admin: Client, member: Client) -> None:
+    assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST)
+    other = second(admin)
+    gone = f"{PATH}/{me(other)['owner']['id']}"
+    assert admin.patch(gone, {"active": False}).status == 200
+    assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST)
+    assert (admin.get(of(admin)).json["active"], admin.get(KEYS).status) == (True, 200)
+    assert admin.patch(gone, {"active": True}).status == 200
+    assert admin.patch(of(admin), {"active": False}).status == 200
+    assert_refused(other.patch(gone, {"active": False}), 409, "conflict", LAST)
+    owners.switch_owner(admin.account, gone.removeprefix(f"{PATH}/"), "off")
+    assert other.get(KEYS).status == 401
+
+
+def test_a_bot_that_is_the_last_active_admin_is_neither_switched_off_nor_deleted(admin: Client) -> None:
+    bot = second(admin, "bot")
+    address = f"{BOTS}/{me(bot)['owner']['id']}"
+    assert bot.patch(of(admin), {"active": False}).status == 200
+    assert_refused(bot.patch(address, {"active": False}), 409, "conflict", LAST)
+    assert_refused(bot.delete(address), 409, "conflict", LAST)
+    assert bot.get(address).json["active"] is True
+    assert bot.patch(of(admin), {"active": True}).status == 200
+    assert bot.delete(address).status == 204
+    assert bot.get(KEYS).status == 401
+
+
+def test_an_admin_who_is_switched_off_meanwhile_is_not_the_one_who_stays(admin: Client) -> None:
+    other = second(admin)
+    theirs = f"{PATH}/{me(other)['owner']['id']}"
+
+    def overtake() -> None:
+        assert admin.patch(of(admin), {"active": False}).status == 200
+
+    with before_transaction(1, overtake):
+        assert_refused(other.patch(theirs, {"active": False}), 409, "conflict", LAST)
+    assert (admin.get(KEYS).status, other.get(KEYS).status) == (401, 200)
+
+
+def test_a_user_whom_the_operator_switches_on_meanwhile_is_on(admin: Client, member: Client) -> None:
+    def overtake() -> None:
+        owners.switch_owner(admin.account, member.user, "on")
+
+    with before_transaction(2, overtake):  # the keys are told by the second
+        assert admin.patch(of(member), {"active": False}).status == 200
+    assert (admin.get(of(member)).json["active"], member.get(KEYS).status) == (True, 200)
+
+
+@pytest.mark.parametrize("scopes", [None, ["api_keys:read"]])
+def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) -> None:
+    bot = admin.create(BOTS, {"name": "deployer"})
+    key = admin.create(KEYS, {"owner_id": bot["id"], "scopes": scopes, "expires_at": scopes and "2098-01-01T00:00:00Z"})
+    bearer = admin.with_token(key["token"])
+    assert me(bearer) == {
+        "account": admin.account,
+        "owner": {"id": bot["id"], "name": "deployer", "role": "member"},
+        "key": {
+            "id": key["id"],
+            "scopes": scopes or ["*"],
+            "expires_at": scopes and "2098-01-01T00:00:00Z",
+        },
+        "names": {"held": 0, "cooldown": 0, "allowed": 1000},
+    }
+    with calls() as made:
+        assert bearer.get("/me").status == 200
+    assert made == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
+    assert_refused(admin.with_token(f"{key['token']}x").get("/me"), 401, "unauthenticated", UNKNOWN_TOKEN)

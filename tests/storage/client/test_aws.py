@@ -1,0 +1,164 @@
+"""What AWS answers instead of doing its work: busy or out of reach, used wrongly, or an answer to the question."""
+
+import subprocess
+import sys
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    IncompleteReadError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    ProfileNotFound,
+    ReadTimeoutError,
+)
+
+from chalicelib.storage.client import aws
+from chalicelib.storage.client.aws import AwsError, Misconfigured, Unavailable
+from tests.conftest import ROOT
+
+
+def answered(code: str, status: int = 400) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": "what was sent"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutItem"
+    )
+
+
+def meant_by(error: Exception) -> Exception:
+    with pytest.raises(Exception, match=r".") as raised, aws.translate_errors():
+        raise error
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "InternalServerError",
+        "KMSInternalException",
+        "DependencyTimeoutException",
+        "LimitExceededException",
+    ],
+)
+def test_a_service_that_throttles_is_unavailable(code: str) -> None:
+    error = meant_by(answered(code))
+    assert isinstance(error, Unavailable)
+    assert (error.code, str(error)) == (code, code)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_service_that_fails_is_unavailable(status: int) -> None:
+    assert isinstance(meant_by(answered("Whatever", status)), Unavailable)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url="http://secret.example"),
+        ConnectTimeoutError(endpoint_url="http://secret.example"),
+        ReadTimeoutError(endpoint_url="http://secret.example"),
+        IncompleteReadError(actual_bytes=1, expected_bytes=2),
+    ],
+)
+def test_a_service_out_of_reach_is_unavailable(error: Exception) -> None:
+    meant = meant_by(error)
+    assert isinstance(meant, Unavailable)
+    assert str(meant) == type(error).__name__
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answered("AccessDeniedException"),
+        answered("ResourceNotFoundException"),
+        answered("ExpiredTokenException"),
+        answered("UnrecognizedClientException"),
+        answered("NotFoundException"),
+        NoCredentialsError(),
+        NoRegionError(),
+        ProfileNotFound(profile="what was sent"),
+        ParamValidationError(report="what was sent"),
+    ],
+)
+def test_a_service_that_is_used_wrongly_is_misconfigured(error: Exception) -> None:
+    meant = meant_by(error)
+    assert isinstance(meant, Misconfigured)
+    assert "what was sent" not in str(meant)
+
+
+def test_an_answer_to_the_question_passes() -> None:
+    error = answered("ConditionalCheckFailedException")
+    assert meant_by(error) is error
+
+
+def test_what_is_meant_does_not_carry_what_was_answered() -> None:
+    meant = meant_by(answered("ThrottlingException"))
+    assert meant.__cause__ is None
+    assert meant.__suppress_context__
+    assert isinstance(meant, AwsError)
+
+
+@pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:4999", "LOCALSTACK_HOST=127.0.0.1:4999"])
+def test_the_endpoint_is_a_setting(setting: str) -> None:
+    script = "from chalicelib.storage import aws; print(aws.client('dynamodb').meta.endpoint_url)"
+    command = ["env", setting, sys.executable, "-c", script]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
+    assert told == "http://127.0.0.1:4999\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("AWS_LAMBDA_FUNCTION_NAME=api", "https://dynamodb.eu-west-1.amazonaws.com"),
+        ("NOTHING=", "http://later"),
+    ],
+)
+def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told: str) -> None:
+    script = (
+        "import os; from chalicelib.storage import aws; os.environ['AWS_ENDPOINT_URL'] = 'http://later';"
+        "os.environ['AWS_DEFAULT_REGION'] = 'eu-west-1'; print(aws.client('dynamodb').meta.endpoint_url)"
+    )
+    command = ["env", "-u", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION=eu-west-1", *setting.split(), sys.executable]
+    done = subprocess.run([*command, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout == f"{told}\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://dynamodb.eu-west-1.amazonaws.com", b"dynamodb.eu-west-1.amazonaws.com"),
+        ("https://Store.example:443", b"store.example"),
+        ("http://somebody:secret@[::1]:4566", b"[::1]:4566"),
+    ],
+)
+def test_a_request_names_the_host_that_its_signature_covers(address: str, host: bytes) -> None:
+    script = (
+        "from chalicelib.storage import aws\n"
+        "def told(request, **_): print(request.headers['Host'], request.headers['Authorization']); raise SystemExit\n"
+        "aws.client('dynamodb').meta.events.register('before-send', told)\n"
+        "aws.call('dynamodb', 'list_tables')"
+    )
+    keys = ["AWS_ACCESS_KEY_ID=one", "AWS_SECRET_ACCESS_KEY=secret", "AWS_DEFAULT_REGION=eu-west-1"]
+    command = ["env", *keys, f"AWS_ENDPOINT_URL={address}", sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith(f"{host!r} b'AWS4-HMAC-SHA256 ")
+    assert "SignedHeaders=content-type;host;x-amz-date;x-amz-target," in done.stdout
+
+
+def test_a_function_without_a_region_says_so_when_it_is_called() -> None:
+    script = (
+        "from chalicelib.storage import aws\n"
+        "try: aws.call('dynamodb', 'list_tables')\n"
+        "except aws.Misconfigured as error: print(error)"
+    )
+    without = ["-u", "AWS_DEFAULT_REGION", "-u", "AWS_REGION", "AWS_CONFIG_FILE=/dev/null"]
+    command = ["env", *without, "AWS_LAMBDA_FUNCTION_NAME=api", sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "NoRegionError\n"

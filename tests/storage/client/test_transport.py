@@ -1,0 +1,239 @@
+"""Requests to AWS over kept connections: what a service may do to them, whom TLS trusts, and where a proxy is set."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore import exceptions
+from botocore.config import Config
+from botocore.session import get_session
+
+from chalicelib.storage.client import aws, transport
+from tests import openssl
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
+WHOLE = HEAD + b'Content-Length: 17\r\n\r\n{"TableNames":[]}'
+LAST = HEAD + b'Connection: close\r\nContent-Length: 17\r\n\r\n{"TableNames":[]}'
+CHUNKED = HEAD + b'Transfer-Encoding: chunked\r\n\r\n7\r\n{"Table\r\na\r\nNames":[]}\r\n0\r\n\r\n'
+BROKEN_OFF = HEAD + b'Content-Length: 17\r\n\r\n{"Table'
+NO_HTTP = b"SSH-2.0-OpenSSH_9.9\r\n\r\n"
+SILENCE = b""
+
+
+@dataclass
+class Service:
+    """A server that gives prepared answers, the last one again and again; it ends a connection after `ends` of them.
+
+    It answers nobody before so many as `at_once` have asked.
+    """
+
+    answers: list[bytes]
+    ends: int = 1000
+    at_once: int = 1
+    tls: ssl.SSLContext | None = None
+    asked: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    complete: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections += 1
+                threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+
+    def talk(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            connection.settimeout(5)
+            self.answer(self.tls.wrap_socket(connection, server_side=True) if self.tls else connection)
+        self.ended.release()
+
+    def answer(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as sent:
+            for _ in range(self.ends):
+                head = b"".join(takewhile(lambda line: line != b"\r\n", iter(sent.readline, b"")))
+                if not head:
+                    return
+                body = sent.read(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+                self.asked.append(head + body)
+                if len(self.asked) >= self.at_once:
+                    self.complete.set()
+                self.complete.wait(5)
+                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                connection.sendall(answer)
+                if answer in (BROKEN_OFF, NO_HTTP):
+                    return
+
+
+@pytest.fixture
+def services() -> Iterator[list[Service]]:
+    started: list[Service] = []
+    yield started
+    for service in started:
+        service.listener.shutdown(socket.SHUT_RDWR)
+        service.listener.close()
+
+
+def client(address: str, attempts: int = 2, kept: int = 10) -> Any:
+    session = get_session()
+    session.set_credentials("one", "secret")
+    transport.install(session)
+    retries = {"mode": "standard", "total_max_attempts": attempts}
+    patience = {"connect_timeout": 1, "read_timeout": 1}
+    others = {"region_name": "us-east-1", "parameter_validation": False}
+    config = Config(retries=retries, max_pool_connections=kept, **patience, **others)
+    return session.create_client("dynamodb", endpoint_url=address, config=config)
+
+
+def listed(made: Any) -> int:
+    """Return how often a call was tried again until it was answered."""
+    answer = made.list_tables()
+    assert answer["TableNames"] == []
+    return int(answer["ResponseMetadata"]["RetryAttempts"])
+
+
+@pytest.mark.parametrize("answer", [WHOLE, CHUNKED])
+def test_a_connection_is_kept(services: list[Service], answer: bytes) -> None:
+    services.append(service := Service([answer]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    assert [listed(made) for _ in range(3)] == [0, 0, 0]
+    assert service.connections == 1
+    assert service.asked[0].startswith(b"POST / HTTP/1.1\r\n")
+    made.close()
+
+
+@pytest.mark.parametrize("answer", [WHOLE, LAST])
+def test_a_connection_that_the_service_ended_is_not_used_again(services: list[Service], answer: bytes) -> None:
+    services.append(service := Service([answer], ends=1))
+    made = client(f"http://127.0.0.1:{service.port}")
+    for _ in range(3):
+        assert listed(made) == 0
+        assert service.ended.acquire(timeout=5)
+    assert service.connections == 3
+
+
+def test_a_transaction_whose_connection_ends_while_it_is_sent_is_sent_again_as_the_same(
+    services: list[Service],
+) -> None:
+    services.append(service := Service([WHOLE, SILENCE, WHOLE], ends=2))
+    made = client(f"http://127.0.0.1:{service.port}")
+    made.meta.events.register_last("before-parameter-build", aws.take_parameters)
+    made.meta.events.register_first("before-call.dynamodb.TransactWriteItems", aws.put_parameters)
+    assert listed(made) == 0
+    assert made.transact_write_items(TransactItems=[])["ResponseMetadata"]["RetryAttempts"] == 1
+    first, second = (json.loads(asked[asked.index(b"{") :]) for asked in service.asked[1:])
+    assert first == second
+    assert first["ClientRequestToken"]
+    assert service.connections == 2
+
+
+def test_after_a_connection_that_ended_unnoticed_a_new_one_is_used(services: list[Service]) -> None:
+    services.append(service := Service([WHOLE, WHOLE, WHOLE, SILENCE, WHOLE], ends=2, at_once=3))
+    made = client(f"http://127.0.0.1:{service.port}")
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(lambda _: listed(made), range(3))) == [0, 0, 0]
+    assert listed(made) == 1
+    assert service.connections == 4
+
+
+def test_no_more_connections_are_kept_than_the_setting_says(services: list[Service]) -> None:
+    services.append(service := Service([WHOLE], at_once=3))
+    made = client(f"http://127.0.0.1:{service.port}", kept=1)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(lambda _: listed(made), range(3))) == [0, 0, 0]
+    assert [service.ended.acquire(timeout=5) for _ in range(2)] == [True, True]
+    assert listed(made) == 0
+    assert service.connections == 3
+
+
+@pytest.mark.parametrize("answer", [BROKEN_OFF, NO_HTTP])
+def test_what_is_no_whole_answer_is_asked_for_again(services: list[Service], answer: bytes) -> None:
+    services.append(service := Service([answer, WHOLE]))
+    assert listed(client(f"http://127.0.0.1:{service.port}")) == 1
+    assert service.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (BROKEN_OFF, exceptions.ConnectionClosedError),
+        (NO_HTTP, exceptions.ConnectionClosedError),
+        (SILENCE, exceptions.ReadTimeoutError),
+    ],
+)
+def test_a_service_that_does_not_answer_is_told_by_botocores_errors(
+    services: list[Service], answer: bytes, error: type[Exception]
+) -> None:
+    services.append(service := Service([answer]))
+    with pytest.raises(error):
+        client(f"http://127.0.0.1:{service.port}", attempts=1).list_tables()
+
+
+def test_an_address_at_which_nothing_listens_is_out_of_reach(services: list[Service]) -> None:
+    services.append(service := Service([WHOLE]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        with pytest.raises(exceptions.EndpointConnectionError):
+            client(f"http://127.0.0.1:{free.getsockname()[1]}", attempts=1).list_tables()
+    assert service.connections == 0
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
+    """Return the certificate of an authority that nobody knows, and what a service of it serves with."""
+    own, key = tmp_path / "own.pem", tmp_path / "key.pem"
+    options = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost")
+    openssl.run(
+        "req", "-x509", *options, "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(own)
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own, key)
+    return own, context
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(
+    services: list[Service], certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for setting in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(setting, raising=False)
+    services.append(service := Service([WHOLE], tls=certificate[1]))
+    with pytest.raises(exceptions.SSLError):
+        client(f"https://localhost:{service.port}", attempts=1).list_tables()
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("setting", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_an_authority_that_a_setting_names_is_trusted(
+    services: list[Service],
+    certificate: tuple[Path, ssl.SSLContext],
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+) -> None:
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv(setting, str(certificate[0]))
+    services.append(service := Service([WHOLE], tls=certificate[1]))
+    assert listed(client(f"https://localhost:{service.port}")) == 0
+
+
+def test_a_proxy_that_a_setting_names_is_asked(services: list[Service], monkeypatch: pytest.MonkeyPatch) -> None:
+    services.append(proxy := Service([WHOLE]))
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+    monkeypatch.setenv("NO_PROXY", "")
+    assert listed(client("http://dynamodb.example")) == 0
+    assert proxy.asked[0].startswith(b"POST http://dynamodb.example/ HTTP/1.1\r\n")

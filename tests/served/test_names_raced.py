@@ -29,7 +29,7 @@ import sys
 from chalicelib import ids
 from chalicelib.model import tunnels
 from chalicelib.model.tunnels import AgentTunnel
-from chalicelib.storage.unique_keys import Taken
+from chalicelib.storage.records.unique_keys import Taken
 for line in sys.stdin:
     account, name = line.split()
     tunnel = AgentTunnel(tunnel_session=ids.new("ts"), endpoint=ids.new("ep"), region="eu", proto="https",

@@ -13,8 +13,8 @@ from tests.conftest import ROOT, Served
 
 SAYS = """
 import sys
-from chalicelib.model import edge_status
-from chalicelib.model.edge_status import EdgeStatus
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import EdgeStatus
 account, edge, state, revision = sys.argv[1:]
 edge_status.announce("one", lease=60)
 edge_status.write(account, edge, "one", EdgeStatus(state, int(revision), "2026-01-01T00:00:00Z"))

@@ -2,4 +2,4 @@
 
 from infra import ROOT
 
-PAGE = ROOT / "chalicelib" / "docs.html"
+PAGE = ROOT / "chalicelib" / "documents" / "docs.html"

@@ -1,4 +1,4 @@
-"""A small world with one of everything, and all that Envoy is told of it: `python -m tests.edge.traffic.whole_world`.
+"""A small world with one of everything, and all that Envoy is told of it: `python -m tests.edge.envoy.whole_world`.
 
 It prints what `whole_world.json` holds: write it there after a change that is meant, and read the difference.
 """

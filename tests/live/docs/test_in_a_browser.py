@@ -51,7 +51,7 @@ def found(page: Chrome, text: str) -> list[str]:
 
 
 def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, served: Served) -> None:
-    document = json.loads((ROOT / "chalicelib" / "openapi.json").read_text())
+    document = json.loads((ROOT / "chalicelib" / "documents" / "openapi.json").read_text())
     shown = browser.operations(page)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

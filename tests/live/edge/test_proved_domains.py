@@ -32,10 +32,10 @@ DUE_NOW = """
 import sys
 from chalicelib import clock
 from chalicelib.operator import accounts
-from chalicelib.model import kinds, looks
-from chalicelib.model.proofs import Proof
-from chalicelib.model.reservations import ReservedDomain, with_proof
-from chalicelib.storage import items, table, writes
+from chalicelib.model.base import kinds; from chalicelib.model.names import proof_checks as looks
+from chalicelib.model.names.proofs import Proof
+from chalicelib.model.names.reservations import ReservedDomain, with_proof
+from chalicelib.storage.records import items, table, writes
 for account in accounts.list_accounts():
     if before := table.read(items.scope(account.id, kinds.RESERVED_DOMAINS.path), sys.argv[1]):
         proof = {**ReservedDomain.of(before.body).proof, "next_at": clock.seconds()}

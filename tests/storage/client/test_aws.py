@@ -107,7 +107,7 @@ def test_what_is_meant_does_not_carry_what_was_answered() -> None:
 
 @pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:4999", "LOCALSTACK_HOST=127.0.0.1:4999"])
 def test_the_endpoint_is_a_setting(setting: str) -> None:
-    script = "from chalicelib.storage import aws; print(aws.client('dynamodb').meta.endpoint_url)"
+    script = "from chalicelib.storage.client import aws; print(aws.client('dynamodb').meta.endpoint_url)"
     command = ["env", setting, sys.executable, "-c", script]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=30).stdout
     assert told == "http://127.0.0.1:4999\n"
@@ -122,7 +122,7 @@ def test_the_endpoint_is_a_setting(setting: str) -> None:
 )
 def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told: str) -> None:
     script = (
-        "import os; from chalicelib.storage import aws; os.environ['AWS_ENDPOINT_URL'] = 'http://later';"
+        "import os; from chalicelib.storage.client import aws; os.environ['AWS_ENDPOINT_URL'] = 'http://later';"
         "os.environ['AWS_DEFAULT_REGION'] = 'eu-west-1'; print(aws.client('dynamodb').meta.endpoint_url)"
     )
     command = ["env", "-u", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION=eu-west-1", *setting.split(), sys.executable]
@@ -140,7 +140,7 @@ def test_the_client_of_a_function_is_made_when_it_is_imported(setting: str, told
 )
 def test_a_request_names_the_host_that_its_signature_covers(address: str, host: bytes) -> None:
     script = (
-        "from chalicelib.storage import aws\n"
+        "from chalicelib.storage.client import aws\n"
         "def told(request, **_): print(request.headers['Host'], request.headers['Authorization']); raise SystemExit\n"
         "aws.client('dynamodb').meta.events.register('before-send', told)\n"
         "aws.call('dynamodb', 'list_tables')"
@@ -154,7 +154,7 @@ def test_a_request_names_the_host_that_its_signature_covers(address: str, host: 
 
 def test_a_function_without_a_region_says_so_when_it_is_called() -> None:
     script = (
-        "from chalicelib.storage import aws\n"
+        "from chalicelib.storage.client import aws\n"
         "try: aws.call('dynamodb', 'list_tables')\n"
         "except aws.Misconfigured as error: print(error)"
     )

@@ -7,9 +7,9 @@ import pytest
 
 from tests.conftest import ROOT
 
-OURS = "from chalicelib.storage import aws; client = aws.client(sys.argv[1])"
+OURS = "from chalicelib.storage.client import aws; client = aws.client(sys.argv[1])"
 STS = (
-    "from botocore.session import get_session; from chalicelib.storage import models;"
+    "from botocore.session import get_session; from chalicelib.storage.client import models;"
     "session = get_session(); models.install(session); client = session.create_client(sys.argv[1])"
 )
 RULES = (

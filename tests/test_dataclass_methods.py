@@ -92,6 +92,6 @@ def test_its_methods_are_in_the_byte_code(expanded: Path) -> None:
 
 
 def test_an_error_is_told_with_the_lines_of_the_sources(expanded: Path) -> None:
-    script = "from chalicelib.model import accounts; accounts.Account(unknown=1)"
+    script = "from chalicelib.model.accounts import accounts; accounts.Account(unknown=1)"
     done = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=False, capture_output=True, text=True)
     assert done.stderr.endswith("Account.__init__() got an unexpected keyword argument 'unknown'\n")

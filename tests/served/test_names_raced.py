@@ -27,8 +27,8 @@ for _ in range({ACCOUNTS}):
 OPENING = """
 import sys
 from chalicelib import ids
-from chalicelib.model import tunnels
-from chalicelib.model.tunnels import AgentTunnel
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import AgentTunnel
 from chalicelib.storage.records.unique_keys import Taken
 for line in sys.stdin:
     account, name = line.split()

@@ -32,15 +32,16 @@ DUE_NOW = """
 import sys
 from chalicelib import clock
 from chalicelib.operator import accounts
-from chalicelib.model.base import kinds; from chalicelib.model.names import proof_checks as looks
+from chalicelib.model.base import kinds
+from chalicelib.model.names import proof_checks
 from chalicelib.model.names.proofs import Proof
-from chalicelib.model.names.reservations import ReservedDomain, with_proof
+from chalicelib.model.names.reservations import ReservedDomain, set_proof
 from chalicelib.storage.records import items, table, writes
 for account in accounts.list_accounts():
     if before := table.read(items.scope(account.id, kinds.RESERVED_DOMAINS.path), sys.argv[1]):
         proof = {**ReservedDomain.of(before.body).proof, "next_at": clock.seconds()}
-        after = with_proof(before, Proof(**proof))
-        writes.commit([*writes.rewrite(before, after), *looks.moved(before, after)])
+        after = set_proof(before, Proof(**proof))
+        writes.commit([*writes.rewrite(before, after), *proof_checks.reschedule(before, after)])
 """
 
 

@@ -1,6 +1,7 @@
 """The bounds of the code's size and language. They only become tighter: change the code, not a bound."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -22,12 +23,14 @@ REPEATED_FILES = {"chalicelib/model": 0, "edge": 3}
 
 
 def test_a_create_enters_few_files(admin: Client) -> None:
+    admin = _unchecked(admin)
     admin.create("/backends/http_response", {"status_code": 404})
     trace = traced(lambda: admin.create("/backends/http_response", {"status_code": 404}), "chalicelib")
     assert (trace.files <= CREATE[0], trace.crossings <= CREATE[1]) == (True, True), (trace.files, trace.crossings)
 
 
 def test_a_read_enters_few_files(admin: Client) -> None:
+    admin = _unchecked(admin)
     path = f"/backends/http_response/{admin.create('/backends/http_response', {'status_code': 404})['id']}"
     admin.get(path)
     trace = traced(lambda: admin.get(path), "chalicelib")
@@ -35,6 +38,7 @@ def test_a_read_enters_few_files(admin: Client) -> None:
 
 
 def test_signing_a_certificate_enters_few_files(admin: Client) -> None:
+    admin = _unchecked(admin)
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
     body = {"ssh_certificate_authority_id": authority, "public_key": samples.public_key(), "principals": ["root"]}
     admin.create("/ssh_user_certificates", body)
@@ -79,3 +83,8 @@ def test_texts_are_plain(texts: Callable[[], list[Text]], bound: float) -> None:
 def test_first_sentences_of_docstrings_are_short() -> None:
     words = language.first_sentence_words(code.docstrings(*code.PRODUCT))
     assert words <= FIRST_SENTENCE
+
+
+def _unchecked(client: Client) -> Client:
+    """Return the client without its check of answers, which calls functions of the product too."""
+    return replace(client, check=lambda *_: None)

@@ -176,7 +176,7 @@ def test_plain_chalice_local_without_an_environment_says_what_it_lacks(tmp_path:
     bare = ["env", "-i", f"HOME={tmp_path}", f"PATH={os.environ['PATH']}"]
     with running([*bare, *chalice, "--stage", "local"], chosen) as run:
         client = Client(Http(run.base_url)).with_token("2TfXCSmBHSvnQdwvT1fBtQ1mFEY_H5clykgfy6vopBbh1NZfj2QoPedjubSj")
-        lacks = "no region is set: AWS_DEFAULT_REGION"
+        lacks = "no region is set: set AWS_DEFAULT_REGION"
         sentence = f"The service is not set up: {lacks}. docs/guide.md describes how."
         assert_refused(client.get("/api_keys"), 500, "internal_error", sentence)
         assert_refused(

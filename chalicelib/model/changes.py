@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model.audit import shards, trail
+from chalicelib.model.audit import partitions, trail
 from chalicelib.model.audit.details import Details
 from chalicelib.model.audit.trail import Trail, Verb
 from chalicelib.model.base import kinds
@@ -152,7 +152,7 @@ class Change:
         if places.edition() < 3:
             raise throttled
         are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
-        are_hot = any(event.scope in throttled.scopes and shards.is_first(event) for event in self.events)
+        are_hot = any(event.scope in throttled.scopes and partitions.is_first(event) for event in self.events)
         if not are_spread and not are_hot:
             raise throttled
         steps = self.steps

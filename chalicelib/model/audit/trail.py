@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from chalicelib import ids
-from chalicelib.model.audit import details, shards
+from chalicelib.model.audit import details, partitions
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
@@ -211,7 +211,7 @@ def let_edge_act(account: str) -> None:
     """
     if account in _with_edge:
         return
-    dynamodb.do(shards.with_edge(account))
+    dynamodb.do(partitions.with_edge(account))
     if len(_with_edge) >= _MAX_KNOWN:
         _with_edge.clear()
     _with_edge.add(account)
@@ -219,7 +219,7 @@ def let_edge_act(account: str) -> None:
 
 def spread(event: Item) -> Item:
     """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
-    shards.spread(event.account)
+    partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
     scope, shard = places.next_place(collection, event.id)
     acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"

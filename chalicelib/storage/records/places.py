@@ -14,13 +14,13 @@ that the newest page begins with them.
 
 import os
 import re
-import zlib
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from chalicelib.storage.records import shards
+
 Place = tuple[str, str]  # the scope and id of a record
 
-COUNT = 9  # with the first, which takes no more once the others are there
 MARKS = "~"  # with which the ids of marks begin
 MARK = f"{MARKS}shards"
 
@@ -52,7 +52,7 @@ def possible(scope: str, id: str) -> list[Place]:
     own, last = (scope, id), latest(scope, id)
     places = [last]
     if is_sharded(scope):
-        places.append((shard_scope(scope, shard_of(id)), id))
+        places.append((shards.further(scope).scope_of(id), id))
     if last != own:
         places.append(own)
     if last != own or (is_sharded(scope) and edition() < 3):
@@ -105,25 +105,12 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-def shard_of(id: str) -> int:
-    """Return the shard of an id in a busy collection."""
-    return 1 + zlib.crc32(id.encode()) % (COUNT - 1)
-
-
-def shard_scope(collection: str, shard: int) -> str:
-    """Return the scope of a shard. The first shard has the scope of the collection."""
-    return f"{collection}/{shard}" if shard else collection
-
-
-def other_shards(collection: str) -> list[str]:
-    """Return the scopes of all shards but the first."""
-    return [shard_scope(collection, shard) for shard in range(1, COUNT)]
-
-
 def next_place(collection: str, id: str) -> tuple[str, int]:
     """Return the scope for a new item of a collection, and the number of its shard."""
-    shard = shard_of(id) if collection in _spread else 0
-    return shard_scope(collection, shard), shard
+    if collection not in _spread:
+        return collection, 0
+    others = shards.further(collection)
+    return others.scope_of(id), others.number_of(id)
 
 
 def spread(collection: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb, queries
-from chalicelib.storage.records import decoding, items, places, unique_keys
+from chalicelib.storage.records import decoding, items, places, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
 _INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
@@ -108,7 +108,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     found, has_more, marks = marked_page(scope, before=before, count=count)
     if places.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
-    others = (_page(_older(shard, before), count) for shard in places.other_shards(scope))
+    others = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
     return _bounded(*places.merged([(found, has_more), *others], count))
 
 

@@ -15,6 +15,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.idempotency import Request
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import LimitReached, Stored
+from chalicelib.model.base.switches import SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
 from chalicelib.storage.records import change_log, items, places, table, writes
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -22,7 +23,6 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-SUSPENDED = "suspended"  # set in `unseen` of an item that the operator has suspended
 _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # changes of these have no details
 
 

@@ -10,9 +10,10 @@ import click
 from chalicelib import ids
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
-from chalicelib.model.accounts.accounts import Owner, Switch, User
+from chalicelib.model.accounts.accounts import Owner, User
 from chalicelib.model.audit import partitions
 from chalicelib.model.audit.trail import OPERATOR, keep_key
+from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.command_line import (

@@ -59,7 +59,7 @@ Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
 
 
-class Described(Shape):
+class DescribedShape(Shape):
     """The two fields that every resource accepts. A change leaves absent fields unchanged."""
 
     description: Description = ""
@@ -82,7 +82,7 @@ class Shown(Shape):
     """When it was created, RFC 3339."""
 
 
-class Traced(Shown):
+class TracedShape(Shown):
     """The field of responses that names the creator of the resource."""
 
     created_by: str = ABSENT

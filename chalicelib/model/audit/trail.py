@@ -42,7 +42,7 @@ _MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 
 @dataclass(frozen=True)
-class Actor:
+class EventActor:
     """An actor: an API key and its owner, the operator or the edge. `name` names the owner or the operator."""
 
     type: Literal["api_key", "operator", "edge"]
@@ -80,7 +80,7 @@ class Trail:
     `find_name` returns the name of an actor that `actor` does not name. It may raise aws.Unavailable.
     """
 
-    actor: Actor
+    actor: EventActor
     operation_id: str = ""
     source_ip: str = ""
     reason: str = ""
@@ -93,8 +93,8 @@ class Trail:
         return _person.get() or _as(_user()) if self == OPERATOR else self
 
 
-OPERATOR = Trail(Actor("operator"))
-EDGE = Trail(Actor("edge"))
+OPERATOR = Trail(EventActor("operator"))
+EDGE = Trail(EventActor("edge"))
 _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 
@@ -110,7 +110,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 def _as(name: str) -> Trail:
     """Return a new operation of the operator, on this host."""
-    actor = Actor("operator", name=details.cleaned(name))
+    actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
 

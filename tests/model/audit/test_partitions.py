@@ -9,7 +9,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import ids
 from chalicelib.model.audit import partitions, reading, trail
-from chalicelib.model.audit.trail import Actor, Trail
+from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.operator import accounts, tunnels
@@ -30,7 +30,7 @@ CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
 def put(account: str, key: str, shard: int = 0) -> Item:
     """Put an event of a key as the product does, into a shard, and return it."""
     by, changed = (
-        Trail(Actor("api_key", key, "usr_x", "ada")),
+        Trail(EventActor("api_key", key, "usr_x", "ada")),
         Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
     )
     made = trail.event(by, kinds.of(changed.id), changed, "create", "", (), {})
@@ -62,7 +62,7 @@ def newcomer(admin: Client, name: str) -> Client:
 
 
 def test_a_thousand_changes_in_a_second_are_written_with_no_key_above_its_units(stranger: Client) -> None:
-    account, by = ids.new("acct"), Trail(Actor("api_key", ids.new("ak"), ids.new("usr"), "ada"))
+    account, by = ids.new("acct"), Trail(EventActor("api_key", ids.new("ak"), ids.new("usr"), "ada"))
     with limited() as (spent, turned_away):
         for _ in range(1000):
             id = ids.new("bkdwd")
@@ -86,7 +86,7 @@ def test_a_thousand_certificates_of_an_account_in_a_second_leave_no_key_above_it
     scope = items.scope(client.account, path)
     issued = table.read(scope, made["id"])
     assert issued is not None
-    by, prefix = Trail(Actor("api_key", ids.new("ak"), client.user, "ada")), issued.id.partition("_")[0]
+    by, prefix = Trail(EventActor("api_key", ids.new("ak"), client.user, "ada")), issued.id.partition("_")[0]
     with limited() as (spent, turned_away):
         for _ in range(1000):
             Change(by).put(Item(scope, ids.new(prefix), issued.body, unseen=issued.unseen)).commit()

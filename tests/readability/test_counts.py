@@ -12,7 +12,7 @@ from tests.readability.language import Text
 from tests.transports import Client
 
 # Files entered, and calls from one file into another.
-CREATE, READ, CERTIFICATE = (20, 60), (16, 41), (33, 105)
+CREATE, READ, CERTIFICATE = (20, 60), (16, 41), (32, 105)
 # Percentages of texts that match a pattern of `language`.
 DOCSTRINGS, COMMENTS, SENTENCES, DESCRIPTIONS = 1.0, 1.5, 4.1, 1.0
 FIRST_SENTENCE = 10.6  # words, on average

@@ -13,10 +13,10 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Owned, Stored
-from chalicelib.model.edges import edges, listening, user_agents
+from chalicelib.model.edges import edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
-from chalicelib.model.names import base_names, name_counts
+from chalicelib.model.names import base_names, listed_edges, name_counts
 from chalicelib.model.ssh import authorities
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import dynamodb, queries
@@ -245,8 +245,8 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
-    found = listening.list_edge(None, item)
-    if not found or listening.is_listed(item.id):
+    found = listed_edges.list_edge(None, item)
+    if not found or listed_edges.is_listed(item.id):
         return ()
     return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
 

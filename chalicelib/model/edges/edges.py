@@ -11,9 +11,8 @@ from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
-from chalicelib.model.edges import listening
 from chalicelib.model.edges.modules import EDGE, TlsEnd
-from chalicelib.model.names import base_names, histories, name_counts, proofs, reservations
+from chalicelib.model.names import base_names, histories, listed_edges, name_counts, proofs, reservations
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import aws
 from chalicelib.storage.client.dynamodb import Write
@@ -56,7 +55,7 @@ class Edge(Described):
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         if before:
             histories.record_former_edge(before, after)
-        return (*listening.list_edge(before, after), *name_counts.prepare(before, after, writes))
+        return (*listed_edges.list_edge(before, after), *name_counts.prepare(before, after, writes))
 
 
 @dataclass(frozen=True, kw_only=True)

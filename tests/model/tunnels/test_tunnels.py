@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model.names import bans, base_names, name_bans
-from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.model.names import bans, base_names
+from chalicelib.model.tunnels import gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage.client import dynamodb

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.model.edges import listening
+from chalicelib.model.names import listed_edges
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import change_log, shards
@@ -23,7 +23,7 @@ def test_a_record_is_in_the_shard_of_its_id(id: str, edge: int, further: int) ->
     account = "acct_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
     collection = f"{account}#/ssh_user_certificates"
     listed = Item(f"{account}#/edges/tcp", id, {"hostports": ["a.example.com:443"]})
-    (write,) = listening.list_edge(None, listed)
+    (write,) = listed_edges.list_edge(None, listed)
     assert write.request["Item"]["scope"] == {"S": f"edge#/edges/{edge}"}
     assert shards.further(collection).scope_of(id) == f"{collection}/{further}"
     assert shards.further(collection).number_of(id) == further

@@ -10,9 +10,16 @@ from infra.deploy import data_stack, stacks
 
 
 def require_single_change(name: str) -> None:
-    """Raise CommandError if an update would change several indexes. Raises aws.AwsError."""
+    """Raise CommandError for a stack of 1.x, or if an update would change several indexes. Raises aws.AwsError."""
     deployed = stacks.template(data_stack.stack_of(name))
-    changed = names(yaml_parse(deployed)) ^ names(yaml_parse(data_stack.TEMPLATE.read_text())) if deployed else set()
+    if not deployed:
+        return
+    if not (before := names(yaml_parse(deployed))):
+        raise CommandError(
+            f"The stack {data_stack.stack_of(name)} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in"
+            " infra/README.md)."
+        )
+    changed = before ^ names(yaml_parse(data_stack.TEMPLATE.read_text()))
     if len(changed) > 1:
         raise CommandError(
             f"This update of the stack {data_stack.stack_of(name)} would change {len(changed)} indexes of the table"

@@ -1,14 +1,18 @@
 """Deploy a package as two stacks into the cloud that the environment names."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from chalicelib import domains
+from chalicelib.model import migrations
 from chalicelib.model.names import base_names
 from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
+
+_FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
 
 
 def deploy(
@@ -20,6 +24,8 @@ def deploy(
     several indexes of the table.
     """
     indexes.require_single_change(name)
+    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
+    require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
     key, _ = stacks.upload(
         (package / "deployment.zip").read_bytes(), bucket
     )  # first, because its failure changes nothing
@@ -29,12 +35,24 @@ def deploy(
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
-    unchanged = {parameter: deployed[parameter] for parameter in template["Parameters"] if parameter in deployed}
-    changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
-    values = {**own, **unchanged, **changed}
+    known = _with_format(deployed, template["Parameters"])
+    unchanged = {parameter: known[parameter] for parameter in template["Parameters"] if parameter in known}
+    changed = {name: value for name, value in parameters.items() if name not in data_stack.PARAMETERS}
+    values = {**own, **unchanged, **_renamed(changed, template["Parameters"])}
     api = stacks.deploy(json.dumps(template), f"{name}-api", values, bucket=bucket, role=role)
     return {**data, **values, **api}
+
+
+def require_supported_table(name: str) -> None:
+    """Raise CommandError if a table has records of 1.x. Tables that cannot be read are not checked.
+
+    Raises aws.Unavailable.
+    """
+    with dynamodb.in_table(name), suppress(aws.Misconfigured):  # no right, or no table before the first deployment
+        try:
+            migrations.require_supported_table()
+        except migrations.OutdatedTable as outdated:
+            raise CommandError(str(outdated)) from None
 
 
 def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
@@ -50,6 +68,18 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
             return base_names.describe_difference_from(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
             return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
+
+
+def _with_format(deployed: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
+    """Return the parameters of a stack with the format of its records. A stack of 2.0.0 writes format 2."""
+    before = {"RecordFormat": "2"} if deployed and not {*_FORMATS} & deployed.keys() else {}
+    return _renamed({**before, **deployed}, accepted)
+
+
+def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
+    """Return parameters with the format under the name that a template accepts."""
+    name = next((name for name in _FORMATS if name in accepted), None)
+    return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

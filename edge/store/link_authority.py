@@ -25,7 +25,7 @@ def read_or_create() -> Authority:
         item = table.read(_SCOPE, _ID)
     if item is None:
         raise Unavailable("the link's authority is missing")
-    return vault.unseal(item.secret("authority"), vault.context(EDGE, _ID), _parse)
+    return vault.unseal(item.sealed["authority"], vault.context(EDGE, _ID), _parse)
 
 
 def _create() -> Item:

@@ -13,6 +13,7 @@ from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
 _FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
+_FORMAT_OF_2_0_0 = {"RecordFormat": "2"}  # which has no such parameter
 
 
 def deploy(
@@ -20,10 +21,9 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy <name>-data and <name>-api; return their outputs and the API's parameters.
 
-    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example if the update would change
-    several indexes of the table.
+    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
     """
-    indexes.require_single_change(name)
+    indexes.require_supported_stack(name)
     deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
     require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
     key, _ = stacks.upload(
@@ -35,10 +35,11 @@ def deploy(
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    known = _with_format(deployed, template["Parameters"])
-    unchanged = {parameter: known[parameter] for parameter in template["Parameters"] if parameter in known}
-    changed = {name: value for name, value in parameters.items() if name not in data_stack.PARAMETERS}
-    values = {**own, **unchanged, **_renamed(changed, template["Parameters"])}
+    accepted = template["Parameters"]
+    known = _renamed({**_FORMAT_OF_2_0_0, **deployed}, accepted) if deployed else {}
+    unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
+    changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
+    values = {**own, **unchanged, **_renamed(changed, accepted)}
     api = stacks.deploy(json.dumps(template), f"{name}-api", values, bucket=bucket, role=role)
     return {**data, **values, **api}
 
@@ -70,14 +71,8 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
             return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
 
 
-def _with_format(deployed: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Return the parameters of a stack with the format of its records. A stack of 2.0.0 writes format 2."""
-    before = {"RecordFormat": "2"} if deployed and not {*_FORMATS} & deployed.keys() else {}
-    return _renamed({**before, **deployed}, accepted)
-
-
 def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
-    """Return parameters with the format under the name that a template accepts."""
+    """Return parameters with the format of records under the name that a template accepts."""
     name = next((name for name in _FORMATS if name in accepted), None)
     return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 

@@ -37,6 +37,7 @@ from tests.transports import Answer, Client
 
 NAME, BUCKET = "tunnel-edge", "packages"
 FILLERS = 4  # with more, the emulated functions of a busy machine start for a minute
+NAMES = {"TunnelDomain": "tunnels.localhost", "TcpPorts": "20000-29999"}
 TRIES = 5
 LATEST = 3  # the latest format of records
 UNRELEASED = "d3f2e57"  # a version before 3.0.0 that writes its default format
@@ -92,6 +93,11 @@ class Version:
         said = self.run(settings, "-m", "infra.deploy", *where, *parameters)
         return dict(line.split("=", 1) for line in said.splitlines())
 
+    @property
+    def has_names(self) -> bool:
+        """Return whether accounts can reserve names and ports."""
+        return "TcpPorts:" in self.template("api.yaml")
+
     def template(self, file: str) -> str:
         return (self.code / "infra" / "deploy" / file).read_text()
 
@@ -146,6 +152,8 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
     embedded.start()
     try:
         settings = {**embedded.settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
+        if versions[0].has_names:
+            settings |= {"TUNNEL_DOMAIN": NAMES["TunnelDomain"], "TCP_PORTS": NAMES["TcpPorts"]}
         cloud.use_cloud(settings)
         work = Work(token := _first_account(versions[0], settings), _fill(token, resources))
         with work.by(clients):
@@ -179,7 +187,8 @@ def _first_account(version: Version, settings: Mapping[str, str]) -> str:
         stacks.make_bucket(BUCKET)
         api = version.deploy(settings)["RestAPIId"]
         base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/dev/_user_request_"
-        version.deploy(settings, f"BaseUrl={base_url}")
+        names = [f"{name}={value}" for name, value in NAMES.items() if version.has_names]
+        version.deploy(settings, f"BaseUrl={base_url}", *names)
         return version.run(settings, "-c", _ACCOUNT)
 
 

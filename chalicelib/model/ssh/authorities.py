@@ -162,7 +162,7 @@ def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
     Raises MalformedRecord, aws.Unavailable.
     """
     context = vault.context(authority.account, authority.id)
-    return vault.unseal(authority.secret("private_key"), context, crypto.keys.from_der)
+    return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
 
 
 def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:

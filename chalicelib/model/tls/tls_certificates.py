@@ -117,7 +117,7 @@ def open_private_key(sealed: SealedCertificate) -> bytes:
 def _sealed_certificate(item: Item) -> SealedCertificate | None:
     try:
         served = ServedCertificate.of(item)
-        return SealedCertificate(served, item.secret("private_key")) if served else None
+        return SealedCertificate(served, item.sealed["private_key"]) if served else None
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return None

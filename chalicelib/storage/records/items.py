@@ -28,7 +28,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = field(default_factory=dict)  # checked by `Item.secret`, because lists do not read it
+    sealed: Any = None  # checked by `Secrets`, because lists do not read it
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -40,12 +40,28 @@ class Record:
     acted: str | None = None
 
 
+class Secrets(dict[str, bytes]):
+    """The sealed values of a record. A missing or malformed one raises MalformedRecord when it is used."""
+
+    @staticmethod
+    def of(sealed: Any) -> "Secrets":
+        """Return the well-formed values of an attribute."""
+        found = sealed if isinstance(sealed, Mapping) else {}
+        return Secrets({name: value for name, value in found.items() if isinstance(value, bytes)})
+
+    def __missing__(self, name: str) -> bytes:
+        raise MalformedRecord(Record.__name__, f"sealed.{name}", "must be bytes")
+
+
+_NO_SECRETS = Secrets()
+
+
 @dataclass(frozen=True)
 class Item:
     """A stored resource.
 
     - `body`: the fields that the API shows; `modules`: the records of its modules by name
-    - `sealed`: its secrets by name, encrypted by the vault, which `secret` returns
+    - `sealed`: its secrets by name, encrypted by the vault
     - `unseen`: stored values that are never shown
     - `unique_keys`: values that no other item can have
     - `references`: the items that it names; `referrers`: the paths of the items that name it
@@ -63,7 +79,7 @@ class Item:
     id: str
     body: dict[str, Any]
     modules: dict[str, Any] = field(default_factory=dict)
-    sealed: Any = field(default_factory=dict, repr=False)
+    sealed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     unseen: dict[str, Any] = field(default_factory=dict)
     unique_keys: tuple[UniqueKey, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -107,7 +123,7 @@ class Item:
                 "id": id,
                 "body": found.body,
                 "modules": found.parts,
-                "sealed": found.sealed,
+                "sealed": Secrets.of(found.sealed) if "sealed" in record else _NO_SECRETS,
                 "unseen": found.unseen,
                 "unique_keys": _keys(found) if found.claims else (),
                 "references": _references(found) if found.points else (),
@@ -123,13 +139,6 @@ class Item:
             return decoding.build(Item, values)
         except MalformedRecord as malformed:
             return _malformed(Item(scope, id, {}, revision=0, read_at=read_at), _readable(record), malformed)
-
-    def secret(self, name: str) -> bytes:
-        """Return a sealed value. Raises MalformedRecord."""
-        found = self.sealed.get(name) if isinstance(self.sealed, Mapping) else None
-        if not isinstance(found, bytes):
-            raise MalformedRecord(Record.__name__, f"sealed.{name}", "must be bytes")
-        return found
 
     def without_body(self, malformed: MalformedRecord) -> "Item":
         """Return the item as a malformed one, without its body and modules."""

@@ -135,7 +135,7 @@ class Version:
     def _update_data(self) -> None:
         template, stack = self.template("data.yaml"), f"{NAME}-data"
         old_key = {"MultiRegion": "false"} if "MultiRegion:" in template else {}
-        stacks.deploy(template, stack, {"Name": NAME, **old_key})
+        stacks.deploy(template, stack, {**old_key, **stacks.parameters(stack)})
 
     def release(self, settings: Mapping[str, str], *parameters: str, package: Path | None = None) -> None:
         """Deploy a release: this version's package, or an earlier one."""

@@ -44,13 +44,14 @@ def test_a_state_of_1_x_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "local" / "cloud"
     recorded.unpack("44e6111", tmp_path / "local")
     state = folder / "state.json"
-    text = json.dumps(json.loads(state.read_text(), object_hook=as_of_1_x))
-    state.write_text(text)
+    before = json.loads(state.read_text(), object_hook=as_of_1_x)["services"]
+    state.write_text(json.dumps({"journal": 0, "services": before}))
     status, out, err = run(settings(tmp_path / "local"))
     assert (status, out) == (1, "")
     assert err.startswith(
         "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0"
     )
+    assert json.loads(state.read_text())["services"]["dynamodb"] == before["dynamodb"]
     state.rename(folder / "dynamodb.json")  # 1.x had a file for each service
     assert run(settings(tmp_path / "local")) == (
         1,
@@ -58,7 +59,7 @@ def test_a_state_of_1_x_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         f"The state in {folder} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md), or delete it"
         " with 'make reset'.\n",
     )
-    assert (folder / "dynamodb.json").read_text() == text
+    assert [file.name for file in folder.glob("*.json")] == ["dynamodb.json"]
 
 
 def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import items, places, table, unique_keys, writes
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -87,7 +88,7 @@ def records() -> Iterator[Record]:
 
 
 def needed(record: Record, forms: Forms) -> list[Migration]:
-    """Return the migrations that a record needs. Raises aws.Unavailable."""
+    """Return the migrations that a record needs. Raises MalformedRecord, aws.Unavailable."""
     return [migration for migration in _selected() if migration.writes(record, forms)]
 
 
@@ -216,11 +217,14 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _missing_keys(record: Record) -> list[UniqueKey]:
-    """Return the keys that an edge lacks: of its hostports in its account, of its names."""
+    """Return the keys that an edge lacks: of its hostports in its account, of its names. None if it is malformed."""
     item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
-    wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+    try:
+        wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+    except MalformedRecord:
+        return []
     return [key for key in wanted if key not in item.unique_keys]
 
 

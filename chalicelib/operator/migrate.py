@@ -16,9 +16,10 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
 from chalicelib.model.edges.user_agents import MAX_COST
-from chalicelib.model.migrations import Forms, OutdatedTable
+from chalicelib.model.migrations import Forms, Migration, OutdatedTable
 from chalicelib.operator.command_line import CommandError, OperatorCommand
 from chalicelib.storage.records import places
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
@@ -58,11 +59,10 @@ def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE)
     reported = time.monotonic()
     for record in migrations.records():
         total += 1
-        yield from _costly(record)
         if time.monotonic() - reported >= pause:
             report(f"{total:,} records read, {sum(needed.values()):,} migrations to do, {done[True]:,} rewritten …")
             reported = time.monotonic()
-        lacking = migrations.needed(record, stored_types)
+        lacking = yield from _needed(record, stored_types)
         needed.update((migrations.what(record), migration.about) for migration in lacking)
         if lacking and applies:
             done[(yield from _apply(record, stored_types))] += 1
@@ -74,6 +74,16 @@ def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE)
         yield f"{done[True]} rewritten.{again}"
     elif needed:
         yield "Nothing was changed: --apply rewrites them."
+
+
+def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
+    """Return the migrations that a record needs; yield a sentence if it is malformed or too costly."""
+    try:
+        yield from _costly(record)
+        return migrations.needed(record, stored_types)
+    except MalformedRecord as malformed:
+        yield f"The record {record['id']} in {record['scope']} is malformed and stays as it is. {malformed}"
+        return []
 
 
 def _costly(record: Mapping[str, Any]) -> Iterator[str]:

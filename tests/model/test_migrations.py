@@ -104,6 +104,20 @@ def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.Ca
     assert [line.partition(" records read, ")[0] for line in said[1:]] == [*map(str, range(1, count + 1))]
 
 
+def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
+    wrong = {"body": {"M": {"created_at": {"N": "7"}, "hostports": {"N": "7"}}}}
+    malformed = [
+        {**record, **wrong} for record in records() if record["scope"]["S"].endswith(("/bot_users", "/edges/https"))
+    ]
+    for record in malformed:
+        put(record)
+    operator.main(["migrate", "--apply"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The record ")]
+    assert sorted(line.split()[2] for line in lines) == sorted(record["id"]["S"] for record in malformed)
+    assert all(record in records() for record in malformed)
+
+
 def test_a_migration_can_be_stopped_and_continued() -> None:
     client, answers = stored("44e6111")
     forms, old = migrate.forms(), [*migrations.records()]

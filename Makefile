@@ -63,7 +63,7 @@ cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud 
 cloud-stop: ## End the emulated cloud.
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local.emulated stop; fi
 
-rehearsal: .venv/dev .venv-cloud/ready ## Upgrade FROM (1.0.0 or 2.0.0) to this version in an emulated cloud, under load: a quarter of an hour.
+rehearsal: .venv/dev .venv-cloud/ready ## Upgrade FROM (1.0.0, 2.0.0 or d3f2e57) to this version and back in an emulated cloud, under load: half an hour.
 	@$(MAKE) --no-print-directory package STAGE=dev ARCH=
 	@$(BIN)/python -m tests.cloud.rehearsal $(or $(FROM),1.0.0) \
 		$(if $(RESOURCES),--resources $(RESOURCES)) $(if $(CLIENTS),--clients $(CLIENTS))

@@ -223,9 +223,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
-    find_name = (
-        None if who.name else partial(accounts.name_of, who.account, who.id)
-    )  # a key of an older format has none
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # a key of 2.0.0 has none
     by = Trail(
         EventActor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name
     )

@@ -149,7 +149,7 @@ class Change:
 
     def _resharded(self, throttled: Throttled) -> "Change":
         """Return the change with its throttled writes in other shards. Raises Throttled if they have no shards."""
-        if places.edition() < 3:
+        if places.written_format() < 3:
             raise throttled
         are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
         are_hot = any(event.scope in throttled.scopes and partitions.is_first(event) for event in self.events)

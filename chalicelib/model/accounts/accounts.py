@@ -42,7 +42,7 @@ class User(Switchable):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return two keys of the name, one among users and one among bots.
 
-        So no user has the name of a bot of the account. Records of earlier versions have only the key of their kind.
+        So no user has the name of a bot of the account. Records of 2.0.0 have only the key of their kind.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]

@@ -62,7 +62,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of the unique key of a token. Records of earlier versions lack some."""
+    """The attributes of the unique key of a token. Records of 1.x and 2.0.0 lack some."""
 
     digest: str
     account: str
@@ -249,7 +249,7 @@ def _scope(key: str) -> str:
 def _is_active(found: _Token) -> bool:
     if found.active is not None:
         return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first version, where only bots could be inactive
+    if not kinds.BOT_USERS.has(found.owner_id):  # a record of 1.x, where only bots could be inactive
         return True
     bot = accounts.read(found.account, found.owner_id)
     return bool(bot and switches.is_on(bot))

@@ -56,7 +56,7 @@ class Event(Created):
     """The stored form of an event.
 
     `resource_path` is the address of the resource or module, "" if it has none. `revision` is the revision of the
-    resource after the change, None in events of an earlier format.
+    resource after the change, None in events of 2.0.0.
     """
 
     action: str

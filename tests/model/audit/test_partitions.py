@@ -122,8 +122,8 @@ def test_certificates_of_a_busy_account_are_listed_changed_and_deleted_as_others
     assert client.get(f"{path}/{changed[0]['id']}").status == 404
     left = changed[1::2]
     assert listed() == left
-    for edition in ("3", "2"):
-        monkeypatch.setenv("RECORDS_EDITION", edition)
+    for number in ("3", "2"):
+        monkeypatch.setenv("RECORD_FORMAT", number)
         operator.main(["migrate", "--apply"])
         assert listed() == left
     assert written_scopes(scope) == {scope}

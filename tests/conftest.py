@@ -38,6 +38,10 @@ from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
 
+gc.disable()  # until the tests begin: there is nothing to collect in what is imported
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that the tests start is compiled again
+sys.dont_write_bytecode = False
 os.environ.update(  # before anything makes a client
     AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
 )
@@ -68,6 +72,7 @@ def store() -> Iterator[None]:
         provisioning.create_key()
         gc.collect()
         gc.freeze()  # what is imported stays: half of the tests' time went into looking through it for garbage
+        gc.enable()
         gc.set_threshold(50_000, 20, 50)  # most of what a test makes is gone by then
         yield
 

@@ -83,7 +83,7 @@ def leads_somewhere(page: PurePosixPath, link: str) -> bool:
 # The end of any path counts: `data.yaml` and `resources/` are found where they are, wherever that is.
 TREE = set(chain(FILES, *(file.parents for file in FILES))) - {PurePosixPath(".")}
 ENDS = {"/".join(path.parts[start:]) for path in TREE for start in range(len(path.parts))}
-FOLDERS = {path.name for path in TREE if path not in FILES}
+FOLDERS = {path.name for path in TREE - {*FILES}}
 
 
 def looks_like_a_path(code: str) -> bool:

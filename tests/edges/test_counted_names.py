@@ -26,7 +26,7 @@ from tests.refusals import assert_refused
 from tests.storage.conflicting import conflicting
 from tests.transports import Client, InProcess
 
-CYCLES = int(os.environ.get("NAME_CYCLES") or 60)
+CYCLES = int(os.environ.get("NAME_CYCLES") or 15)
 FULL = "The account has 1000 names, the maximum."
 
 
@@ -181,7 +181,7 @@ def newcomers(admin: Client, number: int) -> list[Client]:
 
 
 def test_accounts_that_race_for_names_in_cooldown_get_none_and_then_each_name_once(admin: Client) -> None:
-    own, racers, raced = apart(admin), newcomers(admin, 16), [f"n{number}.{D}" for number in range(4)]
+    own, racers, raced = apart(admin), newcomers(admin, 8), [f"n{number}.{D}" for number in range(4)]
     for name in raced:
         admin.delete(reserve(admin, name))
 

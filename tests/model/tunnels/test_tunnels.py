@@ -75,6 +75,12 @@ def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
     assert (online(admin.account), online(stranger.account), carried()) == ([id], [], [id])
 
 
+def test_a_tunnel_without_a_credential_leaves_its_name_to_no_other(admin: Client) -> None:
+    opened(admin.account, credential="")
+    with pytest.raises(Taken):
+        opened(admin.account, credential="")
+
+
 def test_a_closed_tunnel_leaves_no_name_and_nothing_carried(admin: Client, stranger: Client) -> None:
     id = opened(admin.account)
     assert tunnels.close_tunnel(admin.account, id)

@@ -27,11 +27,12 @@ from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib.model.audit import trail
+from chalicelib.model.names import base_names
 from chalicelib.operator import keys, owners
 from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
 from infra.local import cloud, terminal
-from tests import faster_moto, needs, secrecy
+from tests import faster_moto, names, needs, secrecy
 from tests.cloud import rights
 from tests.cloud.evaluator import Call
 from tests.transports import RECORD, Client, Http, InProcess
@@ -283,6 +284,15 @@ def admin(accounts: Mapping[str, Account]) -> Client:
 def stranger(accounts: Mapping[str, Account]) -> Client:
     """Return a client with the key of the admin of another account."""
     return accounts["other"].open()
+
+
+@pytest.fixture
+def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set another domain of tunnels than the default one."""
+    monkeypatch.setenv("TUNNEL_DOMAIN", names.D)
+    base_names.forget_settings()
+    yield
+    base_names.forget_settings()
 
 
 @pytest.fixture

@@ -8,29 +8,17 @@ from typing import Any
 import pytest
 
 from chalicelib.http.resource import EditableResource, Resource
-from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import items
 from chalicelib.storage.records.decoding import MalformedRecord
 from tests import conformity
+from tests.records import WRONG, put, stored
 from tests.samples import KINDS, Collection
 from tests.transports import RECORD, Client
 
-WRONG: tuple[Any, ...] = (None, True, 7, "text", b"bytes", [], {}, [{}], ["a"], {"a": "b"}, {"a": 1})
 ATTRIBUTES = ("body", "parts", "sealed", "unseen", "claims", "points", "pointed_by", "revision")  # moto compares times
 NOT_LISTED = ("sealed", "points")  # a list does not read them
 FORMS = 12  # of each kind, over HTTP
 each = pytest.mark.parametrize("resource", KINDS, ids=lambda resource: resource.kind.path)
-
-
-def stored(id: str) -> dict[str, Any]:
-    pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
-    found = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
-    (record,) = [item for item in found if not item["scope"]["S"].startswith("edge#")]
-    return dynamodb.plain(record)
-
-
-def put(record: Mapping[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
 
 
 def forms(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

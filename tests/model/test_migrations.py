@@ -13,9 +13,9 @@ from chalicelib.operator import migrate
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
-from tests.model.tunnels.test_tunnels import opened
 from tests.samples import public_key
 from tests.transports import Client
+from tests.tunnels import opened
 
 
 def records() -> list[dict[str, Any]]:

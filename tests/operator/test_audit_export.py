@@ -13,7 +13,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.model.audit import shards
-from tests.model.audit.test_shards import mark, put
+from tests.events import mark, put
 from tests.transports import Client
 
 

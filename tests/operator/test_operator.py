@@ -22,28 +22,10 @@ from chalicelib.operator import tunnels
 from chalicelib.storage.client import aws
 from infra.deploy import data_stack
 from tests.conftest import ROOT, free_port
-from tests.model.tunnels.test_tunnels import opened
+from tests.operator.commands import TOKEN, Output, refused, said
 from tests.samples import public_key
-from tests.transports import RECORD, Client, InProcess
-
-Output = pytest.CaptureFixture[str]
-TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
-
-
-def said(output: Output, *arguments: str) -> list[str]:
-    """Return the lines that a command prints."""
-    main([*arguments])
-    captured = output.readouterr()
-    assert captured.err == ""
-    RECORD.secrets.update(re.findall(TOKEN, captured.out))
-    return captured.out.splitlines()
-
-
-def refused(*arguments: str) -> object:
-    """Return the message of a command that fails: Python prints it, and exits with status 1."""
-    with pytest.raises(SystemExit) as ended:
-        main([*arguments])
-    return ended.value.code
+from tests.transports import Client, InProcess
+from tests.tunnels import opened
 
 
 def created(output: Output, *arguments: str) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT, await_answer, processes_with, serve
 from tests.needs import need
-from tests.served.test_make_run import STOPPED, environment, settings
+from tests.served.commands import STOPPED, environment, settings
 from tests.transports import Client, Http
 
 

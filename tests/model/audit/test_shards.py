@@ -10,44 +10,19 @@ from chalicelib import __main__ as operator
 from chalicelib import ids
 from chalicelib.model.audit import reading, shards, trail
 from chalicelib.model.audit.trail import Actor, Trail
-from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.operator import accounts, tunnels
-from chalicelib.storage.client import dynamodb, queries
-from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.client import queries
 from chalicelib.storage.records import direct_writes, items, places, table
 from chalicelib.storage.records.items import Item
 from tests import records
+from tests.events import mark, page, put
 from tests.queries import calls
-from tests.resources.audit.test_audit_events import page
 from tests.samples import BODIES, public_key
 from tests.storage.limited import UNITS, limited
 from tests.transports import Client
 
 CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
-
-
-def put(account: str, key: str, shard: int = 0) -> Item:
-    """Put an event of a key as the product does, into a shard, and return it."""
-    by, changed = (
-        Trail(Actor("api_key", key, "usr_x", "ada")),
-        Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
-    )
-    made = trail.event(by, kinds.of(changed.id), changed, "create", "", (), {})
-    placed = Item(
-        shards.scope(account, shard),
-        made.id,
-        made.body,
-        expires=made.expires,
-        indexed=made.indexed,
-        acted=f"{account}#{trail.acting(key, shard)}",
-    )
-    records.create(placed)
-    return placed
-
-
-def mark(account: str) -> None:
-    dynamodb.do(Write.put({"scope": shards.scope(account, 0), "id": shards.MARK}))
 
 
 def partitions(scope: str) -> set[str]:

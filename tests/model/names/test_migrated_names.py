@@ -1,22 +1,13 @@
 """Counts of names that earlier versions made: `migrate` corrects them, and a change that meets the bound does too."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model.names import base_names
-from tests.edges.test_names import D
+from tests.names import D
 from tests.names_held import as_before, scanned, shown
 from tests.transports import Client
 
-
-@pytest.fixture(autouse=True)
-def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TUNNEL_DOMAIN", D)
-    base_names.forget_settings()
-    yield
-    base_names.forget_settings()
+pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
 
 def reserve(client: Client, domain: str) -> str:

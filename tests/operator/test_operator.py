@@ -42,6 +42,16 @@ def everything_stored() -> str:
     return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)
 
 
+def test_a_user_who_owns_a_key_is_not_deleted(admin: Client, member: Client, capsys: Output) -> None:
+    key = f"ak_{member.token[:27]}"
+    sentence = f"The user {member.user} owns 1 keys and credentials, for example {key}."
+    assert refused("users", "delete", admin.account, member.user) == sentence
+    assert member.get("/api_keys").status == 200
+    said(capsys, "keys", "revoke", admin.account, key)
+    said(capsys, "users", "delete", admin.account, member.user)
+    assert admin.get(f"/users/{member.user}").status == 404
+
+
 def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(
     transport: InProcess, capsys: Output
 ) -> None:

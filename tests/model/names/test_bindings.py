@@ -54,6 +54,7 @@ def test_the_domain_itself_and_every_name_below_it_are_nobody_s(admin: Client) -
         for path in ("/edges/https", "/edges/tls"):
             rule = {"hostports.0": f"must have a host below {D}"}
             assert_invalid(admin.post(path, {"hostports": [f"{host}:443"]}), rule)
+    assert_invalid(admin.post("/edges/tcp", {"hostports": [f"*.{D}:20000"]}), rule)
 
 
 def test_a_port_of_the_domain_is_one_account_s(admin: Client, stranger: Client) -> None:

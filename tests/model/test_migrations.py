@@ -12,9 +12,9 @@ from chalicelib.operator import migrate
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
-from tests.model.tunnels.test_tunnels import opened
 from tests.served import recorded
 from tests.transports import Client, InProcess
+from tests.tunnels import opened
 
 NOTHING_LEFT = "to be rewritten: none.\n0 rewritten.\n"
 

@@ -4,9 +4,8 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -15,29 +14,17 @@ from uuid import uuid4
 
 import httpx
 
-from tests.conftest import Served, serve
-from tests.served.test_faults import is_clear
+from tests.conftest import Served
+from tests.refusals import is_clear
+from tests.served.running import run
 from tests.transports import Client
 
 BOTS, KEYS = "/bot_users", "/api_keys"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 Records = dict[str, Any]
 
 
 def cloud_of(process: subprocess.Popen[bytes]) -> int:
     return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
-
-
-@contextmanager
-def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
-    """Yield the API on what the folder keeps; it waits for the end of a cloud whose API was killed."""
-    process, api = serve(local)
-    try:
-        yield api, process
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        process.wait(timeout=30)
 
 
 def create(client: Client, acknowledged: list[Records]) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,7 @@ import pytest
 from infra.local import cloud
 from tests.conftest import ROOT, Served, free_port
 from tests.served import recorded
-from tests.served.test_make_run import environment, settings
-
-
-def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
-    """Return the exit status and what was said on both channels."""
-    done = subprocess.run(
-        command or (sys.executable, "-m", "infra.local.run"),
-        cwd=ROOT,
-        env=environment(chosen),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return done.returncode, done.stdout, done.stderr
+from tests.served.commands import run, settings
 
 
 def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: Path) -> None:

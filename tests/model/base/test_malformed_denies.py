@@ -11,7 +11,7 @@ from chalicelib.model.tunnels import blocks, name_bans
 from chalicelib.operator import owners
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records.decoding import MalformedRecord
-from tests.http.test_malformed_records import WRONG, put, stored
+from tests.records import WRONG, put, stored
 from tests.samples import public_key
 from tests.transports import Client
 

@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from tests.model.audit.test_partitions import mark, put
+from tests.events import mark, put
 from tests.transports import Client
 
 

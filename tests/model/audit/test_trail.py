@@ -9,7 +9,7 @@ from chalicelib import __main__ as operator
 from chalicelib.model.names import base_names
 from chalicelib.operator import owners, tunnels
 from chalicelib.storage.client import aws
-from tests.resources.audit.test_audit_events import page
+from tests.events import page
 from tests.samples import public_key
 from tests.transports import Client
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Literal
 
 Refusal = Literal["", "host", "account"]  # the bound that a name exceeds
@@ -68,6 +68,9 @@ class LoadedNames:
 
     def __len__(self) -> int:
         return len(self._with_secret) + len(self._without_secret)
+
+    def __iter__(self) -> Iterator[LoadedName]:
+        return chain(self._with_secret.values(), self._without_secret.values())
 
     @property
     def secrets(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.resources import Resource
@@ -9,12 +10,23 @@ from edge.envoy.resources import Resource
 
 @dataclass(frozen=True)
 class NameResources:
-    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners."""
+    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners.
+
+    Without a `scope`, Envoy answers 404. Without a `secret`, Envoy has none, and requests it when a visitor comes.
+    """
 
     name: str
-    clusters: tuple[Resource, ...]
-    scope: Resource
-    secret: Resource
+    clusters: tuple[Resource, ...] = ()
+    scope: Resource | None = None
+    secret: Resource | None = None
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Envoy's error about the scope or the secret of a name."""
+
+    kind: Literal["scope", "secret"]
+    error: str
 
 
 class Sender:
@@ -23,8 +35,8 @@ class Sender:
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
 
-    async def send(self, resources: NameResources) -> str:
-        """Send a new or changed name. Return Envoy's error about the scope or the secret, or ""."""
+    async def send(self, resources: NameResources) -> Rejection | None:
+        """Send a new or changed name. Return Envoy's error about the scope or the secret, or None."""
         raise NotImplementedError
 
     async def refuse(self, names: Iterable[str]) -> None:

@@ -1,0 +1,81 @@
+"""What the loading of names uses: reads of records, resources, Envoy, and the loaded names of all accounts."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from chalicelib.storage.records.change_log import Place
+from edge.control.reads import StoreReads
+from edge.link.authority import KeyPair
+from edge.plan.account_records import AccountRecords
+from edge.plan.admission import Answers
+from edge.plan.loaded import LoadedNames
+from edge.plan.names import NamePlan
+from edge.serving.order import NameResources, Rejection
+
+# "unserved": the account is known, but does not serve the name. "host" and "account" are exceeded bounds of memory.
+Outcome: TypeAlias = Literal["served", "unserved", "rejected", "failed", "unavailable", "host", "account"]
+Answer: TypeAlias = Callable[[str, str, Outcome], Awaitable[None]]
+
+
+class AccountReader(Protocol):
+    """Reads of accounts. They block, and raise Unavailable."""
+
+    def find_account(self, host: str) -> str: ...
+
+    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords: ...
+
+    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
+
+    def resync(self, records: AccountRecords) -> AccountRecords: ...
+
+    def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None: ...
+
+
+class NameBuilder(Protocol):
+    """Plans names and builds their resources. Without a `pair` there is no secret. Raises ValueError."""
+
+    def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan: ...
+
+    def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources: ...
+
+    def build_page(self, name: str) -> NameResources: ...
+
+    def operator_pair(self) -> KeyPair: ...
+
+
+class NameSender(Protocol):
+    """What `edge.serving.order.Sender` does."""
+
+    async def send(self, resources: NameResources) -> Rejection | None: ...
+
+    async def refuse(self, names: Iterable[str]) -> None: ...
+
+    async def withdraw(self, names: Iterable[str]) -> None: ...
+
+    async def remove_secrets(self, names: Iterable[str]) -> None: ...
+
+    async def remove_scopes(self, names: Iterable[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all accounts share.
+
+    `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for
+    each wanted name and account, and answers visitors of names that are not served. `pages` are the names with a page
+    instead, `missed` the changes that only a resync found. `resync_period` is in
+    seconds.
+    """
+
+    reader: AccountReader
+    builder: NameBuilder
+    sender: NameSender
+    reads: StoreReads
+    loaded: LoadedNames
+    pages: Answers
+    missed: set[Place]
+    report: Callable[[NamePlan, str], None]
+    answer: Answer
+    resync_period: float

@@ -17,7 +17,7 @@ from edge.store.records import Unavailable
 
 @dataclass
 class _Work:
-    """What has to be done for an account, first to last."""
+    """The work for an account, in its order."""
 
     changed: set[Place] = field(default_factory=set)
     is_replanned: bool = False
@@ -44,7 +44,7 @@ class AccountNames:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether the account has neither names nor work."""
+        """Return whether the account has no names and no work."""
         return not self._plans.names and not self._work and not self.is_busy
 
     @property

@@ -70,7 +70,7 @@ class AccountPlans:
         return "rejected"
 
     async def update(self) -> None:
-        """Plan all names again and send the changes, first those of names that are no longer served."""
+        """Plan all names again and send the changes. Withdrawals come first."""
         every, self.has_unread_keys = list(self._plans), False
         for start in range(0, len(every), _AT_ONCE):
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]

@@ -16,21 +16,21 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
+from edge.control import loading
 from edge.control.account_names import AccountNames
 from edge.control.loading import AccountReader, NameBuilder, NameSender, Outcome, Shared
 from edge.control.reads import StoreReads
-from edge.plan.admission import Answers, ReadBudget, find_base_name
-from edge.plan.loaded import Bounds, LoadedNames
+from edge.plan.cold_reads import Answers, ReadBudget, find_base_name
+from edge.plan.loaded import LoadedNames
 from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.name_metrics import NameMetrics
-from edge.process.settings import Limits, Settings
+from edge.process.settings import Settings
 from edge.store.records import Unavailable
 
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_DRAIN = 120.0  # seconds: the drain time of Envoy
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
 _MAX_SEARCHES = 3  # for the account of a name whose keys change meanwhile
@@ -60,7 +60,7 @@ class Loader:
         limits, self._domain = settings.limits, settings.tunnel_domain
         self.metrics = NameMetrics()
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
-        self._loaded = LoadedNames(_bounds(limits))
+        self._loaded = LoadedNames(loading.find_bounds(limits))
         self.metrics.limit_bytes.set(limits.max_loaded_mib << 20)
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
         self._negatives = Answers(_NEGATIVE_TIME, limits.max_negative_answers)
@@ -91,7 +91,7 @@ class Loader:
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
     def request(self, names: Iterable[str]) -> None:
-        """Load names whose secrets Envoy requests, or answer that they are not served."""
+        """Load or refuse the names of secrets that Envoy requests."""
         refused = []
         for name in names:
             if name in self._pending:
@@ -283,12 +283,6 @@ class Loader:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _bounds(limits: Limits) -> Bounds:
-    scope_lifetime = limits.max_connection_duration + _DRAIN
-    most = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
-    return Bounds(limits.max_loaded_mib << 10, *most, limits.name_period, scope_lifetime)
 
 
 def _is_host(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the loading of names uses: reads of records, resources, Envoy, and the loaded names of all accounts."""
+"""The parts that load names: reads of records, resources, and Envoy."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -9,13 +9,15 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan.account_records import AccountRecords
-from edge.plan.admission import Answers
-from edge.plan.loaded import LoadedNames
+from edge.plan.cold_reads import Answers
+from edge.plan.loaded import Bounds, LoadedNames
 from edge.plan.names import NamePlan
+from edge.process.settings import Limits
 from edge.serving.order import NameResources, Rejection
 
 # "unserved": the account is known, but does not serve the name. "host" and "account" are exceeded bounds of memory.
 Outcome: TypeAlias = Literal["served", "unserved", "rejected", "failed", "unavailable", "host", "account"]
+_DRAIN = 120.0  # seconds: the drain time of Envoy
 Answer: TypeAlias = Callable[[str, str, Outcome], Awaitable[None]]
 
 
@@ -46,7 +48,7 @@ class NameBuilder(Protocol):
 
 
 class NameSender(Protocol):
-    """What `edge.serving.order.Sender` does."""
+    """Sends names to Envoy, as `edge.serving.order.Sender` does."""
 
     async def send(self, resources: NameResources) -> Rejection | None: ...
 
@@ -61,7 +63,7 @@ class NameSender(Protocol):
 
 @dataclass(frozen=True)
 class Shared:
-    """What all accounts share.
+    """The parts that all accounts share.
 
     `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for
     each wanted name and account, and answers visitors of names that are not served. `pages` are the names with a page
@@ -79,3 +81,10 @@ class Shared:
     report: Callable[[NamePlan, str], None]
     answer: Answer
     resync_period: float
+
+
+def find_bounds(limits: Limits) -> Bounds:
+    """Return the bounds of loaded names."""
+    scope_lifetime = limits.max_connection_duration + _DRAIN
+    most = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
+    return Bounds(limits.max_loaded_mib << 10, *most, limits.name_period, scope_lifetime)

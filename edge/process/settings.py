@@ -10,6 +10,8 @@ from pathlib import Path
 from chalicelib import domains
 from chalicelib.model.names import base_names
 
+STATS_SOCKET = "stats.sock"  # of Envoy's metrics, in the folder of the edge
+
 
 class SettingError(Exception):
     """The edge cannot run with its settings. The message is one sentence for the operator's terminal."""

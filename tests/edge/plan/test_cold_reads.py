@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.plan.admission import Answers, ReadBudget
+from edge.plan.cold_reads import Answers, ReadBudget
 
 D = "tunnels.example"
 

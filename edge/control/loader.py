@@ -58,10 +58,9 @@ class Loader:
         resync_period: float = _RESYNC_PERIOD,
     ) -> None:
         limits, self._domain = settings.limits, settings.tunnel_domain
-        self.metrics = NameMetrics()
+        self.metrics = NameMetrics(limits.max_loaded_mib << 20)
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
-        self.metrics.limit_bytes.set(limits.max_loaded_mib << 20)
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
         self._negatives = Answers(_NEGATIVE_TIME, limits.max_negative_answers)
         self._pages = Answers(_PAGE_TIME, limits.max_unknown_names)
@@ -72,18 +71,8 @@ class Loader:
         self._searched: dict[str, bool] = {}  # names whose account is searched, and whether their keys changed
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
-        self._shared = Shared(
-            reader,
-            builder,
-            sender,
-            reads,
-            self._loaded,
-            self._pages,
-            self._missed,
-            report,
-            self._answer,
-            resync_period,
-        )
+        state = self._loaded, self._pages, self._missed
+        self._shared = Shared(reader, builder, sender, reads, *state, report, self._answer, resync_period)
 
     @property
     def is_busy(self) -> bool:

@@ -14,12 +14,12 @@ class NameMetrics:
     Each label begins with 0: otherwise Prometheus does not see the first increment.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self.loaded = Gauge("edge_names_loaded", _HELP, registry=self._registry)
         self.loaded_bytes = Gauge("edge_names_loaded_bytes", _HELP, registry=self._registry)
-        self.limit_bytes = Gauge("edge_names_limit_bytes", _HELP, registry=self._registry)
+        Gauge("edge_names_limit_bytes", _HELP, registry=self._registry).set(limit_bytes)
         self.special = Gauge("edge_names_special", _HELP, registry=self._registry)
         self.pending = Gauge("edge_secrets_pending", _HELP, registry=self._registry)
         self.loads = Counter("edge_name_loads", _HELP, ["result"], registry=self._registry)

@@ -5,6 +5,7 @@ A process that stops to write it is stuck or stopped.
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from edge.process import files
@@ -26,7 +27,8 @@ class Progress:
     async def report_alive(self) -> None:
         """Write regularly that the process serves, until cancelled."""
         while True:
-            self.report("serving")
+            with suppress(OSError):  # the disk may be full
+                self.report("serving")
             await asyncio.sleep(PERIOD)
 
     def clear(self) -> None:

@@ -35,6 +35,7 @@ FIGURES = (
     "revocations",
     "edge",
     "edge_sites",
+    "edge_start",
     "filters",
 )
 _LAST = Path(__file__).parent / "last_result.md"

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
@@ -124,7 +124,7 @@ class AccountNames:
             await self._read_changed(places)
         elif work.is_replanned:
             work.is_replanned = False
-            await self._plans.update()
+            await self._plans.update_all()
         elif work.ended_pages:
             ended, work.ended_pages = work.ended_pages, set()
             await self._plans.end_pages(ended)
@@ -148,7 +148,7 @@ class AccountNames:
             self._unread |= set(places)
             return
         self._unread -= set(places)
-        await self._plans.replace(records, places)
+        await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:
         """Load a wanted name. Changes of its account that come meanwhile are read before it is refused."""
@@ -162,20 +162,22 @@ class AccountNames:
         if outcome == "unserved" and self._work.changed:
             return
         self._work.wanted.pop(name)
-        await self._shared.answer(name, self.account, outcome)
+        await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
 
     async def _try_load(self, name: str) -> Outcome:
         """Load a name. Raises Unavailable, also while changes of the account are unread."""
         if name not in (names := self._plans.names):
             if self._unread:
                 raise Unavailable("changed records")
-            known = replace(self._plans.records, names=names) if names else None
-            read = self._shared.reader.read
-            await self._plans.replace(await self._shared.reads.for_visitor(read, self.account, name, known))
+            reader, known = self._shared.reader, self._plans.records
+            if known.names - names:
+                known = reader.keep(known, names)
+            read = self._shared.reads.for_visitor(reader.read, self.account, name, known if names else None)
+            await self._plans.replace(await read)
         return await self._plans.load(name)
 
     async def _resync(self) -> None:
-        before = replace(self._plans.records, names=self._plans.names)
+        before = self._shared.reader.keep(self._plans.records, self._plans.names)
         try:
             records = await self._shared.reads.of_change(self._shared.reader.resync, before)
         except Unavailable:
@@ -184,4 +186,4 @@ class AccountNames:
         both = before.versions.keys() & records.versions.keys()
         differences = account_plans.find_differences(before, records, both) - self._work.changed
         self._shared.missed.update(it for it in differences if it.id not in lapsed)
-        await self._plans.replace(records, records.versions)
+        await self._plans.replace(records)

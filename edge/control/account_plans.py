@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -35,7 +35,8 @@ class AccountPlans:
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
-        self._pairs: dict[str, KeyPair] = {}
+        self._used: dict[str, frozenset[Place]] = {}  # records by name
+        self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names of which Envoy has a good state
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
 
@@ -43,13 +44,21 @@ class AccountPlans:
     def names(self) -> frozenset[str]:
         return frozenset(self._plans)
 
-    async def replace(self, records: AccountRecords, places: Iterable[Place] = ()) -> None:
-        """Replace the records. Update all names if a known record or one of the places differs."""
-        before, self.records = self.records, replace(records, rejected=self._rejected)
+    def find_pair(self, name: str) -> KeyPair | None:
+        """Return the key pair of a name that was loaded with its secret."""
+        plan = self._plans.get(name)
+        is_operator = plan is not None and plan.certificate == OPERATOR
+        return (
+            self._shared.builder.operator_pair() if is_operator else self._pairs.get(plan.certificate if plan else "")
+        )
+
+    async def replace(self, records: AccountRecords) -> None:
+        """Replace the records, and update the names that use one that differs."""
+        before, self.records = self.records, records
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in self._pairs.items() if id in records.certificates}
-        if find_differences(before, records, [*before.versions, *places]):
-            await self.update()
+        if differing := find_differences(before, records, before.versions):
+            await self.update([name for name, used in self._used.items() if not used.isdisjoint(differing)])
 
     async def load(self, name: str) -> Outcome:
         """Plan a name and send it with its secret. Raises Unavailable."""
@@ -69,9 +78,13 @@ class AccountPlans:
             self._put(plan, time.monotonic())
         return "rejected"
 
-    async def update(self) -> None:
-        """Plan all names again and send the changes. Withdrawals come first."""
-        every, self.has_unread_keys = list(self._plans), False
+    async def update_all(self) -> None:
+        """Plan all names again and send the changes."""
+        self.has_unread_keys = False
+        await self.update(list(self._plans))
+
+    async def update(self, every: Sequence[str]) -> None:
+        """Plan names again and send the changes. Withdrawals come first."""
         for start in range(0, len(every), _AT_ONCE):
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]
             await self._withdraw([it for it in plans if not it.certificate])
@@ -121,10 +134,14 @@ class AccountPlans:
     def _plan(self, name: str) -> NamePlan:
         """Return the plan of a name. If it cannot be planned, it is not served."""
         try:
-            return self._shared.builder.plan(name, self.records, datetime.now(UTC))
+            return self._shared.builder.plan(name, self._records_of(name), datetime.now(UTC))
         except Exception as error:
             log.event("name_failed", account=self._account, error=type(error).__name__)
             return NamePlan(name, self._account, refusal=_FAILED)
+
+    def _records_of(self, name: str) -> AccountRecords:
+        """Return only the records that a name uses."""
+        return replace(self._shared.reader.keep(self.records, [name]), rejected=self._rejected)
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
         """Send a plan, or the next one that Envoy may accept. Return why Envoy rejected the last one."""
@@ -148,7 +165,7 @@ class AccountPlans:
         if not self._is_without_secret(plan.name) and (pair := await self._read_pair(plan)) is None:
             return Rejection("secret", _NO_KEY)
         try:
-            resources = self._shared.builder.build(plan, self.records, pair)
+            resources = self._shared.builder.build(plan, self._records_of(plan.name), pair)
         except ValueError as error:
             return Rejection("scope", str(error))
         return await self._sender.send(resources)
@@ -191,12 +208,14 @@ class AccountPlans:
         for name in names:
             self._loaded.remove(name)
             self._accepted.discard(name)
+            self._used.pop(name, None)
             if plan := self._plans.pop(name, None):
                 self._shared.report(plan, "")
 
     def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
         """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets its secret."""
         self._plans[plan.name] = plan
+        self._used[plan.name] = frozenset(self._records_of(plan.name).versions)
         self._loaded.put(self._measure(plan, secret_removed_at))
 
     def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:

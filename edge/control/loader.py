@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,8 @@ from edge.control import loading
 from edge.control.account_names import AccountNames
 from edge.control.loading import AccountReader, NameBuilder, NameSender, Outcome, Shared
 from edge.control.reads import StoreReads
+from edge.link.authority import KeyPair
+from edge.plan import cold_reads
 from edge.plan.cold_reads import Answers, ReadBudget, find_base_name
 from edge.plan.loaded import LoadedNames
 from edge.plan.names import NamePlan
@@ -38,6 +41,14 @@ _BASE_NAME, _PROVED = (
     f"{base_names.KIND}#",
     "domain#",
 )  # begin the scopes of the unique keys that give a name an account
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
+
+    since: float
+    server_names: set[str]
 
 
 class Loader:
@@ -67,7 +78,7 @@ class Loader:
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
-        self._pending: dict[str, float] = {}  # names that are being loaded, and since when
+        self._pending: dict[str, _Pending] = {}  # names that are being loaded
         self._searched: dict[str, bool] = {}  # names whose account is searched, and whether their keys changed
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,17 +90,23 @@ class Loader:
         """Return whether a name is being loaded or an account has work."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
+    @property
+    def is_restored(self) -> bool:
+        """Return whether all names are loaded that Envoy had before."""
+        return not self._restored
+
     def request(self, names: Iterable[str]) -> None:
-        """Load or refuse the names of secrets that Envoy requests."""
+        """Load or refuse the server names of secrets that Envoy requests. Visitors may spell them with capitals."""
         refused = []
-        for name in names:
-            if name in self._pending:
-                continue
-            if reason := self._refusal(name):
+        for server_name in names:
+            name = server_name.lower()
+            if pending := self._pending.get(name):
+                pending.server_names.add(server_name)
+            elif reason := self._refusal(name):
                 self.metrics.on_refusal(reason)
-                refused.append(name)
+                refused.append(server_name)
             else:
-                self._start(name)
+                self._start(name, server_name)
         if refused:
             self._spawn(self._sender.refuse(refused))
 
@@ -137,7 +154,7 @@ class Loader:
             return ""
         if name in self._negatives:
             return "negative"
-        if not _is_host(name):
+        if not cold_reads.is_host(name):
             return "invalid"
         if self._reads.is_away:
             return "unavailable"
@@ -146,9 +163,9 @@ class Loader:
         exceeded = self._budget.take(name, time.monotonic())
         return f"{exceeded}_budget" if exceeded else ""
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str, server_name: str) -> None:
         """Start to load a name, or to send its secret again."""
-        self._pending[name] = time.monotonic()
+        self._pending[name] = _Pending(time.monotonic(), {server_name})
         if loaded := self._loaded.find(name):
             self._accounts[loaded.account].want(name)
         else:
@@ -180,10 +197,10 @@ class Loader:
                 break
         return account
 
-    async def _answer(self, name: str, account: str, outcome: Outcome) -> None:
-        """Answer the visitors of a name that is not served."""
-        now = time.monotonic()
-        self.metrics.on_load(outcome, now - self._pending.pop(name, now))
+    async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
+        """Answer the visitors of a name, unless Envoy has its secret now."""
+        pending = self._pending.pop(name)
+        self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
             if outcome == "unavailable":
                 return  # it stays in service, and is tried again
@@ -191,17 +208,24 @@ class Loader:
             self._restore_next()
             if outcome != "served":
                 await self._sender.withdraw([name])
-        if outcome == "served":
-            return
-        is_unknown = outcome == "unserved" and domains.is_below(name, self._domain)
-        if is_unknown and not (self._pages.is_full and name not in self._pages):
-            self._pages.add(name, account, now)
-            if await self._sender.send(self._builder.build_page(name)) is None:
-                return
-            self._pages.discard(name)
-        if outcome != "unavailable":
-            self._negatives.add(name, account, now)
-        await self._sender.refuse([name])
+        if outcome == "served" and pair:
+            await self._send_certificates(pending.server_names - {name}, account, pair)
+        elif outcome == "unserved" and domains.is_below(name, self._domain):
+            await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
+        else:
+            if outcome != "unavailable":
+                self._negatives.add(name, account, time.monotonic())
+            await self._sender.refuse(pending.server_names)
+
+    async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
+        """Send certificates without routes for a while: for unknown names, and for names with capitals."""
+        for server_name in server_names:
+            if not self._pages.is_full or server_name in self._pages:
+                self._pages.add(server_name, account, time.monotonic())
+                if await self._sender.send(self._builder.build_certificate(server_name, pair)) is None:
+                    continue
+                self._pages.discard(server_name)
+            await self._sender.refuse([server_name])
 
     def _accounts_of(self, place: Place) -> Iterable[str]:
         """Return the accounts that a changed record may affect."""
@@ -209,7 +233,7 @@ class Loader:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
         if place.scope.startswith(_PROVED):
             domain = place.scope.removeprefix(_PROVED)
-            return {it.account for it in self._loaded if _is_proved_by(it.name, domain)}
+            return {it.account for it in self._loaded if cold_reads.is_proved_by(it.name, domain)}
         if place.scope.startswith(_BASE_NAME):
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
@@ -219,10 +243,11 @@ class Loader:
         bases = {it.removeprefix(_BASE_NAME) for it in scopes if it.startswith(_BASE_NAME)}
         proved = [it.removeprefix(_PROVED) for it in scopes if it.startswith(_PROVED)]
 
-        def is_named(name: str) -> bool:
+        def is_named(server_name: str) -> bool:
+            name = server_name.lower()
             is_below = bool(bases) and domains.is_below(name, self._domain)
             return (is_below and find_base_name(name, self._domain) in bases) or any(
-                _is_proved_by(name, it) for it in proved
+                cold_reads.is_proved_by(name, it) for it in proved
             )
 
         for name in self._searched:
@@ -266,21 +291,9 @@ class Loader:
         loading = len(self._pending.keys() & self._restored)
         waiting = (it for it in self._restored if it not in self._pending)
         for name in list(islice(waiting, max(0, _MAX_RESTORING - loading))):
-            self._start(name)
+            self._start(name, name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _is_host(name: str) -> bool:
-    try:
-        return domains.normal(name) == name and not name.startswith(domains.WILDCARD)
-    except ValueError:
-        return False
-
-
-def _is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a reserved domain may decide about a name: the domain itself, or one above it."""
-    return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

@@ -18,11 +18,11 @@ from edge.serving.order import NameResources, Rejection
 # "unserved": the account is known, but does not serve the name. "host" and "account" are exceeded bounds of memory.
 Outcome: TypeAlias = Literal["served", "unserved", "rejected", "failed", "unavailable", "host", "account"]
 _DRAIN = 120.0  # seconds: the drain time of Envoy
-Answer: TypeAlias = Callable[[str, str, Outcome], Awaitable[None]]
+Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 
 
 class AccountReader(Protocol):
-    """Reads of accounts. They block, and raise Unavailable."""
+    """Reads of accounts. All but `keep` block, and raise Unavailable."""
 
     def find_account(self, host: str) -> str: ...
 
@@ -31,6 +31,8 @@ class AccountReader(Protocol):
     def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
 
     def resync(self, records: AccountRecords) -> AccountRecords: ...
+
+    def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords: ...
 
     def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None: ...
 
@@ -42,7 +44,7 @@ class NameBuilder(Protocol):
 
     def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources: ...
 
-    def build_page(self, name: str) -> NameResources: ...
+    def build_certificate(self, server_name: str, pair: KeyPair) -> NameResources: ...
 
     def operator_pair(self) -> KeyPair: ...
 
@@ -66,8 +68,8 @@ class Shared:
     """The parts that all accounts share.
 
     `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for
-    each wanted name and account, and answers visitors of names that are not served. `pages` are the names with a page
-    instead, `missed` the changes that only a resync found. `resync_period` is in
+    each wanted name and account, with its key pair, and answers the visitors. `pages` are server names that have only a
+    certificate, `missed` the changes that only a resync found. `resync_period` is in
     seconds.
     """
 

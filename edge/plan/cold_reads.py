@@ -113,3 +113,16 @@ def find_base_name(name: str, tunnel_domain: str) -> str:
     """Return the base name of a name below TUNNEL_DOMAIN, or the domain itself."""
     label = name.removesuffix(tunnel_domain).removesuffix(".").rpartition(".")[2]
     return f"{label}.{tunnel_domain}" if label else tunnel_domain
+
+
+def is_host(name: str) -> bool:
+    """Return whether a server name is a host name in its normal form."""
+    try:
+        return domains.normal(name) == name and not name.startswith(domains.WILDCARD)
+    except ValueError:
+        return False
+
+
+def is_proved_by(name: str, domain: str) -> bool:
+    """Return whether a reserved domain may decide about a name: the name itself, or one above it."""
+    return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

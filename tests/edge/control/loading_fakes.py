@@ -58,6 +58,11 @@ class Records:
         self._count("resync")
         return replace(records, versions={it: self.served.get(it, "") for it in records.versions})
 
+    def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
+        hosts = {host for name in names for host in (name, f"*.{name.partition('.')[2]}")}
+        versions = {it: version for it, version in records.versions.items() if it.id in hosts}
+        return replace(records, names=frozenset(names), versions=versions)
+
     def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None:
         self._count("key_pair")
         return None if certificate == "cert_sealed" else KeyPair(certificate, "key")
@@ -93,8 +98,8 @@ class Plans:
         secret = Resource(Key("secret", plan.name), pair.chain) if pair else None
         return NameResources(plan.name, (), scope, secret)
 
-    def build_page(self, name: str) -> NameResources:
-        return NameResources(name, secret=Resource(Key("secret", name), "operator"))
+    def build_certificate(self, server_name: str, pair: KeyPair) -> NameResources:
+        return NameResources(server_name, secret=Resource(Key("secret", server_name), pair.chain))
 
     def operator_pair(self) -> KeyPair:
         return KeyPair("operator", "key")

@@ -116,6 +116,35 @@ def test_another_request_for_a_loaded_name_is_answered_without_a_read() -> None:
     run(test)
 
 
+def test_a_name_with_capitals_has_the_routes_of_its_normal_form() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit("App.shop.example", NAME, "APP.shop.example")
+        assert world.envoy.secrets == dict.fromkeys([NAME, "App.shop.example", "APP.shop.example"], "cert_1")
+        assert world.envoy.scopes == {NAME: "1"}
+        assert world.records.reads == {"find": 1, "read": 1, "key_pair": 1}
+        world.records.serve(A, NAME, "cert_2 1")
+        await world.change(changed)
+        await until(lambda: world.envoy.secrets == {NAME: "cert_2"})
+        await world.visit("App.shop.example", f"None.{D}", "NONE.shop.example")
+        assert world.envoy.secrets == {NAME: "cert_2", "App.shop.example": "cert_2", f"None.{D}": "operator"}
+
+    run(test)
+
+
+def test_a_change_plans_only_the_names_that_use_it() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        world.records.serve(A, "other.shop.example")
+        await world.visit(NAME, "other.shop.example")
+        world.envoy.sent.clear()
+        world.records.serve(A, NAME, "cert_1 2")
+        await world.change(changed)
+        assert world.envoy.sent == [NAME]
+
+    run(test)
+
+
 def test_an_unknown_name_is_refused_and_remembered() -> None:
     async def test(world: World) -> None:
         for _ in range(3):
@@ -126,7 +155,7 @@ def test_an_unknown_name_is_refused_and_remembered() -> None:
     run(test)
 
 
-@pytest.mark.parametrize("name", ["link", "LINK", "default", "*.shop.example", "a..example", "ä.example", "-"])
+@pytest.mark.parametrize("name", ["link", "LINK", "Default", "*.shop.example", "a..example", "ä.example", "-"])
 def test_what_is_no_host_name_is_refused_without_a_read(name: str) -> None:
     async def test(world: World) -> None:
         await world.visit(name)

@@ -53,8 +53,8 @@ def test_a_child_without_progress_is_given_up_with_what_it_did_last(tmp_path: Pa
     with pytest.raises(SettingError) as raised:
         start(tmp_path, f"{_REPORTS}time.sleep(60)", 1, timeout=3, log=log)
     found = re.fullmatch(
-        r"it did not start: (\S+) did not answer for [3-9] s, and its last progress, 3 s ago, was: reading names \(0\)\. "
-        r"Its log is (\S+)\.",
+        r"it did not start: (\S+) did not answer for [3-9] s, and its last progress, 3 s ago, was: "
+        r"reading names \(0\)\. Its log is (\S+)\.",
         str(raised.value),
     )
     assert found

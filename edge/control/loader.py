@@ -44,7 +44,7 @@ _BASE_NAME, _PROVED = (
 
 
 @dataclass(frozen=True)
-class _Pending:
+class _Request:
     """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
 
     since: float
@@ -78,7 +78,7 @@ class Loader:
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
-        self._pending: dict[str, _Pending] = {}  # names that are being loaded
+        self._pending: dict[str, _Request] = {}  # names that are being loaded
         self._searched: dict[str, bool] = {}  # names whose account is searched, and whether their keys changed
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
@@ -165,7 +165,7 @@ class Loader:
 
     def _start(self, name: str, server_name: str) -> None:
         """Start to load a name, or to send its secret again."""
-        self._pending[name] = _Pending(time.monotonic(), {server_name})
+        self._pending[name] = _Request(time.monotonic(), {server_name})
         if loaded := self._loaded.find(name):
             self._accounts[loaded.account].want(name)
         else:

@@ -127,13 +127,21 @@ class Table:
         with self.connect(name, **more) as connection:
             return ask(connection, host or name, path)
 
-    def stats(self, pattern: str) -> dict[str, int]:
-        """Return counters of Envoy."""
+    def clusters(self) -> set[str]:
+        """Return the names of Envoy's clusters."""
+        return {it["name"] for it in self.admin("/clusters?format=json")["cluster_statuses"]}
+
+    def allocated(self) -> int:
+        """Return the bytes that Envoy has allocated."""
+        return int(self.admin("/memory")["allocated"])
+
+    def admin(self, path: str) -> Any:
+        """Return JSON of Envoy's admin interface."""
         connection = HTTPConnection("admin")
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(str(self.settings.directory / "admin.sock"))
-        connection.request("GET", f"/stats?format=json&filter={pattern}")
-        return {it["name"]: it["value"] for it in json.loads(connection.getresponse().read())["stats"] if "name" in it}
+        with socket.socket(socket.AF_UNIX) as connection.sock:
+            connection.sock.connect(str(self.settings.directory / "admin.sock"))
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
 
     def _on_demand(self, demand: Demand) -> None:
         self.held |= demand.held

@@ -12,8 +12,9 @@ from edge.plan.world import Site
 class NamePlan:
     """How a name is served.
 
-    `certificate` is a certificate's id or OPERATOR, "" if the name is not served or its TLS ends upstream. Either `site`
-    (a tunnel) or `edge` answers. `refusal` says why nothing does. A special name needs its own chain or listener.
+    `certificate` is a certificate's id or OPERATOR, "" if the name is not served or its TLS ends upstream. Either
+    `site` (a tunnel) or `edge` answers. `refusal` says why nothing does. A special name needs its own chain or
+    listener.
     """
 
     name: str

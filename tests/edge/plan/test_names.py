@@ -11,7 +11,7 @@ from chalicelib.model.edges.served import UNREADABLE, ServedAuthority, ServedBac
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 from edge.plan import edges, names
 from edge.plan.account_records import AccountRecords
 from edge.plan.account_view import AccountView, Service
@@ -88,7 +88,7 @@ def _tunnel(draw: st.DrawFn, number: int, owners: dict[str, str]) -> ServedTunne
     name = draw(st.sampled_from(["", f"one.{DOMAIN}", f"two.{DOMAIN}", "x.example.com", "y.example.com", port]))
     gateway = draw(st.sampled_from(["gw-1", "gw-1", "gw-1", "gw-2"]))
     account = owners["one"] if ":" in name else _owner(name, owners, draw)
-    proto = "tcp" if ":" in name else draw(st.sampled_from(["https", "https", "tls"]))
+    proto: Proto = "tcp" if ":" in name else draw(st.sampled_from(["https", "https", "tls"]))
     labels = draw(st.sampled_from([{}, {"app": "web"}, {"app": "web", "region": "x"}]))
     proxied = draw(st.booleans())
     return ServedTunnel(account, f"tn_{number}", gateway, name, labels=labels, proto=proto, proxy_protocol=proxied)
@@ -206,8 +206,8 @@ def test_an_account_s_edges_and_ports_are_planned_as_in_a_world_of_all(
             assert standing.plan_status(plan, view) == standing.plan_status(expected, world)
         for port in map(str, (19999, *PORTS)):
             at, served = world.edge_at_port(port), names.plan_port(port, records, NOW, SERVICE)
-            through, to = world.tunnel_at(port), at and edges.make_plan(at, world, NOW)
-            is_open = to is not None and any(it.endswith(f":{port}") for it in to.certificates)
+            through, to = world.tunnel_at(port), edges.make_plan(at, world, NOW) if at else None
+            is_open = to and any(it.endswith(f":{port}") for it in to.certificates)
             own_edge = to if to and is_open and to.edge.account == account else None
             own_tunnel = through if through and through.account == account else None
             assert served == PortPlan(port, account, own_tunnel, own_edge)
@@ -289,6 +289,6 @@ def test_a_connection_may_use_the_hosts_of_its_edge_with_the_same_certificate(
 
 
 def test_a_rejected_certificate_gives_way_to_the_next_one() -> None:
-    facts = [GATEWAY, TUNNEL, CERTIFICATE, certificate("cert_2", f"*.{DOMAIN}")]
+    facts: list[Record] = [GATEWAY, TUNNEL, CERTIFICATE, certificate("cert_2", f"*.{DOMAIN}")]
     found = [planned(*facts, rejected=it).certificate for it in ({}, {"cert_1": "no"}, {"cert_1": "", "cert_2": ""})]
     assert found == ["cert_1", "cert_2", OPERATOR]

@@ -5,30 +5,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from chalicelib.model.edges import match_costs, user_agents
+from chalicelib.model.edges import states
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
+from chalicelib.model.edges.states import HostFacts
 from edge.plan import pages, shares, streams
+from edge.plan.account_view import AccountView
 from edge.plan.edge_index import hosts_of, port_of
-from edge.plan.streams import Destinations, unenforced_error
+from edge.plan.sites import OPERATOR
+from edge.plan.streams import Destinations
 from edge.plan.world import World
 
+Names: TypeAlias = World | AccountView  # the decisions about names
 State = Literal["live", "unproved", "refused", "waiting"]
-_UNPROVED = "The account has not proved the domain: verify its reservation."
-_NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
-_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
 _NOT_READY = "The account's TLS certificates are being read."
-_NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
-_UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
-_OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
-_NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
-_NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
-_PORT_TAKEN = "Another edge of the account already has the port."
-_UNREADABLE = "The record of the host's reservation is malformed."
-_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
-_COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
-_NO_PATH = "No request can match the path, since it contains ? or #."
+_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
 
 
 @dataclass(frozen=True)
@@ -133,7 +125,7 @@ def close_refused(before: Plan, error: str) -> Plan:
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
 
-def rebalance(before: Plan, world: World) -> Plan:
+def rebalance(before: Plan, world: Names) -> Plan:
     """Return a plan with the backends that are online now."""
     targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
     return replace(before, targets=targets)
@@ -144,7 +136,7 @@ def listener_name(edge: str, certificate: str) -> str:
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
-def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
+def make_plan(edge: ServedEdge, world: Names, now: datetime) -> Plan:
     """Return the plan of an edge at a time."""
     destinations = _destinations(edge, world)
     hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
@@ -159,49 +151,45 @@ def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
-def plan_host(edge: ServedEdge, name: str, world: World, now: datetime) -> PlannedHost:
+def plan_host(edge: ServedEdge, name: str, world: Names, now: datetime) -> PlannedHost:
     """Return the state of one of an edge's hosts."""
     return _plan_host(edge, name, world, now, _destinations(edge, world))
 
 
-def _destinations(edge: ServedEdge, world: World) -> Destinations:
+def _destinations(edge: ServedEdge, world: Names) -> Destinations:
     return streams.find_destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
 
 
-def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> PlannedHost:
-    if not world.may_serve(edge.account, name):
-        return PlannedHost(name, "unproved", _UNPROVED)
-    refusal = edge.error or _port_error(edge, name, world) or _reservation_error(edge, name, world)
-    if error := refusal or destinations.refusal or _authority_error(edge, world):
-        return PlannedHost(name, "refused", error)
-    is_other = _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world)
-    if port_of(name):
-        return (
-            PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
-            if is_other
-            else PlannedHost(name, "live", destinations.error)
-        )
-    if name not in world.ready_hosts(edge.account):
-        return PlannedHost(name, "waiting", _NOT_READY)
-    if is_other:
-        return PlannedHost(name, "refused", _DIFFERENT_PROXY_PROTOCOL)
-    if edge.terminate_at == "upstream":
-        return PlannedHost(name, "live", destinations.error)
-    certificate, refusal = world.certificate(edge.account, name, now), world.certificate_error(edge.account, name)
-    error = f"A certificate was refused: {refusal}" if refusal else destinations.error
-    if certificate and world.is_covered(certificate, name):
-        return PlannedHost(name, "live", error, certificate)
-    missing = (_UNCOVERED if certificate else _NO_CERTIFICATE).format(names=_covering_names(name))
-    return PlannedHost(name, "refused", f"{missing} {error}".rstrip(), certificate or "")
+def _plan_host(edge: ServedEdge, name: str, world: Names, now: datetime, destinations: Destinations) -> PlannedHost:
+    facts = _gather_facts(edge, name, world, now, destinations)
+    found = states.decide_host(edge, facts)
+    if not port_of(name) and name not in world.ready_hosts(edge.account):
+        ready = replace(facts, has_other_proxy_protocol=False, certificate=OPERATOR, is_covered=True)
+        if states.decide_host(edge, ready).state == "live":
+            return PlannedHost(name, "waiting", _NOT_READY)
+    return PlannedHost(name, found.state, found.error, found.certificate)
 
 
-def _covering_names(host: str) -> str:
-    """Return the certificate names that would cover a host, as text."""
-    domain = host.partition(".")[2]
-    return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
+def _gather_facts(edge: ServedEdge, name: str, world: Names, now: datetime, destinations: Destinations) -> HostFacts:
+    """Return what decides about one of an edge's hosts."""
+    ends_here = not port_of(name) and edge.terminate_at != "upstream"
+    certificate = (world.certificate(edge.account, name, now) or "") if ends_here else ""
+    return HostFacts(
+        name,
+        world.may_serve(edge.account, name),
+        world.reservation_of(edge.account, name),
+        world.authorities_of(edge),
+        states.describe_port(edge, name, world.tcp_ports, world.edge_at_port(port_of(name))) if port_of(name) else "",
+        destinations.refusal,
+        destinations.error,
+        _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world),
+        certificate,
+        world.is_covered(certificate, name),
+        world.certificate_error(edge.account, name),
+    )
 
 
-def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
+def _is_proxied(edge: ServedEdge, name: str, world: Names) -> bool:
     """Return whether upstreams of a name read the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
@@ -209,55 +197,22 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
     return held is not None and held.proxy_protocol
 
 
-def _reservation_error(edge: ServedEdge, name: str, world: World) -> str:
-    """Return an error if a host's reservation is malformed, or ""."""
-    held = None if port_of(name) else world.reservation_of(edge.account, name)
-    return "" if held is None or held.is_readable else _UNREADABLE
-
-
-def _port_error(edge: ServedEdge, name: str, world: World) -> str:
-    """Return why a TCP edge cannot have its port, or ""."""
-    if not (port := port_of(name)):
-        return ""
-    if int(port) not in (ports := world.tcp_ports):
-        return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
-    holder = world.edge_at_port(port)
-    if holder is None or holder.account != edge.account:
-        return _NO_PORT
-    return "" if holder.id == edge.id else _PORT_TAKEN
-
-
-def _authority_error(edge: ServedEdge, world: World) -> str:
-    """Return why mutual TLS cannot accept any client, or ""."""
-    authorities = world.authorities_of(edge)
-    if edge.modules.mutual_tls and not (authorities and all(authorities)):
-        return _NO_AUTHORITY
-    return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
-
-
 def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
     """Return the sort key of a route: exact paths first, then longer prefixes."""
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTarget:
-    if (
-        error := unenforced_error(edge.modules.unenforced)
-        or unenforced_error(route.modules.unenforced)
-        or _filter_cost_error(route)
-    ):
-        return RouteTarget(route, page=pages.NOT_ENFORCED, error=error)
-    if set("?#") & set(route.match):
-        return RouteTarget(route, page=pages.NO_BACKEND, error=_NO_PATH)
+def _plan_target(edge: ServedEdge, route: ServedRoute, world: Names) -> RouteTarget:
+    found = states.decide_route(edge, route)
     attached = route.modules.backend.backend_id if route.modules.backend else None
-    if not attached:
-        return RouteTarget(route, page=pages.NO_BACKEND)
-    found = shares.resolve(attached, edge.account, world.backends)
-    page = "" if found.weights else pages.NO_BACKEND
-    return RouteTarget(route, found.weights, page, found.error, _online(found.weights, world))
+    if found.closed or not attached:
+        return RouteTarget(route, page=_PAGES[found.closed], error=found.error)
+    shared = shares.resolve(attached, edge.account, world.backends)
+    page = "" if shared.weights else pages.NO_BACKEND
+    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, world))
 
 
-def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
+def _online(weights: tuple[tuple[str, int], ...], world: Names) -> tuple[tuple[str, int], ...]:
     """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
     if len(weights) < 2:
         return weights
@@ -265,20 +220,7 @@ def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[s
     return tuple(found) or weights
 
 
-def _filter_cost_error(route: ServedRoute) -> str:
-    """Return an error if a route's filter, stored by an earlier version, costs too much, or "".
-
-    Envoy itself reports filters that do not compile.
-    """
-    rules = route.modules.user_agent_filter
-    try:
-        cost = user_agents.matching_cost(rules) if rules else 0
-    except match_costs.Uncompilable:
-        return ""
-    return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
-
-
-def _names_served_elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
+def _names_served_elsewhere(edge: ServedEdge, world: Names) -> Iterator[str]:
     """Yield the names directly below an edge's wildcards that the edge does not serve."""
     own = set(hosts_of(edge))
     for name in own:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import states
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from edge.plan import shares
 
@@ -47,7 +48,7 @@ def is_group(backend: str) -> bool:
 def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
     """Return the destinations of an edge's connections."""
     modules = edge.modules
-    if error := unenforced_error(edge.modules.unenforced):
+    if error := states.describe_unenforced(edge.modules.unenforced):
         return Destinations(refusal=error)
     if edge.kind is kinds.HTTPS_EDGES:
         if error := _plaintext_error(edge):
@@ -61,11 +62,6 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
     answers = [f"{id} is an HTTP response: its share of connections is closed." for id, _ in made.responses]
     error = " ".join([*filter(None, [found.error]), *answers])
     return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
-
-
-def unenforced_error(modules: tuple[str, ...]) -> str:
-    """Return an error about enabled modules that the edge cannot enforce, or ""."""
-    return f"Enabled, but not enforced by this version: {', '.join(modules)}." if modules else ""
 
 
 def _plaintext_error(edge: ServedEdge) -> str:

@@ -1,6 +1,7 @@
 """docs/costs.md says what is counted here: each row of its tables."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from bench import costs
@@ -86,7 +87,10 @@ def test_a_tunnel(admin: Client) -> None:
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
-    closed = counted(lambda: STORE.close(carried[0], Traffic(1, 2, 3)))
+    closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
+    port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
+    port_opened = counted(lambda: carried.append(STORE.open(port, lease=60, most=100)))
+    port_closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
     renewals = MONTH / (Limits().lease / 3)
     assert_on_page(
         [
@@ -94,6 +98,8 @@ def test_a_tunnel(admin: Client) -> None:
             costs.row("its lease renewed", renewed),
             costs.row("usage of an account written", used),
             costs.row("closed", closed),
+            costs.row("opened at a port, or with its TLS passed through", port_opened),
+            costs.row("closed there", port_closed),
         ]
     )
     assert_on_page(
@@ -107,6 +113,7 @@ def test_a_tunnel(admin: Client) -> None:
 def test_an_edge(admin: Client) -> None:
     edges = "/edges/https"
     created = post(admin, edges, HTTPS)
+    special = post(admin, "/edges/tls", {"hostports": ["tls.example.com:443"]})
     edge = admin.get(edges).json["https_edges"][0]["id"]
     route = post(admin, f"{edges}/{edge}/routes", {"match_type": "path_prefix", "match": "/"})
     changed = ask(admin, "PATCH", f"{edges}/{edge}", {"description": "changed"})
@@ -117,6 +124,7 @@ def test_an_edge(admin: Client) -> None:
     assert_on_page(
         [
             costs.row("created, with one hostport", created),
+            costs.row("created as a TLS or TCP edge", special),
             costs.row("a route added", route),
             costs.row("changed", changed),
             costs.row("read by an edge host after a change", read),

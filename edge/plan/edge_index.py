@@ -1,11 +1,11 @@
 """Edges by host, port, account, backend and authority, so that a change finds the affected ones. Pure."""
 
-from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedBackend, ServedEdge
+from chalicelib.model.edges.served import host_of as host_of
+from chalicelib.model.edges.served import hosts_of as hosts_of
+from chalicelib.model.edges.served import port_of as port_of
 from edge.plan import shares
 from edge.plan.groups import Index
-
-_PORT = ":443"
 
 
 class EdgeIndex:
@@ -80,23 +80,6 @@ class EdgeIndex:
             seen |= new
             waiting += new
         return frozenset(edge for it in seen for edge in self._by_named.get((account, it)))
-
-
-def hosts_of(edge: ServedEdge) -> list[str]:
-    """Return the names of an edge: hosts on port 443, or host:port for a TCP edge."""
-    if edge.kind is kinds.TCP_EDGES:
-        return list(dict.fromkeys(edge.hostports))
-    return [it.removesuffix(_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_PORT)]
-
-
-def host_of(name: str) -> str:
-    """Return the host part of a name."""
-    return name.partition(":")[0]
-
-
-def port_of(name: str) -> str:
-    """Return the port of a host:port name, or "" for a host."""
-    return name.partition(":")[2]
 
 
 def _ports(edge: ServedEdge) -> list[str]:

@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from chalicelib.model.edges import match_costs, user_agents
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
 from edge.plan import pages, shares, streams
+from edge.plan.account_view import AccountView
 from edge.plan.edge_index import hosts_of, port_of
 from edge.plan.streams import Destinations, unenforced_error
 from edge.plan.world import World
 
+Names: TypeAlias = World | AccountView  # the decisions about names
 State = Literal["live", "unproved", "refused", "waiting"]
 _UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
@@ -133,7 +135,7 @@ def close_refused(before: Plan, error: str) -> Plan:
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
 
-def rebalance(before: Plan, world: World) -> Plan:
+def rebalance(before: Plan, world: Names) -> Plan:
     """Return a plan with the backends that are online now."""
     targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
     return replace(before, targets=targets)
@@ -144,7 +146,7 @@ def listener_name(edge: str, certificate: str) -> str:
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
-def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
+def make_plan(edge: ServedEdge, world: Names, now: datetime) -> Plan:
     """Return the plan of an edge at a time."""
     destinations = _destinations(edge, world)
     hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
@@ -159,16 +161,16 @@ def make_plan(edge: ServedEdge, world: World, now: datetime) -> Plan:
     return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
-def plan_host(edge: ServedEdge, name: str, world: World, now: datetime) -> PlannedHost:
+def plan_host(edge: ServedEdge, name: str, world: Names, now: datetime) -> PlannedHost:
     """Return the state of one of an edge's hosts."""
     return _plan_host(edge, name, world, now, _destinations(edge, world))
 
 
-def _destinations(edge: ServedEdge, world: World) -> Destinations:
+def _destinations(edge: ServedEdge, world: Names) -> Destinations:
     return streams.find_destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
 
 
-def _plan_host(edge: ServedEdge, name: str, world: World, now: datetime, destinations: Destinations) -> PlannedHost:
+def _plan_host(edge: ServedEdge, name: str, world: Names, now: datetime, destinations: Destinations) -> PlannedHost:
     if not world.may_serve(edge.account, name):
         return PlannedHost(name, "unproved", _UNPROVED)
     refusal = edge.error or _port_error(edge, name, world) or _reservation_error(edge, name, world)
@@ -201,7 +203,7 @@ def _covering_names(host: str) -> str:
     return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
 
 
-def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
+def _is_proxied(edge: ServedEdge, name: str, world: Names) -> bool:
     """Return whether upstreams of a name read the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
@@ -209,13 +211,13 @@ def _is_proxied(edge: ServedEdge, name: str, world: World) -> bool:
     return held is not None and held.proxy_protocol
 
 
-def _reservation_error(edge: ServedEdge, name: str, world: World) -> str:
+def _reservation_error(edge: ServedEdge, name: str, world: Names) -> str:
     """Return an error if a host's reservation is malformed, or ""."""
     held = None if port_of(name) else world.reservation_of(edge.account, name)
     return "" if held is None or held.is_readable else _UNREADABLE
 
 
-def _port_error(edge: ServedEdge, name: str, world: World) -> str:
+def _port_error(edge: ServedEdge, name: str, world: Names) -> str:
     """Return why a TCP edge cannot have its port, or ""."""
     if not (port := port_of(name)):
         return ""
@@ -227,7 +229,7 @@ def _port_error(edge: ServedEdge, name: str, world: World) -> str:
     return "" if holder.id == edge.id else _PORT_TAKEN
 
 
-def _authority_error(edge: ServedEdge, world: World) -> str:
+def _authority_error(edge: ServedEdge, world: Names) -> str:
     """Return why mutual TLS cannot accept any client, or ""."""
     authorities = world.authorities_of(edge)
     if edge.modules.mutual_tls and not (authorities and all(authorities)):
@@ -240,7 +242,7 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTarget:
+def _plan_target(edge: ServedEdge, route: ServedRoute, world: Names) -> RouteTarget:
     if (
         error := unenforced_error(edge.modules.unenforced)
         or unenforced_error(route.modules.unenforced)
@@ -257,7 +259,7 @@ def _plan_target(edge: ServedEdge, route: ServedRoute, world: World) -> RouteTar
     return RouteTarget(route, found.weights, page, found.error, _online(found.weights, world))
 
 
-def _online(weights: tuple[tuple[str, int], ...], world: World) -> tuple[tuple[str, int], ...]:
+def _online(weights: tuple[tuple[str, int], ...], world: Names) -> tuple[tuple[str, int], ...]:
     """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
     if len(weights) < 2:
         return weights
@@ -278,7 +280,7 @@ def _filter_cost_error(route: ServedRoute) -> str:
     return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""
 
 
-def _names_served_elsewhere(edge: ServedEdge, world: World) -> Iterator[str]:
+def _names_served_elsewhere(edge: ServedEdge, world: Names) -> Iterator[str]:
     """Yield the names directly below an edge's wildcards that the edge does not serve."""
     own = set(hosts_of(edge))
     for name in own:

@@ -1,7 +1,6 @@
 """The world that an edge host serves: who owns a name, and which edge or tunnel answers it. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
@@ -12,23 +11,9 @@ from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.plan import certificate_choice
 from edge.plan.edge_index import host_of, hosts_of, port_of
 from edge.plan.record_index import RecordIndex
-
-OPERATOR = "operator"  # in place of a certificate id: the operator's certificate, also shown for unknown names
-OPERATOR_PROXIED = "operator-proxied"  # the same, for tunnels that read the PROXY protocol: separate connections
-
-
-@dataclass(frozen=True)
-class Site:
-    """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
-
-    With `refuses_challenges`, no client can validate the name at a certificate authority.
-    """
-
-    name: str
-    tunnel: ServedTunnel
-    certificate: str
-    keep_headers: tuple[str, ...] = ()
-    refuses_challenges: bool = False
+from edge.plan.sites import OPERATOR as OPERATOR
+from edge.plan.sites import OPERATOR_PROXIED as OPERATOR_PROXIED
+from edge.plan.sites import Site as Site
 
 
 class World(RecordIndex):

@@ -9,9 +9,9 @@ from edge.envoy import clusters, listeners
 from edge.envoy.resources import NAME_PREFIX, Key
 from edge.plan import pages
 from edge.plan.edge_index import port_of
-from edge.plan.edges import Plan, PlannedHost, RouteTarget, State, listener_name
+from edge.plan.edges import Names, Plan, PlannedHost, RouteTarget, State, listener_name
+from edge.plan.sites import OPERATOR
 from edge.plan.streams import is_group
-from edge.plan.world import OPERATOR, World
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PlannedStatus:
     backends: tuple[tuple[str, int], ...]
 
 
-def plan_status(plan: Plan, world: World) -> PlannedStatus:
+def plan_status(plan: Plan, world: Names) -> PlannedStatus:
     """Return the planned status of an edge."""
     groups = sorted(filter(is_group, plan.backends))
     counted = tuple((id, len(world.members(world.backends[id]))) for id in groups)
@@ -57,7 +57,7 @@ def plan_status(plan: Plan, world: World) -> PlannedStatus:
     return PlannedStatus(plan.edge, tuple(_plan_hostport(plan, host, world) for host in plan.hosts), routes, counted)
 
 
-def _plan_hostport(plan: Plan, host: PlannedHost, world: World) -> PlannedHostport:
+def _plan_hostport(plan: Plan, host: PlannedHost, world: Names) -> PlannedHostport:
     certificate = "" if host.certificate == OPERATOR else host.certificate
     known = world.certificates.get(certificate)
     return PlannedHostport(

@@ -28,6 +28,7 @@ from chalicelib.storage.records.items import Item
 
 M = TypeVar("M", bound=StoredModule)
 UNREADABLE = "Its records cannot be understood."
+_HTTPS_PORT = ":443"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
@@ -150,6 +151,23 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
     edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)
     return replace(edge, keep_headers=keep_headers)
+
+
+def hosts_of(edge: ServedEdge) -> list[str]:
+    """Return the names of an edge: hosts on port 443, or host:port for a TCP edge."""
+    if edge.kind is kinds.TCP_EDGES:
+        return list(dict.fromkeys(edge.hostports))
+    return [it.removesuffix(_HTTPS_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_HTTPS_PORT)]
+
+
+def host_of(name: str) -> str:
+    """Return the host part of a name."""
+    return name.partition(":")[0]
+
+
+def port_of(name: str) -> str:
+    """Return the port of a host:port name, or "" for a host."""
+    return name.partition(":")[2]
 
 
 def decode_part(item: Item) -> ServedBackend | ServedAuthority:

@@ -12,7 +12,7 @@ from edge.plan.edges import Plan
 from edge.plan.world import Site
 from edge.process.settings import Settings
 
-LINK_SECRET = "link"  # noqa: S105 (a name)
+LINK_SECRET = parts.reserved_secret("link")
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
 _RAW = parts.extension(

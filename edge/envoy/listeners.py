@@ -18,6 +18,7 @@ from edge.plan.world import OPERATOR, OPERATOR_PROXIED
 from edge.process.settings import Settings
 
 FRONT = "https"  # the public listener
+HTTP_PROTOCOLS: list[Json] = ["h2", "http/1.1"]
 _PASSED_ON = "passed-on"  # its filter chain for names with an uploaded certificate
 _NO_NAME = " "  # never a server name
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # the filter state from which tcp_proxy takes its cluster
@@ -28,51 +29,59 @@ _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.Serve
 
 def build_public(settings: Settings) -> tuple[Resource, Resource]:
     """Return the public listeners without the parts of names."""
-    redirecting: Json = {
-        **parts.listener("http", settings.host, settings.http_port, settings.limits),
-        "listener_filters": proxies.build_filters(settings),
-        "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
-    }
     front: Json = {
         **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
         "listener_filters": [*proxies.build_filters(settings), build_tls_inspector()],
         "filter_chains": [
-            {"name": _PASSED_ON, "filters": [_connection_limit(settings), _name_to_cluster(), _tcp_proxy("none")]}
+            {
+                "name": _PASSED_ON,
+                "filters": [build_front_limit(settings), build_name_to_cluster(), build_cluster_proxy("none")],
+            }
         ],
-        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _connection_limit(settings)),
+        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, build_front_limit(settings)),
         "filter_chain_matcher": proxies.guard_matcher(_empty_name_matcher(settings), parts.chain(REFUSED), settings),
     }
-    return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
+    return build_http_listener(settings), Resource(Key("listener", FRONT), front)
+
+
+def build_http_listener(settings: Settings) -> Resource:
+    """Return the public listener without TLS, which redirects to https."""
+    body: Json = {
+        **parts.listener("http", settings.host, settings.http_port, settings.limits),
+        "listener_filters": proxies.build_filters(settings),
+        "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
+    }
+    return Resource(Key("listener", "http"), body)
 
 
 def build_name_part(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that passes a host to its certificate's listener."""
-    return _name_part(name, _choose_chain(_PASSED_ON), settings)
+    return _name_part(name, choose_chain(_PASSED_ON), settings)
 
 
 def build_unreserved_name_part(name: str, settings: Settings) -> Resource:
     """Return the same for a host that refuses challenges of certificate authorities."""
-    return _name_part(name, _refuse_challenges(_PASSED_ON), settings)
+    return _name_part(name, refuse_challenges(_PASSED_ON), settings)
 
 
 def build_wildcard_part(name: str, settings: Settings) -> Resource:
     """Return the part of the public listener that passes hosts below a wildcard to its listener."""
-    return _wildcard_part(name, _choose_chain(name), settings)
+    return _wildcard_part(name, choose_chain(name), settings)
 
 
 def build_unreserved_wildcard_part(name: str, settings: Settings) -> Resource:
     """Return the same for a wildcard that refuses challenges of certificate authorities."""
-    return _wildcard_part(name, _refuse_challenges(name), settings)
+    return _wildcard_part(name, refuse_challenges(name), settings)
 
 
 def _name_part(name: str, on_match: Json, settings: Settings) -> Resource:
-    body: Json = {"filter_chain_matcher": proxies.guard_part(_by_server_name({name: on_match}), settings)}
+    body: Json = {"filter_chain_matcher": proxies.guard_part(match_server_name({name: on_match}), settings)}
     return Resource(Key("listener", FRONT, name), body, (name,))
 
 
 def _wildcard_part(name: str, on_match: Json, settings: Settings) -> Resource:
-    chain: Json = {"name": name, "filters": [_tcp_proxy(NAME_PREFIX + name)]}
-    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
+    chain: Json = {"name": name, "filters": [build_cluster_proxy(NAME_PREFIX + name)]}
+    by_wildcard: Json = {"matcher": match_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
     matcher = proxies.guard_part({"on_no_match": by_wildcard}, settings)
     part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
     return Resource(Key("listener", FRONT, name), part)
@@ -173,7 +182,7 @@ def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Jso
     )
 
 
-def _connection_limit(settings: Settings) -> Json:
+def build_front_limit(settings: Settings) -> Json:
     """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
     return parts.extension(
         "envoy.filters.network.connection_limit",
@@ -191,7 +200,7 @@ def build_tls_inspector() -> Json:
 
 def build_http_context(certificate: str, params: Json) -> dict[str, Json]:
     """Return the TLS context of HTTP connections."""
-    return {"alpn_protocols": ["h2", "http/1.1"], **build_tls_context(certificate, params)}
+    return {"alpn_protocols": HTTP_PROTOCOLS, **build_tls_context(certificate, params)}
 
 
 def build_tls_context(certificate: str, params: Json) -> dict[str, Json]:
@@ -222,11 +231,11 @@ def _empty_name_matcher(settings: Settings) -> Mapping[str, Json]:
     """
     below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
     elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": _choose_chain(REFUSED)}
-    by_wildcard = _by_regex(_NO_NAME, _choose_chain(_PASSED_ON)) | {
+    refused: Json = {"predicate": elsewhere, "on_match": choose_chain(REFUSED)}
+    by_wildcard = match_regex(_NO_NAME, choose_chain(_PASSED_ON)) | {
         "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused, _no_challenge()]}}}
     }
-    return _by_server_name({"": _choose_chain(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
+    return match_server_name({"": choose_chain(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
 
 
 def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
@@ -235,31 +244,33 @@ def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     return {"single_predicate": {"input": parts.extension(name, kind), "value_match": value}}
 
 
-def _choose_chain(chain: str) -> Json:
+def choose_chain(chain: str) -> Json:
+    """Return a match that chooses a filter chain."""
     return {"action": parts.chain(chain)}
 
 
-def _refuse_challenges(chain: str) -> Json:
+def refuse_challenges(chain: str) -> Json:
     """Return a match that chooses a chain, but refuses handshakes that offer a challenge's protocol."""
-    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _choose_chain(chain)}}
+    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": choose_chain(chain)}}
 
 
 def _no_challenge() -> Json:
-    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _choose_chain(REFUSED)}
+    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": choose_chain(REFUSED)}
 
 
-def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
+def match_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return a matcher by server name, without a match for other names. Changes keep connections open."""
     return {
         "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
-def _by_regex(regex: str, on_match: Json) -> dict[str, Json]:
+def match_regex(regex: str, on_match: Json) -> dict[str, Json]:
+    """Return a matcher for server names that an expression matches."""
     return {"matcher_list": {"matchers": [{"predicate": _matches(regex), "on_match": on_match}]}}
 
 
-def _name_to_cluster() -> Json:
+def build_name_to_cluster() -> Json:
     """Return the filter that selects the cluster by the server name, with a prefix."""
     value: Json = {
         "object_key": _CLUSTER_KEY,
@@ -269,7 +280,8 @@ def _name_to_cluster() -> Json:
     return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
 
 
-def _tcp_proxy(cluster: str) -> Json:
+def build_cluster_proxy(cluster: str) -> Json:
+    """Return the filter that passes bytes to an internal listener's cluster."""
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
     unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the next listener has a timeout
     return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, parts
 from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import blocking, claims, kept_headers, visitor_limits
-from edge.envoy.resources import Json, Key, Resource
+from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource
 from edge.plan import pages
 from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Settings
@@ -79,6 +80,22 @@ def build_redirects(settings: Settings) -> Resource:
     return Resource(Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": hosts})
 
 
+def build_all_redirects(settings: Settings) -> Resource:
+    """Return the routes that redirect every host to https."""
+    return Resource(
+        Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": [_redirect("every", "*", settings)]}
+    )
+
+
+def build_unreserved_redirect_part(name: str, settings: Settings) -> Resource:
+    """Return the part of these for a name with TLS passed through that refuses challenges.
+
+    Its upstream could answer a redirected challenge. For other names the routes behind TLS refuse challenges.
+    """
+    redirect = _redirect(name, name, settings, build_challenge_refusal())
+    return Resource(Key("routes", _REDIRECTING, UNRESERVED_PREFIX + name), {"virtual_hosts": [redirect]})
+
+
 def build_redirect_part(name: str, settings: Settings) -> Resource:
     """Return the part of these for a name that is reserved or outside the domain."""
     return Resource(Key("routes", _REDIRECTING, name), {"virtual_hosts": [_redirect(name, name, settings)]})
@@ -99,7 +116,7 @@ def build_https_manager(certificate: str, settings: Settings) -> Json:
         settings,
         kept_headers.build_recorder(),
         build_client_headers(settings, {}),
-        _upstream_name(),
+        build_upstream_name(),
         build_router(),
         stat_prefix="https",
         rds={"route_config_name": certificate, "config_source": parts.ADS},
@@ -117,7 +134,7 @@ def build_operator_routes() -> Resource:
 
 def build_host_part(site: Site) -> Resource:
     """Return the part of the operator's routes that sends a host to its tunnel."""
-    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [_virtual_host(site)]}, _words(site))
+    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [build_site_host(site)]}, _words(site))
 
 
 def build_misdirected_part(name: str) -> Resource:
@@ -133,7 +150,7 @@ def build_misdirected_part(name: str) -> Resource:
 def build_certificate_routes(sites: Sequence[Site]) -> Resource:
     """Return the routes of an uploaded certificate. Other hosts get 421."""
     certificate = sites[0].certificate
-    hosts = [*map(_virtual_host, sites), build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)]
+    hosts = [*map(build_site_host, sites), build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)]
     words = (certificate, *(word for site in sites for word in _words(site)))
     return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts}, words)
 
@@ -146,9 +163,9 @@ def _words(site: Site) -> tuple[str, ...]:
     return site.name, site.tunnel.id, site.tunnel.account
 
 
-def _virtual_host(site: Site) -> Json:
-    tunnel = site.tunnel
-    gateway = clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
+def build_site_host(site: Site) -> Json:
+    """Return the virtual host of a tunnel's name."""
+    tunnel, gateway = site.tunnel, gateway_cluster(site.tunnel)
     grpc: Json = {
         "match": {"prefix": "/", "grpc": {}},
         "route": {"cluster": clusters.http2_name(gateway), "timeout": "0s"},
@@ -162,6 +179,11 @@ def _virtual_host(site: Site) -> Json:
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
         **kept_headers.build_host_config(site.keep_headers),
     }
+
+
+def gateway_cluster(tunnel: ServedTunnel) -> str:
+    """Return the name of the cluster of a tunnel's gateway, which may send the visitor's address."""
+    return clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
 
 
 def _redirect(name: str, host: str, settings: Settings, *before: Json) -> Json:
@@ -199,7 +221,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> Json:
     )
 
 
-def _upstream_name() -> Json:
+def build_upstream_name() -> Json:
     """Return the filter that uses the tunnel's id as the upstream's server name.
 
     Envoy pools upstream connections by it.

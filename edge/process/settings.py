@@ -38,6 +38,7 @@ class Limits:
     idle_timeout: int = 300
     tcp_idle_timeout: int = 7440  # what RFC 5382 requires of NATs
     header_timeout: int = 15
+    max_connection_duration: int = 3600
     min_rate: int = 100
     min_rate_grace: int = 30
     max_header_kib: int = 60

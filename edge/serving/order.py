@@ -1,44 +1,146 @@
 """The order in which Envoy receives a loaded name: clusters, then the scope, then the secret."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.discovery import Discovery
-from edge.envoy.resources import Resource
+from edge.envoy.names import scopes
+from edge.envoy.resources import Changes, Key, Resource
+from edge.serving.reference_counts import ReferenceCounts
+
+_TIMEOUT = 5.0  # seconds to wait for Envoy's answers
+_RETENTION = 60.0  # seconds in which a replaced scope answers 421
 
 
 @dataclass(frozen=True)
 class NameResources:
-    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners."""
+    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners.
+
+    There is no scope if the name's connections are forwarded as bytes, or if only the page for unknown names answers.
+    """
 
     name: str
     clusters: tuple[Resource, ...]
-    scope: Resource
+    scope: Resource | None
     secret: Resource
 
 
 class Sender:
-    """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it."""
+    """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it.
+
+    A later call about a name ends an earlier one that still waits for Envoy.
+    """
 
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
+        self._counts = ReferenceCounts()
+        self._scopes: dict[str, Key] = {}  # the accepted scope of each name
+        self._sending: dict[str, NameResources] = {}  # the latest call about each name
+        self._closed: dict[Key, float] = {}  # replaced scopes, with the monotonic time of their removal
 
     async def send(self, resources: NameResources) -> str:
-        """Send a new or changed name. Return Envoy's error about the scope or the secret, or ""."""
-        raise NotImplementedError
+        """Send a new or changed name. Return Envoy's error about the scope or the secret, or "".
+
+        After an error, Envoy keeps what it accepted before. A new name is then removed again, and visitors that wait
+        for it are refused. The caller may send it again with another certificate.
+        """
+        name, self._sending[resources.name] = resources.name, resources
+        try:
+            return await self._send(resources)
+        finally:
+            if self._is_latest(resources):
+                del self._sending[name]
 
     async def refuse(self, names: Iterable[str]) -> None:
         """Answer requests for secrets with a removal, so that no visitor waits."""
-        raise NotImplementedError
+        self._discovery.refuse([*names])
 
     async def withdraw(self, names: Iterable[str]) -> None:
         """Remove secrets and scopes of names in one turn, then clusters that no name uses."""
-        raise NotImplementedError
+        gone = [*names]
+        for name in gone:
+            self._sending.pop(name, None)
+        removed: Changes = {Key("secret", name): None for name in gone}
+        scoped: Changes = {key: None for name in gone if (key := self._scopes.pop(name, None))}
+        unused = [key for name in gone for key in self._counts.reduce(name)]
+        sent = self._discovery.apply({**removed, **scoped, **self._expired()})
+        self._discovery.refuse(gone)
+        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+        self._remove_unused(unused)
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
         """Remove the secrets of names. Open connections continue."""
-        raise NotImplementedError
+        self._discovery.apply({Key("secret", name): None for name in names})
 
     async def remove_scopes(self, names: Iterable[str]) -> None:
         """Remove the scopes of names, then clusters that no name uses."""
-        raise NotImplementedError
+        await self.withdraw(names)
+
+    async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
+        """Send clusters that something else than a loaded name uses, instead of its earlier ones."""
+        made = {it.key: it for it in clusters}
+        self._counts.add(owner, made)
+        await self._apply(made)
+        self._remove_unused(self._counts.reduce(owner, made))
+
+    async def _send(self, resources: NameResources) -> str:
+        name, keys = resources.name, [it.key for it in resources.clusters]
+        is_new = name not in self._scopes and not self._exists(resources.secret.key)
+        self._counts.add(name, keys)
+        await self._apply({it.key: it for it in resources.clusters if not it.is_emptied})
+        error = await self._try(resources, resources.scope)
+        await self._apply({it.key: it for it in resources.clusters if it.is_emptied and not error})
+        error = error or await self._try(resources, resources.secret)
+        if not self._is_latest(resources):
+            return ""
+        if error and is_new:
+            await self.withdraw([name])
+        elif not error:
+            self._replace_scope(resources)
+            self._remove_unused(self._counts.reduce(name, keys))
+        return error
+
+    async def _apply(self, changes: Changes) -> None:
+        sent = self._discovery.apply(changes)
+        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+
+    async def _try(self, resources: NameResources, part: Resource | None) -> str:
+        """Send the scope or the secret of a name. Return Envoy's error, or "". Restore the former version then."""
+        if part is None or not self._is_latest(resources):
+            return ""
+        name = Name(part.key.kind, part.key.name)
+        former = self._discovery.catalog.find_value(name)
+        await self._apply({part.key: part})
+        error = self._discovery.catalog.refusal(name)
+        if error and self._is_latest(resources):
+            self._discovery.restore(name, former)
+        return error
+
+    def _replace_scope(self, resources: NameResources) -> None:
+        """Record the scope of a name. Connections under its former scope get 421."""
+        former, scope = self._scopes.pop(resources.name, None), resources.scope
+        if scope:
+            self._scopes[resources.name] = scope.key
+            self._closed.pop(scope.key, None)
+        if former and (scope is None or former != scope.key):
+            self._closed[former] = time.monotonic() + _RETENTION
+            self._discovery.apply({former: scopes.build_closed_scope(former.name)})
+        self._discovery.apply(self._expired())
+
+    def _expired(self) -> Changes:
+        """Return the removals of replaced scopes whose time has ended."""
+        gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
+        for key in gone:
+            del self._closed[key]
+        return dict.fromkeys(gone)
+
+    def _remove_unused(self, keys: Iterable[Key]) -> None:
+        self._discovery.apply({key: None for key in keys if not self._counts.is_used(key)})
+
+    def _is_latest(self, resources: NameResources) -> bool:
+        return self._sending.get(resources.name) is resources
+
+    def _exists(self, key: Key) -> bool:
+        return self._discovery.catalog.version(Name(key.kind, key.name)) is not None

@@ -13,6 +13,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, listeners, overload, parts, routes, stats
 from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
 from edge.envoy.resources import Key, Resource
 from edge.plan import pages
@@ -79,7 +80,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         "@type": f"{TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
         "common_tls_context": {
             "tls_certificate_sds_secret_configs": [
-                {"name": "link", "sds_config": {"ads": {}, "resource_api_version": "V3"}}
+                {"name": LINK_SECRET, "sds_config": {"ads": {}, "resource_api_version": "V3"}}
             ],
             "validation_context": {
                 "trusted_ca": {"inline_string": "PEM"},

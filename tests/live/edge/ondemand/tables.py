@@ -1,0 +1,218 @@
+"""An Envoy, a discovery server and a table of names that are loaded when a visitor requests them."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field, replace
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chalicelib.model.edges.served import ServedBackend
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.control import pressure
+from edge.envoy import listeners
+from edge.envoy.ads.catalog import Name
+from edge.envoy.ads.delta import Demand
+from edge.envoy.ads.discovery import Discovery
+from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy.clusters import LINK_SECRET, Members
+from edge.envoy.filters import blocking
+from edge.envoy.names import https_listener
+from edge.envoy.resources import Resource
+from edge.envoy.selector import OPERATOR_SECRET
+from edge.link import authority, server
+from edge.link.authority import Authority, KeyPair
+from edge.plan.edges import Plan, PlannedHost, RouteTarget
+from edge.plan.names import NamePlan
+from edge.plan.world import OPERATOR, Site
+from edge.process.children import Child, Program
+from edge.process.settings import Limits, Settings
+from edge.process.supervisor import ENVOY_ARGUMENTS
+from edge.serving.name_resources import build_certificate_only, build_name_resources
+from edge.serving.order import NameResources, Sender
+from tests.conftest import free_port
+from tests.edge.plan import worlds
+from tests.live.edge.running import ENVOY, listens, until
+
+A, GATEWAY = "acct_a", "gw-1"
+T = TypeVar("T")
+
+
+@dataclass
+class Records:
+    """The records that answer names."""
+
+    gateways: dict[str, Gateway] = field(default_factory=dict)
+    backends: dict[str, ServedBackend] = field(default_factory=dict)
+    tunnels: dict[str, list[ServedTunnel]] = field(default_factory=dict)  # by group
+
+    def members(self, group: ServedBackend) -> Members:
+        return [(it, self.gateways[it.gateway]) for it in self.tunnels.get(group.id, [])]
+
+
+class Table:
+    """Loads the names of a table. Counts the requests of Envoy."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.loop = settings, asyncio.new_event_loop()
+        self.authority, self.link = authority.make("Table"), authority.make("link")
+        self.discovery = Discovery(b"key", self._on_demand)
+        self.sender = Sender(self.discovery)
+        self.records, self.names, self.unknown = Records(), dict[str, NameResources](), set[str]()
+        self.requests, self.errors, self.held = Counter[str](), dict[str, str](), set[Name]()
+        self.is_stopped = False
+        self._tasks = set[asyncio.Task[None]]()
+
+    def serve(self, plan: NamePlan, pair: KeyPair | None = None) -> NameResources:
+        """Add a name to the table."""
+        pair = pair or self.authority.issue(plan.name)
+        self.names[plan.name] = build_name_resources(plan, pair, self.records, self.link.pem, self.settings)
+        return self.names[plan.name]
+
+    def answer(self, name: str, body: str, **more: Any) -> NameResources:
+        """Add a name that is answered by a fixed text."""
+        return self.serve(self.plan(name, body, **more))
+
+    def plan(self, name: str, body: str, *hosts: str, **more: Any) -> NamePlan:
+        """Return the plan of an edge that answers with a text. `more` are arguments of `worlds.edge`."""
+        id = f"bkdhr_{name}"
+        self.records.backends[id] = replace(worlds.response(200, body), id=id)
+        route = worlds.route("/", id)
+        planned = tuple(PlannedHost(it, "live", certificate="cert_1") for it in (hosts or (name,)))
+        target = RouteTarget(route, ((id, 1),), online=((id, 1),))
+        edge = worlds.edge(route, id=f"edghts_{name}", hosts=hosts or (name,), **more)
+        trusted = (self.authority.pem,) if edge.modules.mutual_tls else ()
+        return NamePlan(name, A, "cert_1", edge=Plan(edge, planned, trusted=trusted, targets=(target,)))
+
+    def tunnel(self, name: str, *, proxy_protocol: bool = False) -> NamePlan:
+        """Return the plan of a tunnel under the operator's certificate."""
+        tunnel = ServedTunnel(A, f"tn_{name.partition('.')[0]}", GATEWAY, name, proxy_protocol=proxy_protocol)
+        return NamePlan(name, A, OPERATOR, site=Site(name, tunnel, OPERATOR))
+
+    def run(self, work: Awaitable[T]) -> T:
+        """Return the result of a coroutine that runs in the loop of the table."""
+
+        async def wait() -> T:
+            return await work
+
+        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result(30)
+
+    def send(self, resources: NameResources) -> str:
+        return self.run(self.sender.send(resources))
+
+    def publish(self, *resources: Resource) -> None:
+        async def apply() -> None:
+            names = self.discovery.apply({it.key: it for it in resources})
+            await self.discovery.wait_until_settled(names, timeout=5)
+
+        self.run(apply())
+
+    def connect(self, name: str, *protocols: str, host: str = "127.0.0.1", **more: Any) -> ssl.SSLSocket:
+        """Return a TLS connection with a server name."""
+        context = client_context(self.authority, **more)
+        if protocols:
+            context.set_alpn_protocols(list(protocols))
+        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (host, 0))
+        return context.wrap_socket(raw, server_hostname=name.encode() or None)
+
+    def visit(self, name: str, host: str = "", path: str = "/", **more: Any) -> tuple[int, str]:
+        """Return the status and the body for a request on a connection of its own."""
+        with self.connect(name, **more) as connection:
+            return ask(connection, host or name, path)
+
+    def stats(self, pattern: str) -> dict[str, int]:
+        """Return counters of Envoy."""
+        connection = HTTPConnection("admin")
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(str(self.settings.directory / "admin.sock"))
+        connection.request("GET", f"/stats?format=json&filter={pattern}")
+        return {it["name"]: it["value"] for it in json.loads(connection.getresponse().read())["stats"] if "name" in it}
+
+    def _on_demand(self, demand: Demand) -> None:
+        self.held |= demand.held
+        for name in demand.requested:
+            self.requests[name] += 1
+            if not self.is_stopped:
+                task = self.loop.create_task(self._load(name))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _load(self, name: str) -> None:
+        if name.lower() in self.names:
+            self.errors[name] = await self.sender.send(self.names[name.lower()])
+        if name.lower() in self.unknown or (name != name.lower() and name.lower() in self.names):
+            await self.sender.send(build_certificate_only(name, self.authority.issue(name.lower())))
+        elif name not in self.names:
+            await self.sender.refuse([name])
+
+
+def client_context(trusted: Authority, pair: KeyPair | None = None, version: str = "") -> ssl.SSLContext:
+    """Return a TLS context of a client. `version` is the only one that it offers."""
+    context = ssl.create_default_context(cadata=trusted.pem)
+    context.check_hostname = False
+    if pair:
+        authority.load_into(context, pair)
+    if version:
+        context.minimum_version = context.maximum_version = ssl.TLSVersion[f"TLSv{version.replace('.', '_')}"]
+        context.set_ciphers("DEFAULT@SECLEVEL=0")
+    return context
+
+
+def ask(connection: ssl.SSLSocket, host: str, path: str = "/", *headers: str) -> tuple[int, str]:
+    """Send a request on a connection. Return the status and the body."""
+    lines = [f"GET {path} HTTP/1.1", f"host: {host}", *headers]
+    connection.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
+    answer = HTTPResponse(connection)
+    answer.begin()
+    return answer.status, answer.read().decode()
+
+
+@contextlib.contextmanager
+def running(folder: Path, *, restore: bool = False, proxies: tuple[str, ...] = (), **limits: int) -> Iterator[Table]:
+    """Run an Envoy with a table of names."""
+    settings = Settings(
+        directory=folder,
+        edge_port=free_port(),
+        http_port=free_port(),
+        proxy_protocol_from=proxies,
+        limits=replace(Limits(), **limits),
+    )
+    with serving(settings) as table:
+        command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
+        child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
+        table.run(child.start())
+        try:
+            until(lambda: listens(settings.edge_port), within=20)
+            yield table
+        finally:
+            table.run(child.end())
+
+
+@contextlib.contextmanager
+def serving(settings: Settings, *, is_complete: bool = True) -> Iterator[Table]:
+    """Run the discovery of a table. An incomplete one keeps what only Envoy has."""
+    table = Table(settings)
+    table.discovery.catalog.is_complete = is_complete
+    (settings.directory / "bootstrap.json").write_text(json.dumps(build_bootstrap(settings)))
+    pressure.reset(settings)
+    pairs = {OPERATOR_SECRET: table.authority.issue("operator.example"), LINK_SECRET: table.link.issue(server.CLIENT)}
+    secrets = (listeners.build_secret(name, it.chain, it.key) for name, it in pairs.items())
+    fixed = (*https_listener.build_public(settings), *blocking.build_rules([], []), *secrets)
+    table.discovery.apply({it.key: it for it in fixed})
+    thread = threading.Thread(target=table.loop.run_forever, daemon=True)
+    thread.start()
+    serving = table.discovery.run(settings.discovery_socket)
+    table.run(serving.__aenter__())
+    try:
+        yield table
+    finally:
+        table.run(serving.__aexit__(None, None, None))
+        table.loop.call_soon_threadsafe(table.loop.stop)
+        thread.join(10)

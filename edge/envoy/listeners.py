@@ -144,6 +144,11 @@ def build_internal_listener(name: str, chain: Json, *words: str) -> Resource:
     return Resource(Key("listener", name), _internal_listener(name, chain), words)
 
 
+def build_inspecting_listener(name: str, chain: Json, *words: str) -> Resource:
+    """Return an internal listener that reads the server name."""
+    return Resource(Key("listener", name), _internal_listener(name, chain, build_tls_inspector()), words)
+
+
 def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks."""
     listener = _internal_listener(name, {**chain, "name": blocking.CHAIN}, build_tls_inspector())

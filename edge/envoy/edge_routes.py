@@ -93,7 +93,7 @@ def build_edge_hosts(plan: Plan) -> list[Json]:
 
 
 def list_words(plan: Plan) -> list[str]:
-    """Return the texts in the virtual hosts of an edge that differ from those of similar edges."""
+    """Return an edge's own texts in its virtual hosts, as `words` of a resource."""
     ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
     return [plan.edge.id, plan.edge.account, *plan.certificates, *dict.fromkeys(ids)]
 

@@ -144,7 +144,7 @@ def build_internal_listener(name: str, chain: Json, *words: str) -> Resource:
     return Resource(Key("listener", name), _internal_listener(name, chain), words)
 
 
-def build_inspecting_listener(name: str, chain: Json, *words: str) -> Resource:
+def build_named_listener(name: str, chain: Json, *words: str) -> Resource:
     """Return an internal listener that reads the server name."""
     return Resource(Key("listener", name), _internal_listener(name, chain, build_tls_inspector()), words)
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.discovery import Discovery
@@ -46,12 +46,12 @@ class Sender:
         After an error, Envoy keeps what it accepted before. A new name is then removed again, and visitors that wait
         for it are refused. The caller may send it again with another certificate.
         """
-        name, self._sending[resources.name] = resources.name, resources
+        call = self._sending[resources.name] = replace(resources)  # a different object for each call
         try:
-            return await self._send(resources)
+            return await self._send(call)
         finally:
-            if self._is_latest(resources):
-                del self._sending[name]
+            if self._is_latest(call):
+                del self._sending[call.name]
 
     async def refuse(self, names: Iterable[str]) -> None:
         """Answer requests for secrets with a removal, so that no visitor waits."""
@@ -98,7 +98,7 @@ class Sender:
         if error and is_new:
             await self.withdraw([name])
         elif not error:
-            self._replace_scope(resources)
+            await self._replace_scope(resources)
             self._remove_unused(self._counts.reduce(name, keys))
         return error
 
@@ -118,16 +118,18 @@ class Sender:
             self._discovery.restore(name, former)
         return error
 
-    def _replace_scope(self, resources: NameResources) -> None:
+    async def _replace_scope(self, resources: NameResources) -> None:
         """Record the scope of a name. Connections under its former scope get 421."""
         former, scope = self._scopes.pop(resources.name, None), resources.scope
         if scope:
             self._scopes[resources.name] = scope.key
             self._closed.pop(scope.key, None)
+        expired = self._expired()
         if former and (scope is None or former != scope.key):
             self._closed[former] = time.monotonic() + _RETENTION
-            self._discovery.apply({former: scopes.build_closed_scope(former.name)})
-        self._discovery.apply(self._expired())
+            await self._apply({**expired, former: scopes.build_closed_scope(former.name)})
+        else:
+            self._discovery.apply(expired)
 
     def _expired(self) -> Changes:
         """Return the removals of replaced scopes whose time has ended."""

@@ -7,7 +7,7 @@ from chalicelib.model.edges.served import port_of
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.filters import blocking
-from edge.envoy.names import https_listener, special_listeners, tls_contexts
+from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.resources import Changes, Key, Resource
 from edge.plan.account_view import AccountView
 from edge.plan.edges import Plan
@@ -86,16 +86,23 @@ class SpecialServing:
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
-        chain = https_listener.INTERNAL if special_listeners.has_own_listener(plan) else tls_contexts.version_of(plan)
+        has_listener = plan.is_stream or bool(plan.trusted)  # another TLS version needs only a shared filter chain
+        chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
+        listener = self._build_listener(plan)
         for host in hosts:
             yield self._build_part(host, chain, refuses_challenges=view.refuses_challenges(view.account, host))
-            if chain == https_listener.INTERNAL:
-                yield clusters.build_listener_cluster(host, special_listeners.special_listener_name(plan))
-        if hosts and chain == https_listener.INTERNAL:
-            yield special_listeners.build_special_listener(plan, self._settings)
+            if has_listener:
+                yield clusters.build_listener_cluster(host, listener.key.name)
+        if hosts and has_listener:
+            yield listener
         if plan.destinations.groups and plan.certificates:
             groups = [(id, weight, view.members(view.backends[id])) for id, weight in plan.destinations.groups]
             yield clusters.build_stream_cluster(plan, groups, self._link_authority, self._settings)
+
+    def _build_listener(self, plan: Plan) -> Resource:
+        if plan.edge.terminate_at == "upstream":
+            return edge_listeners.build_edge_listener(plan, "", self._settings)
+        return edge_listeners.build_on_demand_listener(plan, self._settings)
 
     def _build_tunnel(self, plan: NamePlan) -> Iterator[Resource]:
         if plan.site is None:

@@ -29,7 +29,7 @@ _MAX_SCOPES = 100  # of the first responses to a new Envoy
 
 @dataclass(frozen=True)
 class Demand:
-    """What Envoy requests, and what it had when it connected.
+    """Secrets that Envoy requests, and the resources with which it connected.
 
     `requested` are secrets that Envoy does not have: server names as visitors spell them, in any case, or reserved
     names. Those in the catalog are answered automatically.

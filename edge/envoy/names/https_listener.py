@@ -4,7 +4,7 @@ Names with special handshakes have entries in its matcher. All other names use t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from edge.envoy import listeners, parts, routes, selector
 from edge.envoy.filters import proxies
@@ -56,18 +56,18 @@ def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> 
     return _build_part(name, chain, listeners.refuse_challenges(_chain_name(name, chain)), settings)
 
 
-def build_on_demand_context(version: str, **more: Json) -> dict[str, Json]:
-    """Return the TLS context with certificates on demand. `more` belongs to its common part.
+def build_on_demand_context(version: str, trusted: Sequence[str] = (), **more: Json) -> dict[str, Json]:
+    """Return the TLS context with certificates on demand. `trusted` are authorities of clients, PEM.
 
     Envoy rejects such a context unless session resumption is off.
     """
-    common: Json = {
-        "tls_params": tls_contexts.build_params(version),
+    common: dict[str, Json] = {
+        "tls_params": tls_contexts.build_params(version, trusted),
         "custom_tls_certificate_selector": selector.build_selector(),
         **more,
     }
     return {
-        "common_tls_context": common,
+        **(tls_contexts.require_client(common, trusted) if trusted else {"common_tls_context": common}),
         "disable_stateless_session_resumption": True,
         "disable_stateful_session_resumption": True,
     }
@@ -86,7 +86,7 @@ def _build_chain(version: str, settings: Settings) -> Json:
 
 
 def _chain_name(name: str, chain: str) -> str:
-    """Return the name of a filter chain. A wildcard with a listener of its own has its own chain."""
+    """Return the name of a filter chain. Each wildcard with an internal listener has a separate one."""
     return name if chain == INTERNAL and name.startswith("*.") else chain
 
 

@@ -1,4 +1,4 @@
-"""What handshakes require: TLS versions, and certificates of clients. Pure."""
+"""Requirements on handshakes: TLS versions, and certificates of clients. Pure."""
 
 from collections.abc import Mapping, Sequence
 

@@ -25,7 +25,7 @@ from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET, Members
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener
-from edge.envoy.resources import Resource
+from edge.envoy.resources import Key, Resource
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
@@ -114,6 +114,13 @@ class Table:
 
         self.run(apply())
 
+    def remove(self, *keys: Key) -> None:
+        async def apply() -> None:
+            names = self.discovery.apply(dict.fromkeys(keys))
+            await self.discovery.wait_until_settled(names, timeout=5)
+
+        self.run(apply())
+
     def connect(self, name: str, *protocols: str, host: str = "127.0.0.1", **more: Any) -> ssl.SSLSocket:
         """Return a TLS connection with a server name."""
         context = client_context(self.authority, **more)
@@ -127,13 +134,21 @@ class Table:
         with self.connect(name, **more) as connection:
             return ask(connection, host or name, path)
 
-    def stats(self, pattern: str) -> dict[str, int]:
-        """Return counters of Envoy."""
+    def clusters(self) -> set[str]:
+        """Return the names of Envoy's clusters."""
+        return {it["name"] for it in self.admin("/clusters?format=json")["cluster_statuses"]}
+
+    def allocated(self) -> int:
+        """Return the bytes that Envoy has allocated."""
+        return int(self.admin("/memory")["allocated"])
+
+    def admin(self, path: str) -> Any:
+        """Return JSON of Envoy's admin interface."""
         connection = HTTPConnection("admin")
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(str(self.settings.directory / "admin.sock"))
-        connection.request("GET", f"/stats?format=json&filter={pattern}")
-        return {it["name"]: it["value"] for it in json.loads(connection.getresponse().read())["stats"] if "name" in it}
+        with socket.socket(socket.AF_UNIX) as connection.sock:
+            connection.sock.connect(str(self.settings.directory / "admin.sock"))
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
 
     def _on_demand(self, demand: Demand) -> None:
         self.held |= demand.held
@@ -160,7 +175,9 @@ def client_context(trusted: Authority, pair: KeyPair | None = None, version: str
     if pair:
         authority.load_into(context, pair)
     if version:
-        context.minimum_version = context.maximum_version = ssl.TLSVersion[f"TLSv{version.replace('.', '_')}"]
+        context.minimum_version = context.maximum_version = ssl.TLSVersion[
+            "TLSv" + version.removesuffix(".0").replace(".", "_")
+        ]
         context.set_ciphers("DEFAULT@SECLEVEL=0")
     return context
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from edge.envoy import edge_listeners
 from edge.envoy.ads.catalog import Name
 from edge.envoy.resources import Changes, split_stages
 from edge.link import authority
 from edge.plan import names
 from edge.plan.account_records import AccountRecords
 from edge.plan.account_view import AccountView, Service
+from edge.plan.edges import Plan
 from edge.plan.names import NamePlan
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.edge.plan import worlds
@@ -35,8 +37,8 @@ class Special:
         self.table = table
         self.serving = SpecialServing(table.settings, table.link.pem)
 
-    def put(self, account: str, *edges: ServedEdge, pem: str = CLIENTS.pem) -> None:
-        """Serve edges with an HTTP response, and load their names on demand."""
+    def put(self, account: str, *edges: ServedEdge, pem: str = CLIENTS.pem) -> list[Plan]:
+        """Serve edges with an HTTP response, and load their names on demand. Return their plans."""
         edges = tuple(replace(it, account=account) for it in edges)
         trusted = {"ca_1": ServedAuthority(account, "ca_1", pem)}
         certificates = {
@@ -61,6 +63,7 @@ class Special:
         changes = self.serving.update(SpecialPlans(special), AccountView(records, SERVICE))
         for stage in split_stages(changes):
             self.table.run(self._apply(stage))
+        return plans
 
     async def _apply(self, changes: Changes) -> None:
         found = self.table.discovery.apply(changes)
@@ -124,8 +127,8 @@ def test_normal_names_beside_special_ones_are_served(special: Special) -> None:
 def test_an_authority_that_envoy_rejects_closes_only_its_owners_name(special: Special) -> None:
     table = special.table
     special.put(A, edge(table, "mutual", authorities=["ca_1"]))
-    special.put(B, edge(table, "wrong", authorities=["ca_1"]), pem="of another form")
-    assert "trusted" in special.refusal("edge/edghts_wrong/on-demand").lower()
+    (plan,) = special.put(B, edge(table, "wrong", authorities=["ca_1"]), pem="of another form")
+    assert "trusted" in special.refusal(edge_listeners.on_demand_listener_name(plan)).lower()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         visit(table, "wrong.tunnels.localhost", pair=CLIENTS.issue("client"))
     assert visit(table, "mutual.tunnels.localhost", pair=CLIENTS.issue("client")) == (200, "mutual")

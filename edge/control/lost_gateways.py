@@ -1,6 +1,6 @@
 """The end of what a lost gateway leaves behind.
 
-A gateway that dies writes nothing: its lease ends, and those of its tunnels. The first edge host that notices ends them.
+A gateway that dies writes nothing: its lease ends, and those of its tunnels. The first host that notices ends them.
 """
 
 from edge.store.records import Store

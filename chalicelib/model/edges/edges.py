@@ -107,6 +107,23 @@ def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
     return edge, next(read_routes([edge])) if kind is kinds.HTTPS_EDGES else []
 
 
+def list_routes(scope: str) -> list[Item]:
+    """Return the routes in a scope of `routes_scope`, newest first. `complete_routes` adds what is missing.
+
+    Raises aws.Unavailable.
+    """
+    return list(table.beneath([scope]))
+
+
+def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
+    """Return the routes of an edge that was read after them.
+
+    Routes that the edge names but `routes` lacks are read: they are newer, or in the second record format. Raises
+    aws.Unavailable.
+    """
+    return _add_old_routes(edge, list(routes))
+
+
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the routes of each edge, newest first.
 

@@ -202,6 +202,12 @@ def _decode_route(item: Item) -> ServedRoute:
     return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
 
 
+def list_backends_of(routes: Iterable[Item]) -> list[str]:
+    """Return the ids of the backends that the modules of routes name."""
+    every = (_referenced_ids(Modules.of(route.modules)) for route in routes if not route.malformed)
+    return list(dict.fromkeys(id for ids in every for id in ids))
+
+
 def _referenced_ids(modules: Modules) -> Iterator[str]:
     if modules.backend and modules.backend.backend_id:
         yield modules.backend.backend_id

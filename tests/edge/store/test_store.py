@@ -844,6 +844,7 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admi
         f"{admin.account}#/ssh_certificate_authorities/{authority['id']}/revocations",
         "accounts",
         "edge#/banned_names",
+        f"tunnel_name#{NAME}",
     }
     admin.get("/tunnels")
     assert changed(time.time()) == set()

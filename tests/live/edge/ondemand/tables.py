@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 import ssl
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Iterator
@@ -40,6 +41,7 @@ from edge.serving.order import NameResources, Sender
 from tests.conftest import free_port
 from tests.edge.plan import worlds
 from tests.live.edge.running import ENVOY, listens, until
+from tests.needs import need
 
 A, GATEWAY = "acct_a", "gw-1"
 T = TypeVar("T")
@@ -66,8 +68,9 @@ class Table:
         self.discovery = Discovery(b"key", self._on_demand)
         self.sender = Sender(self.discovery)
         self.records, self.names, self.unknown = Records(), dict[str, NameResources](), set[str]()
+        self.fixed = _fixed_resources(self)
         self.requests, self.errors, self.held = Counter[str](), dict[str, str](), set[Name]()
-        self.is_stopped = False
+        self.stopping: contextlib.AbstractAsyncContextManager[None] | None = None
         self._tasks = set[asyncio.Task[None]]()
 
     def serve(self, plan: NamePlan, pair: KeyPair | None = None) -> NameResources:
@@ -121,18 +124,47 @@ class Table:
 
         self.run(apply())
 
-    def connect(self, name: str, *protocols: str, host: str = "127.0.0.1", **more: Any) -> ssl.SSLSocket:
+    def connect(self, name: str, *protocols: str, source: str = "127.0.0.1", **more: Any) -> ssl.SSLSocket:
         """Return a TLS connection with a server name."""
+        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (source, 0))
+        return self.wrap(raw, name, *protocols, **more)
+
+    def wrap(self, raw: socket.socket, name: str, *protocols: str, **more: Any) -> ssl.SSLSocket:
         context = client_context(self.authority, **more)
         if protocols:
             context.set_alpn_protocols(list(protocols))
-        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (host, 0))
         return context.wrap_socket(raw, server_hostname=name.encode() or None)
+
+    def curl(self, name: str, protocol: str, source: str) -> str:
+        """Return the status that curl gets from an address of its own."""
+        need("curl")
+        port = self.settings.edge_port
+        options = ["--http2" if protocol == "h2" else "--http1.1", "--interface", source, "--insecure"]
+        command = ["curl", "-sS", "--resolve", f"{name}:{port}:127.0.0.1", "-o", "/dev/null", "-w", "%{http_code}"]
+        done = subprocess.run([*command, *options, f"https://{name}:{port}/"], capture_output=True, text=True)
+        return done.stdout
 
     def visit(self, name: str, host: str = "", path: str = "/", **more: Any) -> tuple[int, str]:
         """Return the status and the body for a request on a connection of its own."""
         with self.connect(name, **more) as connection:
             return ask(connection, host or name, path)
+
+    def access_log(self) -> list[dict[str, Any]]:
+        """Return the lines of the access log that are complete."""
+        log = Path(self.settings.access_log_file)
+        complete = log.read_text().rpartition("\n")[0] if log.exists() else ""
+        return [json.loads(line) for line in complete.splitlines()]
+
+    def stats(self, name: str) -> int:
+        """Return a counter of Envoy."""
+        found = self.admin(f"/stats?format=json&filter=^{name}$")["stats"]
+        return int(found[0]["value"])
+
+    def stop(self) -> None:
+        """Stop the discovery, as if control had been killed."""
+        if self.stopping:
+            stopping, self.stopping = self.stopping, None
+            self.run(stopping.__aexit__(None, None, None))
 
     def clusters(self) -> set[str]:
         """Return the names of Envoy's clusters."""
@@ -154,10 +186,9 @@ class Table:
         self.held |= demand.held
         for name in demand.requested:
             self.requests[name] += 1
-            if not self.is_stopped:
-                task = self.loop.create_task(self._load(name))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            task = self.loop.create_task(self._load(name))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _load(self, name: str) -> None:
         if name.lower() in self.names:
@@ -191,45 +222,61 @@ def ask(connection: ssl.SSLSocket, host: str, path: str = "/", *headers: str) ->
     return answer.status, answer.read().decode()
 
 
-@contextlib.contextmanager
-def running(folder: Path, *, restore: bool = False, proxies: tuple[str, ...] = (), **limits: int) -> Iterator[Table]:
-    """Run an Envoy with a table of names."""
-    settings = Settings(
+def settings_in(folder: Path, proxies: tuple[str, ...] = (), **limits: int) -> Settings:
+    return Settings(
         directory=folder,
         edge_port=free_port(),
         http_port=free_port(),
         proxy_protocol_from=proxies,
         limits=replace(Limits(), **limits),
     )
-    with serving(settings) as table:
-        command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
-        child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
-        table.run(child.start())
-        try:
-            until(lambda: listens(settings.edge_port), within=20)
-            yield table
-        finally:
-            table.run(child.end())
 
 
 @contextlib.contextmanager
-def serving(settings: Settings, *, is_complete: bool = True) -> Iterator[Table]:
-    """Run the discovery of a table. An incomplete one keeps what only Envoy has."""
+def running(folder: Path, proxies: tuple[str, ...] = (), **limits: int) -> Iterator[Table]:
+    """Run an Envoy with a table of names."""
+    with serving(settings_in(folder, proxies, **limits)) as table, envoy(table):
+        yield table
+
+
+@contextlib.contextmanager
+def envoy(table: Table) -> Iterator[None]:
+    """Run an Envoy until the end of the context."""
+    folder = table.settings.directory
+    command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
+    child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
+    table.run(child.start())
+    try:
+        until(lambda: listens(table.settings.edge_port), within=20)
+        yield
+    finally:
+        table.run(child.end())
+
+
+@contextlib.contextmanager
+def serving(settings: Settings, *, like: Table | None = None, is_complete: bool = True) -> Iterator[Table]:
+    """Run the discovery of a table, with the certificates of another one. An incomplete one keeps what Envoy has."""
     table = Table(settings)
     table.discovery.catalog.is_complete = is_complete
+    if like:
+        table.authority, table.link, table.fixed = like.authority, like.link, like.fixed
     (settings.directory / "bootstrap.json").write_text(json.dumps(build_bootstrap(settings)))
     pressure.reset(settings)
-    pairs = {OPERATOR_SECRET: table.authority.issue("operator.example"), LINK_SECRET: table.link.issue(server.CLIENT)}
-    secrets = (listeners.build_secret(name, it.chain, it.key) for name, it in pairs.items())
-    fixed = (*https_listener.build_public(settings), *blocking.build_rules([], []), *secrets)
-    table.discovery.apply({it.key: it for it in fixed})
+    table.discovery.apply({it.key: it for it in table.fixed})
     thread = threading.Thread(target=table.loop.run_forever, daemon=True)
     thread.start()
-    serving = table.discovery.run(settings.discovery_socket)
-    table.run(serving.__aenter__())
+    table.stopping = table.discovery.run(settings.discovery_socket)
+    table.run(table.stopping.__aenter__())
     try:
         yield table
     finally:
-        table.run(serving.__aexit__(None, None, None))
+        table.stop()
         table.loop.call_soon_threadsafe(table.loop.stop)
         thread.join(10)
+
+
+def _fixed_resources(table: Table) -> tuple[Resource, ...]:
+    """Return the resources that do not depend on names."""
+    pairs = {OPERATOR_SECRET: table.authority.issue("operator.example"), LINK_SECRET: table.link.issue(server.CLIENT)}
+    secrets = (listeners.build_secret(name, it.chain, it.key) for name, it in pairs.items())
+    return (*https_listener.build_public(table.settings), *blocking.build_rules([], []), *secrets)

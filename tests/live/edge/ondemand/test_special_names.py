@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
         yield made
 
 
-def is_refused(table: Table, name: str, **more: object) -> bool:
+def is_refused(table: Table, name: str, **more: Any) -> bool:
     with suppress(ssl.SSLError, ConnectionError):
         table.visit(name, **more)
         return False

@@ -13,12 +13,13 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Owned, Stored
-from chalicelib.model.edges import edges, listening, user_agents
+from chalicelib.model.edges import edges, listening, special_names, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
+from chalicelib.model.edges.special_names import Owner
 from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.ssh import authorities
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import ends, tunnels
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import SCHEMA, Condition, TransactionFailed, Write
 from chalicelib.storage.records import (
@@ -251,6 +252,19 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
 
 
+def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
+    """List the special names of an edge or tunnel, which edge hosts load when they start."""
+    kind = _kind(record)
+    if kind not in (*kinds.EDGES, kinds.TUNNELS):
+        return ()
+    item = Item.from_record(record)
+    is_tunnel = kind is kinds.TUNNELS
+    found = tunnels.list_special(item, ends.host_name(item)) if is_tunnel else special_names.list_edge(None, item)
+    if not found or not item.is_live or special_names.is_listed(Owner(item.account, item.id)):
+        return ()
+    return (Write.check(*item.place, items.unchanged(item)), *found)
+
+
 STEPS = (
     Step(1, "schema, revision, and what leads to authorities", _to_second_edition),
     Step(2, "events by their actors", _with_actor),
@@ -259,4 +273,5 @@ STEPS = (
     Step(5, "fields that have a default, texts as bytes", _with_defaults),  # which new fields need no step for
     Step(6, "routes in one collection", _moved),
     Step(7, "counts of names, each counted once", _with_counts),
+    Step(8, "special names, which edge hosts load when they start", _with_special_names),
 )

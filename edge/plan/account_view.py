@@ -41,6 +41,7 @@ class AccountView:
     def __init__(self, records: AccountRecords, service: Service) -> None:
         self.account, self.service, self.tcp_ports = records.account, service, service.tcp_ports
         self.backends: Mapping[str, ServedBackend] = records.backends
+        self.gateways: Mapping[str, Gateway] = records.gateways
         self.certificates: Mapping[str, ServedCertificate] = records.certificates
         self.edges: Mapping[str, ServedEdge] = records.edges if records.is_active else {}
         self._records = records

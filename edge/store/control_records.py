@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import edge_status, edges, listening, served
+from chalicelib.model.edges import edge_status, edges, listening, served, special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.special_names import Owner, SpecialEntry
 from chalicelib.model.names import base_names, proof_checks, reservations
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
@@ -19,6 +20,7 @@ from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
+from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
 from edge.link.authority import KeyPair
 from edge.process import log
@@ -55,6 +57,17 @@ class ControlRecords:
     @raises_unavailable
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listening.every()))}
+
+    @raises_unavailable
+    def list_special_names(self) -> list[SpecialEntry]:
+        every = list(special_names.every())
+        for place in (it for it in every if isinstance(it, Place)):
+            log.event("listing_unreadable", id=place.id)
+        return [it for it in every if isinstance(it, SpecialEntry)]
+
+    @raises_unavailable
+    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+        return special_names.read(owners)
 
     @raises_unavailable
     def read_edge(self, account: str, id: str) -> ServedEdge | None:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.special_names import Owner, SpecialEntry
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
@@ -193,6 +194,12 @@ class Store(Protocol):
 
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         """Return the revision of each listening edge, by account and id."""
+
+    def list_special_names(self) -> list[SpecialEntry]:
+        """Return all entries of the list of special names, without malformed ones."""
+
+    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+        """Return the entries of edges and tunnels in the list of special names, without missing ones."""
 
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         """Return an edge with its routes, or None if it does not listen.

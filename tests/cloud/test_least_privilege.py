@@ -142,6 +142,8 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
         assert edge.read_edge(admin.account, made["id"])
     assert len(edge.list_listening_edges()) == 3
+    entries = edge.list_special_names()
+    assert edge.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
     assert edge.is_account_active(admin.account)
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORDS_EDITION", "2")  # of which routes are read until all are moved

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import domains
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.special_names import Owner, SpecialEntry
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage.records import items
@@ -215,6 +218,17 @@ class Memory:
         self._reach()
         return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
+    def list_special_names(self) -> list[SpecialEntry]:
+        self._reach()
+        edges = [_entry(it, it.hostports) for it in [*self.edges.values()] if it.hostports and _is_special(it)]
+        with self.lock:
+            bound = [it for it, _ in self.online.values() if it.proto in ("tcp", "tls")]
+        return [*edges, *(_entry(it, (tunnels.hostport_of(it.name),)) for it in bound)]
+
+    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+        wanted = {*owners}
+        return {it.owner: it for it in self.list_special_names() if it.owner in wanted}
+
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)
         found = self.edges.get(id)
@@ -305,8 +319,10 @@ class Memory:
         self.log.append(_change(Place("accounts", account)))
 
     def tell(self, account: str, path: str, id: str) -> None:
-        """Write a record of a change into the log."""
-        self.log.append(_change(Place(items.scope(account, path), id)))
+        """Write a record of a change into the log. It names an entry of special names too, which may be unchanged."""
+        has_entry = kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
+        entry = [special_names.find_place(Owner(account, id))] if has_entry else []
+        self.log.append(_change(Place(items.scope(account, path), id), *entry))
 
     def clear(self) -> None:
         """Take all tunnels offline."""
@@ -344,6 +360,17 @@ class Memory:
             raise Unavailable
         if account in self.unreadable:
             raise ValueError(account)
+
+
+def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> SpecialEntry:
+    return SpecialEntry(Owner(record.account, record.id), tuple(hostports))
+
+
+def _is_special(edge: ServedEdge) -> bool:
+    modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
+    version = modules.tls_termination.min_version if modules.tls_termination else None
+    is_normal = edge.terminate_at == "edge" and not modules.mutual_tls and version in (None, "1.2")
+    return bool(edge.error) or not (is_https and is_normal)
 
 
 def _end_of(lease: int) -> int:

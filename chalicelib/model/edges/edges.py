@@ -11,7 +11,7 @@ from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
-from chalicelib.model.edges import listening
+from chalicelib.model.edges import listening, special_names
 from chalicelib.model.edges.modules import EDGE, TlsEnd
 from chalicelib.model.names import base_names, histories, name_counts, proofs, reservations
 from chalicelib.model.tunnels import tunnels
@@ -56,7 +56,8 @@ class Edge(Described):
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         if before:
             histories.record_former_edge(before, after)
-        return (*listening.list_edge(before, after), *name_counts.prepare(before, after, writes))
+        listed = (*listening.list_edge(before, after), *special_names.list_edge(before, after))
+        return (*listed, *name_counts.prepare(before, after, writes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,18 +19,18 @@ from chalicelib.storage.records import places
 OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
 _SHARDS = 4  # each takes 500 changes a second
 _RETENTION = 24 * 60 * 60  # seconds
-# The scopes of items that the edge reads, or needs to decide about rights, and of the keys that give a name an account.
+# The scopes of items that the edge reads, or needs to decide about rights, and of the keys that decide who owns a name.
 _LOGGED = re.compile(
-    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
+    r"accounts|(?:domain|tunnel_name)#.+"
+    r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
     r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
-    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
-    r"|(?:domain|tunnel_name)#.+"
+    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted)|special/[0-9]+)"
 )
 
 
 @dataclass(frozen=True)
 class Place:
-    """The scope and id of a changed item or unique key."""
+    """The scope and id of a changed item."""
 
     scope: str
     id: str

@@ -18,10 +18,12 @@ from chalicelib import clock, ids
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
+from chalicelib.model.edges import special_names
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.special_names import Owner, SpecialEntry
 from chalicelib.model.names import base_names, name_bans, proof_checks
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
@@ -881,3 +883,41 @@ def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) 
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
     assert records.list_banned_names() == [NAME, "*bank*"]
+
+
+def test_special_names_of_edges_and_tunnels_are_listed_together(
+    either: Store, records: TableStore, admin: Client, tmp_path: Path
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    if isinstance(either, Memory):
+        found = records.read_edge(admin.account, edge)
+        assert found
+        either.keep(found)
+    _, id = credential(admin, tmp_path)
+    grant = Grant(admin.account, id, ())
+    tunnels = [
+        either.open(opening(grant, PORT, proto="tcp"), lease=60, most=9),
+        either.open(opening(grant, NAME, proto="tls"), lease=60, most=9),
+        either.open(opening(grant, f"other.{NAME}"), lease=60, most=9),
+    ]
+    entries = {
+        SpecialEntry(Owner(admin.account, edge), ("shop.example.com:443",)),
+        SpecialEntry(Owner(admin.account, tunnels[0].id), (PORT,)),
+        SpecialEntry(Owner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
+    }
+    assert {*either.list_special_names()} == entries
+    assert either.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
+    assert either.read_special_names([Owner(admin.account, tunnels[2].id)]) == {}
+    named = {special_names.find_owner(place) for change in either.list_changes(0) for place in change.places}
+    assert {it.owner for it in entries} <= named
+
+
+def test_malformed_entries_of_special_names_are_logged(
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    dynamodb.do(Write.put({"scope": "edge#/special/3", "id": "x", "body": {}}))
+    expected = [SpecialEntry(Owner(admin.account, edge), ("shop.example.com:443",))]
+    assert records.list_special_names() == expected
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["id"]) == ("listing_unreadable", "x")

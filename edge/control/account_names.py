@@ -3,10 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control import account_plans
 from edge.control.account_plans import AccountPlans
@@ -81,10 +80,9 @@ class AccountNames:
             self._work.is_resynced = True
         if self._plans.has_unread_keys:
             self.replan()
-        now, tunnels_of = time.time(), self._plans.records.tunnels.values()
-        if self._plans.expires_at <= now:
+        if self._plans.expires_at <= (now := time.time()):
             self._plans.expires_at = float("inf")
-            self.change(Place(tunnels.scope(self.account), it.id) for it in tunnels_of if it.expires <= now)
+            self.change(self._plans.records.list_lapsed(now))
             self.replan()
         if self._work:
             self._wake()
@@ -140,14 +138,18 @@ class AccountNames:
             work.is_resynced = False
             await self._resync()
 
-    async def _read_changed(self, places: Collection[Place]) -> None:
+    async def _read_changed(self, places: set[Place]) -> None:
+        used = {it for it in places if self._plans.records.is_affected_by(it)}
+        self._unread -= places - used
+        if not used:
+            return
         try:
             read = self._shared.reader.read_changed
-            records = await self._shared.reads.of_change(read, self._plans.records, places)
+            records = await self._shared.reads.of_change(read, self._plans.records, used)
         except Unavailable:
-            self._unread |= set(places)
+            self._unread |= used
             return
-        self._unread -= set(places)
+        self._unread -= used
         await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:

@@ -10,14 +10,14 @@ from edge.serving.order import NameResources
 
 
 def build_name_resources(
-    plan: NamePlan, pair: KeyPair, backends: Backends, link_authority: str, settings: Settings
+    plan: NamePlan, pair: KeyPair | None, backends: Backends, link_authority: str, settings: Settings
 ) -> NameResources:
-    """Return the resources of a name. `pair` is the certificate of the plan with its key."""
+    """Return the resources of a name. `pair` is the certificate of the plan with its key, None for no secret."""
     return NameResources(
         plan.name,
         scopes.build_clusters(plan, backends, link_authority, settings),
         scopes.build_scope(plan),
-        listeners.build_secret(plan.name, pair.chain, pair.key),
+        listeners.build_secret(plan.name, pair.chain, pair.key) if pair else None,
     )
 
 

@@ -104,7 +104,7 @@ async def _control(settings: Settings) -> None:
     looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _require_store():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))
-        await tasks.run_all(control.serve(), looks.serve(), progress.report_alive())
+        await tasks.run_all(control.serve(), looks.serve())
 
 
 @contextlib.contextmanager

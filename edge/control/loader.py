@@ -91,6 +91,11 @@ class Loader:
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
     @property
+    def secrets(self) -> int:
+        """Return the number of secrets that Envoy has."""
+        return self._loaded.secrets + len(self._pages)
+
+    @property
     def is_restored(self) -> bool:
         """Return whether all names are loaded that Envoy had before."""
         return not self._restored
@@ -112,7 +117,7 @@ class Loader:
 
     def restore(self, names: Iterable[str]) -> None:
         """Load the names that Envoy already has. They stay in service until the store answers."""
-        self._restored.update(names)
+        self._restored.update(name for it in names if cold_reads.is_host(name := it.lower()))
         self._restore_next()
 
     def apply(self, places: Iterable[Place]) -> None:

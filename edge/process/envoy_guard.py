@@ -39,13 +39,17 @@ def count_certificates(text: str) -> int:
     return sum(map(int, _COUNT.findall(text)))
 
 
+async def read_count(settings: Settings) -> int:
+    """Return how many certificates Envoy has requested and not dropped. Raises OSError."""
+    return count_certificates((await metrics.read_from(settings.directory / STATS_SOCKET, _PATH)()).decode())
+
+
 async def guard(settings: Settings, heartbeat: Heartbeat, envoy: Child) -> None:
     """Check regularly, until cancelled."""
-    read, requested = metrics.read_from(settings.directory / STATS_SOCKET, _PATH), RequestedCertificates()
+    requested = RequestedCertificates()
     while True:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy does not run
-            count = count_certificates((await read()).decode())
-            if requested.is_too_many(heartbeat.silence(), count):
+            if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
                 print("Control is away, and Envoy collects requests for certificates: it restarts.", file=sys.stderr)
                 envoy.restart()

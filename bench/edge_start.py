@@ -35,7 +35,7 @@ from infra.local.cloud import HOST
 COUNTS = (1000, 4000)  # edges
 _EDGES_PER_ACCOUNT = 4
 _MOST_CALLS, _MOST_SECONDS = 50, 3  # until control and Envoy are ready
-_TIMEOUT = 300  # seconds for a start
+_TIMEOUT, _STOP_TIMEOUT = 300, 10  # seconds for a start and for an end
 _TABLE, _DOMAIN = "edge-start", "tunnels.localhost"
 _CONTROL = (sys.executable, "-m", "bench.edge_start_control")
 _ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
@@ -144,7 +144,11 @@ def _running(
         yield process
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def _await(holds: Callable[[], bool]) -> None:

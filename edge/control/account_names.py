@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from chalicelib.storage.records.change_log import Place
 from edge.control import account_plans
 from edge.control.account_plans import AccountPlans
-from edge.control.loading import Outcome, Shared
+from edge.control.loading import Outcome, Loading
 from edge.process import log
 from edge.store.records import Unavailable
 
 
 @dataclass
-class _Work:
+class _Steps:
     """The work for an account, in its order."""
 
     changed: set[Place] = field(default_factory=set)
@@ -33,12 +33,12 @@ class _Work:
 class AccountNames:
     """The names of one account. A single task changes them, so that no plan overtakes a later one."""
 
-    def __init__(self, account: str, shared: Shared) -> None:
+    def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
         self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly
         self._shared, self._plans = shared, AccountPlans(account, shared)
-        self._work = _Work()
-        self._unread: set[Place] = set()  # changed records whose read failed
+        self._work = _Steps()
+        self._unread: set[Place] = set()  # changed records after a failed read
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -116,7 +116,7 @@ class AccountNames:
         finally:
             self._task = None
 
-    async def _do_next(self, work: _Work) -> None:
+    async def _do_next(self, work: _Steps) -> None:
         if work.changed:
             places, work.changed = work.changed, set()
             await self._read_changed(places)

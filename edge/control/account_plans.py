@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from chalicelib.storage.records.change_log import Place
-from edge.control.loading import Outcome, Shared
+from edge.control.loading import Outcome, Loading
 from edge.link.authority import KeyPair
 from edge.plan import edges, sizes
 from edge.plan.account_records import AccountRecords
@@ -28,7 +28,7 @@ _NO_KEY = "Its private key cannot be decrypted."
 class AccountPlans:
     """The records of an account, and the plans of its loaded names. Its methods must not run at the same time."""
 
-    def __init__(self, account: str, shared: Shared) -> None:
+    def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
         self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
         self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read

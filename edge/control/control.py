@@ -94,7 +94,7 @@ class Control:
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
-        """Load names whose secrets Envoy requests, and those that it has since before the start of this process."""
+        """Load the names that Envoy requests, and those that it has already."""
         self._loader.restore({it.name.rpartition("/")[2] for it in demand.held if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
 

@@ -19,7 +19,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control import loading
 from edge.control.account_names import AccountNames
-from edge.control.loading import AccountReader, NameBuilder, NameSender, Outcome, Shared
+from edge.control.loading import AccountReader, NameBuilder, NameSender, Outcome, Loading
 from edge.control.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
@@ -36,7 +36,7 @@ _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of thes
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
-_MAX_SEARCHES = 3  # for the account of a name whose keys change meanwhile
+_MAX_SEARCHES = 3  # for the account of a name while its keys change
 _BASE_NAME, _PROVED = (
     f"{base_names.KIND}#",
     "domain#",
@@ -79,11 +79,11 @@ class Loader:
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, _Request] = {}  # names that are being loaded
-        self._searched: dict[str, bool] = {}  # names whose account is searched, and whether their keys changed
+        self._searched: dict[str, bool] = {}  # True if the keys of the name changed during the search
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed
-        self._shared = Shared(reader, builder, sender, reads, *state, report, self._answer, resync_period)
+        self._shared = Loading(reader, builder, sender, reads, *state, report, self._answer, resync_period)
 
     @property
     def is_busy(self) -> bool:

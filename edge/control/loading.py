@@ -64,7 +64,7 @@ class NameSender(Protocol):
 
 
 @dataclass(frozen=True)
-class Shared:
+class Loading:
     """The parts that all accounts share.
 
     `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for

@@ -19,7 +19,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control import loading
 from edge.control.account_names import AccountNames
-from edge.control.loading import AccountReader, NameBuilder, NameSender, Outcome, Loading
+from edge.control.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
 from edge.control.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads

@@ -16,7 +16,7 @@ from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import gateways, online_tunnels
+from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
@@ -68,6 +68,14 @@ class ControlRecords:
     @raises_unavailable
     def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
         return special_names.read(owners)
+
+    @raises_unavailable
+    def list_hosts(self, account: str) -> frozenset[str]:
+        edges = (
+            it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
+        )
+        hosts = {hostport.removesuffix(":443") for it in edges for hostport in listening.hostports(it)}
+        return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     @raises_unavailable
     def read_edge(self, account: str, id: str) -> ServedEdge | None:

@@ -201,6 +201,9 @@ class Store(Protocol):
     def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
         """Return the entries of edges and tunnels in the list of special names, without missing ones."""
 
+    def list_hosts(self, account: str) -> frozenset[str]:
+        """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
+
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         """Return an edge with its routes, or None if it does not listen.
 

@@ -11,7 +11,7 @@ from chalicelib import domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of
 from chalicelib.model.edges.special_names import Owner, SpecialEntry
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
@@ -228,6 +228,11 @@ class Memory:
     def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
         wanted = {*owners}
         return {it.owner: it for it in self.list_special_names() if it.owner in wanted}
+
+    def list_hosts(self, account: str) -> frozenset[str]:
+        self._reach(account)
+        edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
+        return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
 
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)

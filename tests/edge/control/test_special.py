@@ -121,7 +121,7 @@ class World:
     def start(self, **settings: float) -> None:
         serving = SpecialServing(SETTINGS, "PEM")
         self.envoy.__init__()  # type: ignore[misc]
-        shared = Shared(self.reads, serving, self.envoy, asyncio.to_thread, lambda: SERVICE)
+        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: SERVICE)
         self.special = SpecialNames(self.store, shared, **settings)
 
     def load(self) -> None:

@@ -40,7 +40,8 @@ class Host:
         serving = SpecialServing(SETTINGS, "PEM")
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(
-            self.store, Shared(self.resolver, serving, self.envoy, asyncio.to_thread, lambda: service)
+            self.store,
+            Shared(self.resolver, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: service),
         )
 
     def start(self) -> list[str]:
@@ -181,3 +182,21 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
     host.store.close(member, Traffic())
     host.follow()
     assert clusters() == set()
+
+
+def test_normal_names_below_a_special_wildcard_need_no_client_certificate(host: Host, admin: Client) -> None:
+    special = admin.create("/edges/https", mutual(admin, "*.team"))["id"]
+    normal = admin.create("/edges/https", {"hostports": [f"www.team.{DOMAIN}:443"]})["id"]
+    host.start()
+    expected = {f"*.team.{DOMAIN}", f"www.team.{DOMAIN}"}
+    assert host.envoy.names == expected
+    tunnel = host.open(admin.account, f"site.team.{DOMAIN}", "https")
+    host.follow()
+    assert host.envoy.names == {*expected, f"site.team.{DOMAIN}"}
+    host.store.close(tunnel, Traffic())
+    admin.delete(f"/edges/https/{normal}")
+    host.follow()
+    assert host.envoy.names == {f"*.team.{DOMAIN}"}
+    admin.delete(f"/edges/https/{special}")
+    host.follow()
+    assert host.envoy.names == set()

@@ -22,7 +22,7 @@ from edge.serving.special_serving import SpecialPlans, SpecialServing
 from edge.store.records import Unavailable
 
 
-class Reader(Protocol):
+class ItemReader(Protocol):
     """Reads of an account's records. They block, and raise Unavailable."""
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
@@ -44,13 +44,13 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True)
 class Shared:
-    """What all accounts share.
+    """The dependencies of all accounts.
 
     `list_hosts` returns all hosts of an account; it blocks, and raises Unavailable. `run` runs a blocking read in a
     thread. `service` returns the settings that decide about names.
     """
 
-    reader: Reader
+    reader: ItemReader
     serving: SpecialServing
     publisher: Publisher
     list_hosts: Callable[[str], frozenset[str]]
@@ -60,7 +60,7 @@ class Shared:
 
 @dataclass
 class _Work:
-    """What has to be done. Failed work is done again by the next check."""
+    """Pending reads. The next check repeats failed ones."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False
@@ -217,7 +217,7 @@ class SpecialAccount:
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the tunnels whose known lease has ended."""
+        """Return the places of tunnels with an ended lease."""
         known = self._records.tunnels.values() if self._records else ()
         return {Place(tunnels.scope(self.account), it.id) for it in known if not it.is_live}
 

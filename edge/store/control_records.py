@@ -9,7 +9,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status, edges, listening, served, special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.names import base_names, proof_checks, reservations
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
@@ -66,7 +66,7 @@ class ControlRecords:
         return [it for it in every if isinstance(it, SpecialEntry)]
 
     @raises_unavailable
-    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
         return special_names.read(owners)
 
     @raises_unavailable

@@ -9,7 +9,7 @@ from contextlib import suppress
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialOwner
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
@@ -88,10 +88,9 @@ class SpecialNames:
         for account in self._accounts.values():
             account.missed.clear()
 
-    def add(self, owner: SpecialOwner) -> None:
-        """Read the entry of an edge or tunnel, for example after a visitor requested its name."""
-        self._unread.add(owner)
-        self._woken.set()
+    def add(self, entry: SpecialEntry) -> None:
+        """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
+        self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate."""

@@ -11,7 +11,6 @@ import pytest
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
-from chalicelib.model.edges.special_names import SpecialOwner
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
@@ -283,14 +282,6 @@ def test_a_change_that_cannot_be_read_is_read_later(world: World) -> None:
     assert world.envoy.names == set()
     world.store.is_away = False
     world.apply()
-    assert world.envoy.names == {HOST}
-
-
-def test_an_entry_that_the_list_lacks_is_added_when_a_visitor_requests_its_name(world: World) -> None:
-    world.load()
-    world.store.edges[FIRST] = mutual()
-    world.special.add(SpecialOwner(A, FIRST))
-    world.follow()
     assert world.envoy.names == {HOST}
 
 

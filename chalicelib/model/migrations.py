@@ -16,7 +16,7 @@ from chalicelib.model.base.records import Owned, Stored
 from chalicelib.model.edges import edges, listening, special_names, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
-from chalicelib.model.edges.special_names import Owner
+from chalicelib.model.edges.special_names import SpecialOwner
 from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.ssh import authorities
 from chalicelib.model.tunnels import ends, tunnels
@@ -260,7 +260,7 @@ def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
     item = Item.from_record(record)
     is_tunnel = kind is kinds.TUNNELS
     found = tunnels.list_special(item, ends.host_name(item)) if is_tunnel else special_names.list_edge(None, item)
-    if not found or not item.is_live or special_names.is_listed(Owner(item.account, item.id)):
+    if not found or not item.is_live or special_names.is_listed(SpecialOwner(item.account, item.id)):
         return ()
     return (Write.check(*item.place, items.unchanged(item)), *found)
 

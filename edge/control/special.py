@@ -9,7 +9,7 @@ from contextlib import suppress
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import Owner
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
@@ -50,7 +50,7 @@ class SpecialNames:
         """`resync_period` is the seconds between two reads of all records of an account."""
         self._store, self._shared, self._resync_period = store, shared, resync_period
         self._accounts: dict[str, SpecialAccount] = {}
-        self._unread: set[Owner] = set()  # owners of changed entries
+        self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._woken = asyncio.Event()
@@ -88,10 +88,9 @@ class SpecialNames:
         for account in self._accounts.values():
             account.missed.clear()
 
-    def add(self, owner: Owner) -> None:
-        """Read the entry of an edge or tunnel, whose special name a visitor requested."""
-        self._unread.add(owner)
-        self._woken.set()
+    def add(self, entry: SpecialEntry) -> None:
+        """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
+        self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate."""

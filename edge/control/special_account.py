@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from chalicelib.domains import WILDCARD
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.edges.special_names import SpecialEntry
@@ -21,7 +22,7 @@ from edge.serving.special_serving import SpecialPlans, SpecialServing
 from edge.store.records import Unavailable
 
 
-class Reader(Protocol):
+class ItemReader(Protocol):
     """Reads of an account's records. They block, and raise Unavailable."""
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
@@ -43,21 +44,23 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True)
 class Shared:
-    """What all accounts share.
+    """The dependencies of all accounts.
 
-    `run` runs a blocking read in a thread. `service` returns the settings that decide about names.
+    `list_hosts` returns all hosts of an account; it blocks, and raises Unavailable. `run` runs a blocking read in a
+    thread. `service` returns the settings that decide about names.
     """
 
-    reader: Reader
+    reader: ItemReader
     serving: SpecialServing
     publisher: Publisher
+    list_hosts: Callable[[str], frozenset[str]]
     run: Callable[..., Awaitable[Any]]
     service: Callable[[], Service]
 
 
 @dataclass
 class _Work:
-    """What has to be done. Failed work is done again by the next check."""
+    """Pending reads. The next check repeats failed ones."""
 
     changed: set[Place] = field(default_factory=set)
     is_resync: bool = False
@@ -78,6 +81,7 @@ class SpecialAccount:
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # the edges and tunnels of the records
+        self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._work, self._failed = _Work(), _Work()
         self._has_work = self._has_failed = False
@@ -176,6 +180,8 @@ class SpecialAccount:
             known = await self._resync(known)
         if ids and (new := ids - (self._read_ids if known else frozenset())):
             known = await shared.run(shared.reader.read_items, self.account, new, known)
+        if any(it.startswith(WILDCARD) for it in self.hosts):
+            self._all_hosts = await shared.run(shared.list_hosts, self.account)
         self._records, self._read_ids = (known, ids) if ids else (None, frozenset())
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
@@ -192,7 +198,10 @@ class SpecialAccount:
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
-        plans, view = make_plans(self._entries.values(), records, service), AccountView(records, service)
+        plans, view = (
+            make_plans(self._entries.values(), records, service, self._all_hosts),
+            AccountView(records, service),
+        )
         clusters, former = shared.serving.build_clusters(plans, view), self._clusters
         if clusters != former:
             kept = {it.key: it for it in (*former, *clusters)}
@@ -208,23 +217,29 @@ class SpecialAccount:
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:
-        """Return the tunnels whose known lease has ended."""
+        """Return the places of tunnels with an ended lease."""
         known = self._records.tunnels.values() if self._records else ()
         return {Place(tunnels.scope(self.account), it.id) for it in known if not it.is_live}
 
 
-def make_plans(entries: Iterable[SpecialEntry], records: AccountRecords, service: Service) -> SpecialPlans:
+def make_plans(
+    entries: Iterable[SpecialEntry], records: AccountRecords, service: Service, hosts_of_account: Iterable[str] = ()
+) -> SpecialPlans:
     """Return the plans of an account's special names. Names that are not special any more are left out."""
     every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
-    edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
+    planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
+    edges = tuple(it for it in planned_edges if it and names.is_special_edge(it.edge))
+    wildcards = {host.name for plan in edges for host in plan.hosts if host.name.startswith(WILDCARD)}
+    below = (it for it in hosts_of_account if f"{WILDCARD}{it.partition('.')[2]}" in wildcards - {it})
     hosts = [name for it in every if _is_of_tunnel(it) for name in _names_of(it) if not port_of(name)]
     passed = names.plan_names(hosts, records, now, service).values()
     ports = sorted({port for it in every for name in _names_of(it) if (port := port_of(name))})
     planned = (names.plan_port(it, records, now, service) for it in ports)
     return SpecialPlans(
-        tuple(it for it in edges if it and names.is_special_edge(it.edge)),
+        edges,
         tuple(it for it in passed if it.site and it.is_special),
         tuple(it for it in planned if it.edge or it.tunnel),
+        frozenset(below),
     )
 
 

@@ -17,11 +17,15 @@ from edge.process.settings import Settings
 
 @dataclass(frozen=True)
 class SpecialPlans:
-    """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through."""
+    """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through.
+
+    `below` are hosts of the account directly below special wildcards, which their own edges and tunnels serve.
+    """
 
     edges: tuple[Plan, ...] = ()
     tunnels: tuple[NamePlan, ...] = ()
     ports: tuple[PortPlan, ...] = ()
+    below: frozenset[str] = frozenset()
 
     @property
     def byte_tunnels(self) -> list[ServedTunnel]:
@@ -45,7 +49,7 @@ class SpecialServing:
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
         """Replace the plans of an account. Return the changed resources."""
         touched = self._resources.put(view.account, self._build(plans, view))
-        touched |= self._shields.put(view.account, self._build_shields(plans.edges))
+        touched |= self._shields.put(view.account, self._build_shields(plans))
         return self._listeners.guard(dict(self._publish(touched)))
 
     def build_clusters(self, plans: SpecialPlans, view: AccountView) -> list[Resource]:
@@ -112,9 +116,9 @@ class SpecialServing:
         yield clusters.build_listener_cluster(plan.name, listeners.tunnel_name(tunnel.id))
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 
-    def _build_shields(self, edges: Iterable[Plan]) -> Iterator[Resource]:
+    def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
         """Yield parts for names below special wildcards that the wildcard's edge does not serve."""
-        for name in sorted({it for plan in edges for it in plan.served_elsewhere}):
+        for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
             yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
 
     def _build_part(self, name: str, chain: str, *, refuses_challenges: bool) -> Resource:

@@ -9,14 +9,14 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status, edges, listening, served, special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.names import base_names, proof_checks, reservations
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import gateways, online_tunnels
+from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
@@ -66,8 +66,16 @@ class ControlRecords:
         return [it for it in every if isinstance(it, SpecialEntry)]
 
     @raises_unavailable
-    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
         return special_names.read(owners)
+
+    @raises_unavailable
+    def list_hosts(self, account: str) -> frozenset[str]:
+        edges = (
+            it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
+        )
+        hosts = {hostport.removesuffix(":443") for it in edges for hostport in listening.hostports(it)}
+        return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     @raises_unavailable
     def read_edge(self, account: str, id: str) -> ServedEdge | None:

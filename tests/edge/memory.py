@@ -11,8 +11,8 @@ from chalicelib import domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
@@ -225,9 +225,14 @@ class Memory:
             bound = [it for it, _ in self.online.values() if it.proto in ("tcp", "tls")]
         return [*edges, *(_entry(it, (tunnels.hostport_of(it.name),)) for it in bound)]
 
-    def read_special_names(self, owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
         wanted = {*owners}
         return {it.owner: it for it in self.list_special_names() if it.owner in wanted}
+
+    def list_hosts(self, account: str) -> frozenset[str]:
+        self._reach(account)
+        edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
+        return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
 
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         self._reach(account)
@@ -321,7 +326,7 @@ class Memory:
     def tell(self, account: str, path: str, id: str) -> None:
         """Write a record of a change into the log. It names an entry of special names too, which may be unchanged."""
         has_entry = kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
-        entry = [special_names.find_place(Owner(account, id))] if has_entry else []
+        entry = [special_names.find_place(SpecialOwner(account, id))] if has_entry else []
         self.log.append(_change(Place(items.scope(account, path), id), *entry))
 
     def clear(self) -> None:
@@ -363,7 +368,7 @@ class Memory:
 
 
 def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> SpecialEntry:
-    return SpecialEntry(Owner(record.account, record.id), tuple(hostports))
+    return SpecialEntry(SpecialOwner(record.account, record.id), tuple(hostports))
 
 
 def _is_special(edge: ServedEdge) -> bool:

@@ -26,7 +26,7 @@ _KINDS = (*kinds.EDGES, kinds.TUNNELS)
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS
 
 
-class Owner(NamedTuple):
+class SpecialOwner(NamedTuple):
     """The account and id of an edge or tunnel with special names."""
 
     account: str
@@ -35,12 +35,12 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialEntry:
-    """The hostports of an edge or tunnel whose names are special, host:port.
+    """The special hostports of an edge or tunnel, host:port.
 
     Some of them may not be special: the records of the edge or tunnel decide.
     """
 
-    owner: Owner
+    owner: SpecialOwner
     hostports: tuple[str, ...]
 
 
@@ -50,8 +50,8 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     if new == old:
         return []
     if after and new:
-        return [add(SpecialEntry(Owner(after.account, after.id), new))]
-    return [remove(Owner(before.account, before.id))] if before else []
+        return [add(SpecialEntry(SpecialOwner(after.account, after.id), new))]
+    return [remove(SpecialOwner(before.account, before.id))] if before else []
 
 
 def add(entry: SpecialEntry) -> Write:
@@ -60,13 +60,13 @@ def add(entry: SpecialEntry) -> Write:
     return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
 
 
-def remove(owner: Owner) -> Write:
+def remove(owner: SpecialOwner) -> Write:
     """Return the write that removes the entry of an edge or tunnel, if there is one."""
     place = find_place(owner)
     return Write.delete(place.scope, place.id)
 
 
-def is_listed(owner: Owner) -> bool:
+def is_listed(owner: SpecialOwner) -> bool:
     """Return whether an edge or tunnel has an entry. Raises aws.Unavailable."""
     place = find_place(owner)
     return dynamodb.get(place.scope, place.id) is not None
@@ -80,23 +80,23 @@ def every() -> Iterator[SpecialEntry | Place]:
             yield _decode(find_owner(place), item.body) or place
 
 
-def read(owners: Iterable[Owner]) -> Mapping[Owner, SpecialEntry]:
+def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
     """Return the entries of edges and tunnels, without missing and malformed ones. Raises aws.Unavailable."""
     owned = {(place.scope, place.id): owner for owner in owners if (place := find_place(owner))}
     entries = (_decode(owned[place], record.get("body")) for place, record in table.records(owned).items())
     return {entry.owner: entry for entry in entries if entry}
 
 
-def find_place(owner: Owner) -> Place:
+def find_place(owner: SpecialOwner) -> Place:
     """Return the place of the entry of an edge or tunnel."""
     return Place(_scope(zlib.crc32(owner.id.encode()) % _SHARDS), f"{owner.account}/{owner.id}")
 
 
-def find_owner(place: Place) -> Owner | None:
+def find_owner(place: Place) -> SpecialOwner | None:
     """Return the owner of the entry at a place in the change log, or None if it is no entry."""
     account, _, id = place.id.partition("/")
     is_valid = kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in _KINDS)
-    return Owner(account, id) if is_valid and place.scope.startswith(items.scope(EDGE, _PATH)) else None
+    return SpecialOwner(account, id) if is_valid and place.scope.startswith(items.scope(EDGE, _PATH)) else None
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def _has_default_version(termination: object) -> bool:
     return is_default or _is_disabled(termination)
 
 
-def _decode(owner: Owner | None, body: Any) -> SpecialEntry | None:
+def _decode(owner: SpecialOwner | None, body: Any) -> SpecialEntry | None:
     """Return the entry of a record, or None if it is malformed."""
     hostports = body.get("hostports") if isinstance(body, Mapping) else None
     is_list = isinstance(hostports, Sequence) and not isinstance(hostports, str)

@@ -4,7 +4,7 @@ from chalicelib import ids
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import Owner
+from chalicelib.model.edges.special_names import SpecialOwner
 from chalicelib.model.names import base_names, histories
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items
@@ -42,7 +42,7 @@ def unlist(item: Item) -> list[Write]:
     return (
         []
         if proto in ("http", "https") or "labels" in item.body
-        else [special_names.remove(Owner(item.account, item.id))]
+        else [special_names.remove(SpecialOwner(item.account, item.id))]
     )
 
 

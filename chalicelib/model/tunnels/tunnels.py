@@ -20,7 +20,7 @@ from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.base.records import Ending, Stored
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.names import base_names, histories
 from chalicelib.model.tunnels import ends
 from chalicelib.storage.client import dynamodb
@@ -189,7 +189,7 @@ def open_tunnel(
 def list_special(item: Item, name: str) -> list[Write]:
     """Return the write that lists the name of a tunnel, if the name is special: a port, or TLS that ends upstream."""
     is_special = name and item.body.get("proto") in ("tcp", "tls")
-    owner = Owner(item.account, item.id)
+    owner = SpecialOwner(item.account, item.id)
     return [special_names.add(SpecialEntry(owner, (hostport_of(name),)))] if is_special else []
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
-from chalicelib.model.edges.special_names import Owner
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
@@ -121,7 +120,7 @@ class World:
     def start(self, **settings: float) -> None:
         serving = SpecialServing(SETTINGS, "PEM")
         self.envoy.__init__()  # type: ignore[misc]
-        shared = Shared(self.reads, serving, self.envoy, asyncio.to_thread, lambda: SERVICE)
+        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: SERVICE)
         self.special = SpecialNames(self.store, shared, **settings)
 
     def load(self) -> None:
@@ -283,14 +282,6 @@ def test_a_change_that_cannot_be_read_is_read_later(world: World) -> None:
     assert world.envoy.names == set()
     world.store.is_away = False
     world.apply()
-    assert world.envoy.names == {HOST}
-
-
-def test_an_entry_that_the_list_lacks_is_added_when_a_visitor_requests_its_name(world: World) -> None:
-    world.load()
-    world.store.edges[FIRST] = mutual()
-    world.special.add(Owner(A, FIRST))
-    world.follow()
     assert world.envoy.names == {HOST}
 
 

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib.model.edges import special_names
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
+from chalicelib.storage.client import dynamodb
 from edge.control.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
@@ -40,7 +43,8 @@ class Host:
         serving = SpecialServing(SETTINGS, "PEM")
         service = Service(DOMAIN, SETTINGS.tcp_ports, frozenset({f"*.{DOMAIN}"}))
         self.special = SpecialNames(
-            self.store, Shared(self.resolver, serving, self.envoy, asyncio.to_thread, lambda: service)
+            self.store,
+            Shared(self.resolver, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: service),
         )
 
     def start(self) -> list[str]:
@@ -65,6 +69,13 @@ class Host:
             await self.special.check()
             while self.special.is_busy:
                 await asyncio.sleep(0.005)
+
+    def add(self, entry: SpecialEntry) -> None:
+        async def act() -> None:
+            self.special.add(entry)
+            await self._apply(())
+
+        self._runner.run(act())
 
     def open(self, account: str, name: str, proto: Proto) -> ServedTunnel:
         opening = Opening(Grant(account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", name, "", proto=proto)
@@ -181,3 +192,31 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
     host.store.close(member, Traffic())
     host.follow()
     assert clusters() == set()
+
+
+def test_normal_names_below_a_special_wildcard_need_no_client_certificate(host: Host, admin: Client) -> None:
+    special = admin.create("/edges/https", mutual(admin, "*.team"))["id"]
+    normal = admin.create("/edges/https", {"hostports": [f"www.team.{DOMAIN}:443"]})["id"]
+    host.start()
+    expected = {f"*.team.{DOMAIN}", f"www.team.{DOMAIN}"}
+    assert host.envoy.names == expected
+    tunnel = host.open(admin.account, f"site.team.{DOMAIN}", "https")
+    host.follow()
+    assert host.envoy.names == {*expected, f"site.team.{DOMAIN}"}
+    host.store.close(tunnel, Traffic())
+    admin.delete(f"/edges/https/{normal}")
+    host.follow()
+    assert host.envoy.names == {f"*.team.{DOMAIN}"}
+    admin.delete(f"/edges/https/{special}")
+    host.follow()
+    assert host.envoy.names == set()
+
+
+def test_an_edge_that_the_list_lacks_is_added_when_a_visitor_requests_its_name(host: Host, admin: Client) -> None:
+    body = {"hostports": [f"old.{DOMAIN}:443"], "tls_termination": {"min_version": "1.3"}}
+    owner = SpecialOwner(admin.account, admin.create("/edges/https", body)["id"])
+    dynamodb.do(special_names.remove(owner))
+    host.start()
+    assert host.envoy.names == set()
+    host.add(SpecialEntry(owner, (f"old.{DOMAIN}:443",)))
+    assert host.envoy.names == {f"old.{DOMAIN}"}

@@ -23,7 +23,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.names import base_names, name_bans, proof_checks
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
@@ -901,13 +901,13 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(
         either.open(opening(grant, f"other.{NAME}"), lease=60, most=9),
     ]
     entries = {
-        SpecialEntry(Owner(admin.account, edge), ("shop.example.com:443",)),
-        SpecialEntry(Owner(admin.account, tunnels[0].id), (PORT,)),
-        SpecialEntry(Owner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
+        SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",)),
+        SpecialEntry(SpecialOwner(admin.account, tunnels[0].id), (PORT,)),
+        SpecialEntry(SpecialOwner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
     }
     assert {*either.list_special_names()} == entries
     assert either.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
-    assert either.read_special_names([Owner(admin.account, tunnels[2].id)]) == {}
+    assert either.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
     named = {special_names.find_owner(place) for change in either.list_changes(0) for place in change.places}
     assert {it.owner for it in entries} <= named
 
@@ -917,7 +917,7 @@ def test_malformed_entries_of_special_names_are_logged(
 ) -> None:
     edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
     dynamodb.do(Write.put({"scope": "edge#/special/3", "id": "x", "body": {}}))
-    expected = [SpecialEntry(Owner(admin.account, edge), ("shop.example.com:443",))]
+    expected = [SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",))]
     assert records.list_special_names() == expected
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert (line["event"], line["id"]) == ("listing_unreadable", "x")

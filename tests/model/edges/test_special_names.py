@@ -8,7 +8,7 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib import ids
 from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import Owner, SpecialEntry
+from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.model.tunnels.tunnels import AgentTunnel, Proto
 from chalicelib.storage.client import dynamodb
@@ -25,12 +25,12 @@ TLS_1_3 = {"tls_termination": {"min_version": "1.3"}}
 OF_UPSTREAM = {"terminate_at": "upstream"}
 
 
-def listed() -> dict[Owner, tuple[str, ...]]:
+def listed() -> dict[SpecialOwner, tuple[str, ...]]:
     """Return all entries, none of them malformed."""
     return {it.owner: it.hostports for it in special_names.every() if isinstance(it, SpecialEntry)}
 
 
-def logged(since: int) -> set[Owner]:
+def logged(since: int) -> set[SpecialOwner]:
     """Return the owners of the entries that the log names after its first changes."""
     changes = sorted(change_log.since(0), key=lambda change: change.id)[since:]
     return {owner for change in changes for place in change.places if (owner := special_names.find_owner(place))}
@@ -72,7 +72,7 @@ def test_edges_with_special_names_are_listed_while_they_have_hostports(
 ) -> None:
     hostports = [PORT] if path == "/edges/tcp" else [HOSTPORT]
     made = admin.create(path, {**_with_authority(admin, body), "hostports": hostports})["id"]
-    owner = Owner(admin.account, made)
+    owner = SpecialOwner(admin.account, made)
     assert (listed(), logged(0)) == (({owner: tuple(hostports)}, {owner}) if is_special else ({}, set()))
     count = len(change_log.since(0))
     admin.patch(f"{path}/{made}", {"description": "changed"})
@@ -83,7 +83,7 @@ def test_edges_with_special_names_are_listed_while_they_have_hostports(
 
 def test_an_entry_follows_the_hostports_and_modules_of_its_edge(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT]})["id"]
-    owner, address = Owner(admin.account, edge), f"/edges/https/{edge}"
+    owner, address = SpecialOwner(admin.account, edge), f"/edges/https/{edge}"
     admin.put(f"{address}/tls_termination", {"min_version": "1.3"})
     assert listed() == {owner: (HOSTPORT,)}
     admin.patch(address, {"hostports": [HOSTPORT, "b.example.com:443"]})
@@ -100,7 +100,7 @@ def test_an_edge_whose_modules_are_malformed_is_listed(admin: Client) -> None:
     scope = items.scope(admin.account, "/edges/https")
     dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {"mutual_tls": "of another form"}}))
     found = special_names.list_edge(None, table.find(scope, edge))
-    assert found == [special_names.add(SpecialEntry(Owner(admin.account, edge), (HOSTPORT,)))]
+    assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_tunnels_of_bytes_are_listed_while_they_are_online(
     admin: Client, name: str, proto: Proto, hostports: Sequence[str] | None
 ) -> None:
     count = len(change_log.since(0))
-    owner = Owner(admin.account, opened(admin.account, name, proto))
+    owner = SpecialOwner(admin.account, opened(admin.account, name, proto))
     there = {owner: tuple(hostports)} if hostports else {}
     assert (listed(), logged(count)) == (there, {*there})
     count = len(change_log.since(0))
@@ -124,22 +124,22 @@ def test_tunnels_of_bytes_are_listed_while_they_are_online(
 
 
 def test_the_entry_of_a_tunnel_goes_with_its_lease(admin: Client) -> None:
-    owner = Owner(admin.account, opened(admin.account, PORT, "tcp", lease=0))
+    owner = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", lease=0))
     count = len(change_log.since(0))
     online_tunnels.remove_expired(admin.account)
     assert (listed(), logged(count)) == ({}, {owner})
 
 
 def test_a_tunnel_that_takes_a_name_over_replaces_the_entry(admin: Client) -> None:
-    first = Owner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
+    first = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
     count = len(change_log.since(0))
-    second = Owner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
+    second = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
     assert (listed(), logged(count)) == ({second: (PORT,)}, {first, second})
 
 
 def test_entries_are_read_together(admin: Client) -> None:
     made = [admin.create("/edges/tls", {"hostports": [f"{name}.example.com:443"]})["id"] for name in "ab"]
-    owners = [Owner(admin.account, id) for id in (*made, ids.new("edgtls"))]
+    owners = [SpecialOwner(admin.account, id) for id in (*made, ids.new("edgtls"))]
     with calls() as asked:
         found = special_names.read(owners)
     assert (found, asked) == (
@@ -158,7 +158,7 @@ def test_a_malformed_entry_harms_no_other(admin: Client) -> None:
     ]
     for id, body in wrong:
         dynamodb.do(Write.put({"scope": "edge#/special/3", "id": id, "body": body}))
-    assert listed() == {Owner(admin.account, edge): (HOSTPORT,)}
+    assert listed() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
     malformed = {it for it in special_names.every() if isinstance(it, Place)}
     assert malformed == {Place("edge#/special/3", id) for id, _ in wrong}
 
@@ -168,7 +168,7 @@ def test_migrate_lists_what_earlier_versions_wrote(admin: Client, capsys: pytest
     admin.create("/edges/https", {"hostports": ["b.example.com:443"]})
     tunnel = opened(admin.account, PORT, "tcp")
     opened(admin.account, "demo.tunnels.localhost", "https")
-    there = {Owner(admin.account, edge): (HOSTPORT,), Owner(admin.account, tunnel): (PORT,)}
+    there = {SpecialOwner(admin.account, edge): (HOSTPORT,), SpecialOwner(admin.account, tunnel): (PORT,)}
     assert listed() == there
     for owner in there:
         dynamodb.do(special_names.remove(owner))

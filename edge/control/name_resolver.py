@@ -50,7 +50,7 @@ class NameResolver:
             return ""
         found = account_reads.read_items(places)
         keys = {place: it.value for place, it in found.items() if isinstance(it.value, NameKey)}
-        account = name_keys.find_owner(host, self._tunnel_domain, keys)
+        account = name_keys.find_owner(host, self._tunnel_domain, keys.get)
         if account:
             while len(self._resolved) >= _MAX_RESOLVED:
                 self._resolved.pop(next(iter(self._resolved)), None)
@@ -87,7 +87,7 @@ class NameResolver:
         """Return only what some of the names use. Reads nothing."""
         wanted = replace(records.wanted, hosts=records.names.intersection(names))
         places = account_places.list_places(wanted, records.found, self._tunnel_domain)
-        found = {place: it for place, it in records.found.items() if place in places}
+        found = {place: records.found[place] for place in places & records.found.keys()}
         return AccountRecords.of(wanted, found, records.rejected)
 
     @raises_unavailable

@@ -22,7 +22,6 @@ class _Record(Protocol):
     def id(self) -> str: ...
 
 
-T = TypeVar("T")
 R = TypeVar("R", bound=_Record)
 
 _NOTHING = Wanted("")
@@ -56,18 +55,21 @@ class AccountRecords:
     def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
         """Return the records of the values that were read. Errors of unknown certificates are dropped."""
         switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
-        certificates = _by_id(it.certificate for it in _values(SealedCertificate, found))
+        every = list(_list_values(found))
+        certificates = _by_id(it.certificate for it in every if isinstance(it, SealedCertificate))
+        reserved = [it for it in every if isinstance(it, ServedReservation)]
+        reserved += _reservations_of_others(wanted.account, found)
         return AccountRecords(
             wanted.account,
             wanted.hosts,
             isinstance(switch, Switch) and switch.is_active,
-            _by_id(_values(ServedTunnel, found)),
-            _by_id(_values(Gateway, found)),
-            {it.id: _with_addresses(it, found) for it in _values(ServedEdge, found)},
-            _by_id(_values(ServedBackend, found)),
-            _by_id(_values(ServedAuthority, found)),
+            _by_id(it for it in every if isinstance(it, ServedTunnel)),
+            _by_id(it for it in every if isinstance(it, Gateway)),
+            {it.id: _with_addresses(it, found) for it in every if isinstance(it, ServedEdge)},
+            _by_id(it for it in every if isinstance(it, ServedBackend)),
+            _by_id(it for it in every if isinstance(it, ServedAuthority)),
             certificates,
-            (*_values(ServedReservation, found), *_reservations_of_others(wanted.account, found)),
+            tuple(sorted(reserved, key=lambda reservation: reservation.id)),
             {place: it.version for place, it in found.items()},
             {id: error for id, error in rejected.items() if id in certificates},
             wanted,
@@ -87,12 +89,13 @@ class AccountRecords:
         return frozenset(item_place(it.account, it.id) for it in ended)
 
 
-def _values(kind: type[T], found: Mapping[Place, Found]) -> Iterator[T]:
-    """Yield the values of a type, also those in lists."""
+def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:
+    """Yield the values that are no keys, also those in lists."""
     for it in found.values():
-        for value in it.value if isinstance(it.value, tuple) else (it.value,):
-            if isinstance(value, kind):
-                yield value
+        if isinstance(it.value, tuple):
+            yield from it.value
+        elif it.value is not None and not isinstance(it.value, NameKey):
+            yield it.value
 
 
 def _by_id(values: Iterable[R]) -> dict[str, R]:

@@ -122,7 +122,6 @@ class _Walk:
     def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
         self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
         self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
-        self._keys = {place: key for place, it in found.items() if isinstance(key := it.value, NameKey)}
 
     def add_host(self, host: str) -> None:
         """Add what owns and has a host."""
@@ -161,14 +160,14 @@ class _Walk:
 
     def _add_owner(self, host: str) -> None:
         self._add_keys(name_keys.list_owner_places(host, self._tunnel_domain))
-        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._keys):
+        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
             self.places.add(place)
 
     def _add_keys(self, places: Iterable[Place]) -> list[NameKey]:
         """Add the places of keys. Return the known keys."""
         wanted = list(places)
         self.places.update(wanted)
-        return [self._keys[place] for place in wanted if place in self._keys]
+        return [key for place in wanted if (key := self._find_key(place))]
 
     def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> None:
         """Add the holder of a key, if it is the account's."""
@@ -250,6 +249,10 @@ class _Walk:
         """Return the entries of a list, none if it has not been read."""
         value = self._value(place)
         return value if isinstance(value, tuple) else ()
+
+    def _find_key(self, place: Place) -> NameKey | None:
+        value = self._value(place)
+        return value if isinstance(value, NameKey) else None
 
     def _value(self, place: Place) -> Value | None:
         found = self._found.get(place)

@@ -1,8 +1,8 @@
 """The unique keys that decide who owns a host, and what has it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from chalicelib import domains
 from chalicelib.model.base import kinds
@@ -55,6 +55,9 @@ class NameKey:
         return Place(self.scope, self.holder) if is_alike else None
 
 
+FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the known key at a place, or None
+
+
 def name_place(name: str) -> Place:
     """Return the place of the key of a base name, port or tunnel's name."""
     return Place(f"{base_names.KIND}#{name}", unique_keys.ID)
@@ -73,12 +76,12 @@ def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
     return [*proving, *([] if host.startswith(domains.WILDCARD) else [name_place(host)])]
 
 
-def find_owner(host: str, tunnel_domain: str, keys: Mapping[Place, NameKey | None]) -> str:
-    """Return the account that owns a host, or "". `keys` has the keys at `list_owner_places`."""
+def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
+    """Return the account that owns a host, or "", from the keys at `list_owner_places`."""
     deciding = list_owner_places(host, tunnel_domain)
     if not domains.is_below(host, tunnel_domain):
         deciding = [it for it in deciding if it != name_place(host)]
-    found = next((key for place in deciding if (key := keys.get(place))), None)
+    found = next(filter(None, map(find_key, deciding)), None)
     return found.account if found and found.is_in_use else ""
 
 
@@ -89,14 +92,12 @@ def list_hostport_places(account: str, host: str) -> list[Place]:
     return [key_place(base_names.listening_key(account, f"{it}:443")) for it in hosts]
 
 
-def list_reservation_places(
-    account: str, host: str, tunnel_domain: str, keys: Mapping[Place, NameKey | None]
-) -> list[Place]:
+def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
     """Return the places of an account's reservations that cover a host, or of their keys.
 
     A base name with few reservations names them. Otherwise their keys must be read first.
     """
-    owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := keys.get(place))]
+    owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
     if not domains.is_below(host, tunnel_domain):
         found = (key.holder_of(kinds.RESERVED_DOMAINS) for key in owner_keys)
         return [it for it in found if it and it.scope.partition("#")[0] == account]
@@ -104,7 +105,7 @@ def list_reservation_places(
     if len(reserved) <= _MAX_DIRECT:
         return reserved
     own = [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
-    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for place in own if (key := keys.get(place)))
+    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for place in own if (key := find_key(place)))
     return [*own, *filter(None, holders)]
 
 

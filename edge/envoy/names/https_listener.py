@@ -73,13 +73,8 @@ def build_on_demand_context(version: str, trusted: Sequence[str] = (), **more: J
     }
 
 
-def requirement_of(version: str) -> str:
-    """Return what a TLS version requires beyond the default, as part of a scope's name."""
-    return "" if version == DEFAULT_VERSION else version
-
-
 def _build_chain(version: str, settings: Settings) -> Json:
-    manager = managers.build_names_manager(settings, requirement_of(version))
+    manager = managers.build_names_manager(settings, tls_contexts.requirement_of(version))
     context = build_on_demand_context(version, alpn_protocols=listeners.HTTP_PROTOCOLS)
     chain = listeners.build_tls_chain(context, [listeners.build_front_limit(settings), manager], settings)
     return {**chain, "name": version}

@@ -10,7 +10,6 @@ from chalicelib.model.tunnels.gateways import Gateway
 from edge.envoy import answers, clusters, edge_routes, routes
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
-from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Json, Key, Resource
 from edge.plan import pages
 from edge.plan.edges import Plan
@@ -38,8 +37,7 @@ def scope_name(plan: NamePlan) -> str:
 
 def handshake_requirement(plan: Plan) -> str:
     """Return what the handshakes of an edge require beyond the default, as part of a scope's name."""
-    version = tls_contexts.version_of(plan)
-    return plan.digest if plan.trusted else "" if version == DEFAULT_VERSION else version
+    return plan.digest if plan.trusted else tls_contexts.requirement_of(tls_contexts.version_of(plan))
 
 
 def build_scope(plan: NamePlan) -> Resource | None:

@@ -42,6 +42,11 @@ def version_of(plan: Plan) -> str:
     return (termination.min_version if termination else None) or DEFAULT_VERSION
 
 
+def requirement_of(version: str) -> str:
+    """Return what a TLS version requires beyond the default, as part of a scope's name."""
+    return "" if version == DEFAULT_VERSION else version
+
+
 def build_params(version: str, trusted: Sequence[str] = ()) -> dict[str, Json]:
     """Return the parameters of handshakes from a version on. `trusted` are authorities of clients."""
     params: dict[str, Json] = {"tls_minimum_protocol_version": VERSIONS[version]}

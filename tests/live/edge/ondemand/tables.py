@@ -26,6 +26,7 @@ from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET, Members
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener
+from edge.envoy.overload import PRESSURE
 from edge.envoy.resources import Key, Resource
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server
@@ -33,7 +34,6 @@ from edge.link.authority import Authority, KeyPair
 from edge.plan.edges import Plan, PlannedHost, RouteTarget
 from edge.plan.names import NamePlan
 from edge.plan.world import OPERATOR, Site
-from edge.process.children import Child, Program
 from edge.process.settings import Limits, Settings
 from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.serving.name_resources import build_certificate_only, build_name_resources
@@ -243,17 +243,22 @@ def running(folder: Path, proxies: tuple[str, ...] = (), **limits: int) -> Itera
 
 
 @contextlib.contextmanager
-def envoy(table: Table) -> Iterator[None]:
-    """Run an Envoy until the end of the context."""
-    folder = table.settings.directory
+def envoy(table: Table, folder: Path | None = None) -> Iterator[None]:
+    """Run an Envoy until the end of the context, in the folder of the table or in another one."""
+    folder = folder or table.settings.directory
+    for name in {"bootstrap.json", "discovery.sock", PRESSURE}:
+        if folder != table.settings.directory:
+            (folder / name).symlink_to(table.settings.directory / name)
     command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
-    child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
-    table.run(child.start())
-    try:
-        until(lambda: listens(table.settings.edge_port), within=20)
-        yield
-    finally:
-        table.run(child.end())
+    with (
+        (folder / "envoy.log").open("wb") as log,
+        subprocess.Popen(command, cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process,
+    ):
+        try:
+            until(lambda: (folder / "admin.sock").exists() and listens(table.settings.edge_port), within=20)
+            yield
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

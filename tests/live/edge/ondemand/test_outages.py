@@ -47,6 +47,26 @@ def test_a_new_control_keeps_what_envoy_has_until_it_has_loaded_that_again(tmp_p
                 assert Name("scope", SERVED[1]) in second.held
 
 
+def test_two_envoys_at_the_same_ports_serve_what_either_has_requested(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    with running(tmp_path / "first") as table:
+        table.answer("early.example.com", "early")
+        assert table.visit("early.example.com") == (200, "early")
+        with envoy(table, tmp_path / "second"):
+            table.answer("late.example.com", "late")
+            for name in ("early", "late"):
+                assert {table.visit(f"{name}.example.com") for _ in range(40)} == {(200, name)}
+            assert table.requests == {"early.example.com": 2, "late.example.com": 2}
+            assert table.send(table.answer("late.example.com", "later")) == ""
+            assert {table.visit("late.example.com") for _ in range(20)} == {(200, "later")}
+            table.run(table.sender.withdraw(["late.example.com"]))
+            del table.names["late.example.com"]
+            for _ in range(10):
+                with pytest.raises(ssl.SSLError, match="handshake failure"):
+                    table.visit("late.example.com")
+
+
 def test_an_old_connection_ends_after_its_request_and_a_websocket_goes_on(tmp_path: Path) -> None:
     name = "old.tunnels.localhost"
     with running(tmp_path, max_connection_duration=1) as table, gateway(table):

@@ -1,5 +1,6 @@
 """Names with special handshakes have entries in the matcher; their certificates are still requested on demand."""
 
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from edge.envoy import clusters, edge_listeners
+from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.names import https_listener
 from edge.plan import pages
+from edge.plan.edges import Plan, PlannedHost
+from edge.plan.names import NamePlan
+from edge.plan.streams import Destinations
+from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.ondemand.tables import Table, ask, running
+from tests.live.edge.ondemand.gateways import gateway
+from tests.live.edge.ondemand.tables import GATEWAY, A, Table, ask, running
 
 pytestmark = needs_envoy
 ORDER = ["1.0", "1.1", "1.2", "1.3"]
@@ -130,3 +136,37 @@ def test_a_listener_that_envoy_rejects_closes_only_its_own_name(table: Table) ->
     assert is_refused(table, "broken.example.com")
     table.answer("beside.example.com", "beside")
     assert table.visit("beside.example.com") == (200, "beside")
+
+
+@pytest.mark.parametrize("host", ["*.bytes.example.com", "bytes.example.net"])
+def test_a_tls_edge_ends_tls_with_a_certificate_on_demand(table: Table, host: str) -> None:
+    name = host.replace("*", "any")
+    hosts = (PlannedHost(host, "live", certificate="cert_1"),)
+    plan = Plan(worlds.edge(id="edgtls_1", hosts=[host]), hosts, destinations=Destinations((("bkdtg_1", 1),)))
+    with gateway(table):
+        members = [(worlds.tunnel("tn_bytes"), table.records.gateways[GATEWAY])]
+        cluster = clusters.build_stream_cluster(plan, [("bkdtg_1", 1, members)], table.link.pem, table.settings)
+        listener = edge_listeners.build_on_demand_listener(plan, table.settings)
+        table.publish(cluster, listener, clusters.build_listener_cluster(host, listener.key.name))
+        table.publish(https_listener.build_special_part(host, https_listener.INTERNAL, table.settings))
+        assert table.serve(NamePlan(name, A, "cert_1", edge=plan)).scope is None
+        status, body = table.visit(name)
+        assert (status, body.split("\n")[0], table.requests[name]) == (200, "tn_bytes", 1)
+
+
+@pytest.mark.parametrize("host", ["*.passed.example.com", "passed.example.net"])
+def test_tls_is_passed_through_without_a_certificate(table: Table, host: str) -> None:
+    name = host.replace("*", "any")
+    tunnel = worlds.tunnel("tn_passed", name=host, proto="tls")
+    with gateway(table) as visitors:
+        every = clusters.build_gateway_clusters(table.records.gateways[GATEWAY], table.link.pem, table.settings)
+        table.run(table.sender.hold("tunnel/tn_passed", [it for it in every if it.key.name == "gw-1/bytes"]))
+        listener = listeners.build_tunnel_listener(tunnel, table.settings)
+        table.publish(listener, clusters.build_listener_cluster(host, listener.key.name))
+        table.publish(https_listener.build_special_part(host, https_listener.INTERNAL, table.settings))
+        raw = socket.create_connection(("127.0.0.1", table.settings.edge_port), 0.5)
+        with raw, pytest.raises(TimeoutError):  # the tunnel reads the handshake and does not answer
+            table.wrap(raw, name)
+        assert (len(visitors), table.requests[name]) == (1, 0)
+        table.run(table.sender.hold("tunnel/tn_passed", []))
+        assert "gw-1/bytes" not in table.clusters()

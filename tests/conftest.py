@@ -30,6 +30,8 @@ from chalicelib.model.audit import trail
 from chalicelib.operator import keys, owners
 from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
+from infra.build.openapi import files
+from infra.build.openapi.examples import NoSample
 from infra.local import cloud, terminal
 from tests import faster_moto, needs, secrecy
 from tests.cloud import rights
@@ -42,7 +44,7 @@ os.environ.update(  # before anything makes a client
     AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
 )
 SETTINGS = (
-    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "RECORDS_EDITION", "STRICT_REFERENCES"),
+    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "RECORD_FORMAT", "STRICT_REFERENCES"),
     *("TABLE_NAME", "TCP_PORTS", "TUNNEL_DOMAIN", "VERSION_HEADERS"),
 )
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
@@ -204,6 +206,11 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # once, before there are workers
+        try:
+            files.write_document()
+        except NoSample as missing:
+            raise pytest.UsageError(str(missing)) from None
     config.addinivalue_line("markers", "needs(*names): what the machine must have, as tests/machine.py names it")
 
 

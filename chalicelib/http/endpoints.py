@@ -20,7 +20,7 @@ from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
 from chalicelib.model.accounts import accounts
-from chalicelib.model.audit.trail import Actor, Trail
+from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import idempotency
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
@@ -223,10 +223,10 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""
-    find_name = (
-        None if who.name else partial(accounts.name_of, who.account, who.id)
-    )  # a key of an older format has none
-    by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # a key of 2.0.0 has none
+    by = Trail(
+        EventActor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name
+    )
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
     call = Call(who, change, path, messages.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))

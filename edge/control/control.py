@@ -68,7 +68,7 @@ class Control:
         self._serving = SpecialServing(settings, link_authority.pem)
         sender = Sender(self.discovery)
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
-        shared = Shared(self._resolver, self._serving, publisher, of_change, self._service)
+        shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
         self._special = SpecialNames(store, shared)
         builder = EnvoyNames(settings, link_authority.pem, self._service, self._pairs[OPERATOR_SECRET].pair)
         self._loader = Loader(settings, self._resolver, builder, sender, self._on_report, self._reads)

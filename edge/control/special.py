@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
-from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.names import special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount

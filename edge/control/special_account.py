@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from chalicelib.domains import WILDCARD
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import port_of
-from chalicelib.model.edges.special_names import SpecialEntry
+from chalicelib.model.names.special_names import SpecialEntry
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Changes, Resource

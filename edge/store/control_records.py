@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import edge_status, edges, listening, served, special_names
+from chalicelib.model.edges import edge_status, edges, served
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
-from chalicelib.model.names import base_names, proof_checks, reservations
+from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations, special_names
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
 from chalicelib.model.tunnels import ends, gateways, online_tunnels
@@ -56,7 +56,7 @@ class ControlRecords:
 
     @raises_unavailable
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listening.every()))}
+        return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listed_edges.every()))}
 
     @raises_unavailable
     def list_special_names(self) -> list[SpecialEntry]:
@@ -74,7 +74,7 @@ class ControlRecords:
         edges = (
             it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
         )
-        hosts = {hostport.removesuffix(":443") for it in edges for hostport in listening.hostports(it)}
+        hosts = {hostport.removesuffix(":443") for it in edges for hostport in listed_edges.hostports(it)}
         return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     @raises_unavailable
@@ -149,7 +149,7 @@ class ControlRecords:
 
 def _is_valid_entry(entry: tuple[str, str]) -> bool:
     """Return whether an entry of the list of edges is valid. Log other entries."""
-    is_valid = listening.is_valid_entry(*entry)
+    is_valid = listed_edges.is_valid_entry(*entry)
     if not is_valid:
         log.event("listing_unreadable", id=entry[1])
     return is_valid

@@ -31,7 +31,7 @@ PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
     "AUDIT_DAYS": "AuditDays",
-    "RECORDS_EDITION": "RecordsEdition",
+    "RECORD_FORMAT": "RecordFormat",
     "TUNNEL_DOMAIN": "TunnelDomain",
     "TCP_PORTS": "TcpPorts",
     "LOG_LEVEL": "LogLevel",

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib import domains
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import special_names
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
-from chalicelib.model.names import proofs
+from chalicelib.model.names import proofs, special_names
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway

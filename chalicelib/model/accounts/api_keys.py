@@ -16,7 +16,7 @@ from typing import Any
 from chalicelib import clock, ids
 from chalicelib.model.accounts import accounts
 from chalicelib.model.accounts.accounts import Owner
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, switches
 from chalicelib.model.base.records import Owned, Stored
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
@@ -62,7 +62,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of the unique key of a token. Records of earlier versions lack some."""
+    """The attributes of the unique key of a token. Records of 1.x and 2.0.0 lack some."""
 
     digest: str
     account: str
@@ -249,10 +249,10 @@ def _scope(key: str) -> str:
 def _is_active(found: _Token) -> bool:
     if found.active is not None:
         return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first version, where only bots could be inactive
+    if not kinds.BOT_USERS.has(found.owner_id):  # a record of 1.x, where only bots could be inactive
         return True
     bot = accounts.read(found.account, found.owner_id)
-    return bool(bot and accounts.is_item_active(bot))
+    return bool(bot and switches.is_on(bot))
 
 
 def _hash_token(token: str) -> str:

@@ -12,10 +12,10 @@ from chalicelib.model.edges.account_places import (
     routes_place,
     tunnels_place,
 )
-from chalicelib.model.names import name_bans, name_keys
+from chalicelib.model.names import name_keys
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import name_bans, tunnels
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place

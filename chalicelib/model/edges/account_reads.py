@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.model.accounts import accounts
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, switches
 from chalicelib.model.edges import edges, served
 from chalicelib.model.edges.account_places import Found, ServedAddress, Switch, Value, digest, routes_place
 from chalicelib.model.edges.served import ServedEdge
@@ -105,7 +105,7 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 def _decoder(place: Place) -> Callable[[Item], Value | None]:
     path = place.scope.partition("#")[2]
     if place.scope == accounts.SCOPE:
-        return lambda item: Switch(accounts.is_item_active(item))
+        return lambda item: Switch(switches.is_on(item))
     if place.scope == tunnels.GATEWAYS:
         return gateways.decode
     if path in _EDGES:

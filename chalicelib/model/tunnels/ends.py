@@ -3,16 +3,15 @@
 from chalicelib import ids
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base.kinds import EDGE
-from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialOwner
-from chalicelib.model.names import base_names, histories
+from chalicelib.model.names import base_names, histories, special_names
+from chalicelib.model.names.special_names import SpecialOwner
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 
 
 def lease_end(item: Item) -> int:
-    """Return the Unix second at which the lease of a tunnel ends. Earlier versions stored it as expiry."""
+    """Return the Unix second at which the lease of a tunnel ends. 2.0.0 stored it as expiry."""
     return item.lease or item.expires or 0
 
 

@@ -19,9 +19,8 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.base.records import Ending, Stored
 from chalicelib.model.changes import Change
-from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
-from chalicelib.model.names import base_names, histories
+from chalicelib.model.names import base_names, histories, special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels import ends
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write

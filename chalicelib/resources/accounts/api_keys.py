@@ -15,7 +15,7 @@ from chalicelib.model.accounts import api_keys, switching
 from chalicelib.model.accounts.api_keys import ApiKey, KeyLimits
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
-from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
+from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.storage.records import table
@@ -37,7 +37,7 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
 Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[a-z_]+:write)$", "format": "scope"})]
 
 
-class KeyCreate(Described):
+class KeyCreate(DescribedShape):
     owner_id: OwnerId = ""
     """User or bot that owns the key. Default: the authenticated user or bot. Only admins may set another."""
 
@@ -50,7 +50,7 @@ class KeyCreate(Described):
     """
 
 
-class APIKey(Described, Traced):
+class APIKey(DescribedShape, TracedShape):
     """A bearer token for this API."""
 
     owner_id: str

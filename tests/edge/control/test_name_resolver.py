@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
 from chalicelib.model.edges.served import UNREADABLE
-from chalicelib.model.names import name_bans
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import name_bans, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto
 from chalicelib.storage.client import dynamodb

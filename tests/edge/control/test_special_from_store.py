@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.names import special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.client import dynamodb

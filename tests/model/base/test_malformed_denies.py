@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from chalicelib.model.accounts import accounts
-from chalicelib.model.names import bans, name_bans
+from chalicelib.model.names import bans
 from chalicelib.model.ssh import credentials
-from chalicelib.model.tunnels import blocks
+from chalicelib.model.tunnels import blocks, name_bans
 from chalicelib.operator import owners
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records.decoding import MalformedRecord

@@ -6,8 +6,8 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock, ids
-from chalicelib.model.names import bans, base_names, name_bans
-from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.model.names import bans, base_names
+from chalicelib.model.tunnels import gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, ServedTunnel
 from chalicelib.storage.client import dynamodb
@@ -175,7 +175,7 @@ def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: 
     assert lapsed not in capsys.readouterr().out
 
 
-def test_a_lease_of_the_edition_before_is_served_renewed_and_ended(admin: Client) -> None:
+def test_a_lease_of_2_0_0_is_served_renewed_and_ended(admin: Client) -> None:
     first, second = opened(admin.account, name="a.tunnels.localhost"), opened(admin.account)
     for scope in (f"{admin.account}#/tunnels", "edge#/gateways/gw-1/tunnels"):
         for id, end in ((first, clock.seconds()), (second, clock.seconds() + 60)):

@@ -7,8 +7,9 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import ids
-from chalicelib.model.edges import special_names
-from chalicelib.model.edges.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.edges import special_edges
+from chalicelib.model.names import special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.model.tunnels.tunnels import AgentTunnel, Proto
 from chalicelib.storage.client import dynamodb
@@ -99,7 +100,7 @@ def test_an_edge_whose_modules_are_malformed_is_listed(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT], "description": "d"})["id"]
     scope = items.scope(admin.account, "/edges/https")
     dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {"mutual_tls": "of another form"}}))
-    found = special_names.list_edge(None, table.find(scope, edge))
+    found = special_edges.list_edge(None, table.find(scope, edge))
     assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
 
 

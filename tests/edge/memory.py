@@ -63,6 +63,7 @@ class Memory:
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
+    unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     unreachable: set[str] = field(default_factory=set)  # accounts whose edges it cannot read now
@@ -219,7 +220,9 @@ class Memory:
 
     def list_special_names(self) -> list[SpecialEntry]:
         self.reach()
-        edges = [_entry(it, it.hostports) for it in [*self.edges.values()] if it.hostports and _is_special(it)]
+        edges = [
+            _entry(it, it.hostports) for it in [*self.edges.values()] if it.id not in self.unlisted and _is_special(it)
+        ]
         with self.lock:
             bound = [it for it, _ in self.online.values() if it.proto in ("tcp", "tls")]
         return [*edges, *(_entry(it, (tunnels.hostport_of(it.name),)) for it in bound)]
@@ -327,7 +330,7 @@ class Memory:
 
         It names an entry of special names too, which may be unchanged.
         """
-        has_entry = kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
+        has_entry = id not in self.unlisted and kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
         entry = [special_names.find_place(SpecialOwner(account, id))] if has_entry else []
         keys = [key for name in names if name for key in self._keys(name)]
         self.log.append(_change(Place(items.scope(account, path), id), *entry, *keys))
@@ -385,6 +388,8 @@ def _hosts_of(value: ServedEdge | ServedBackend | ServedAuthority) -> list[str]:
 
 
 def _is_special(edge: ServedEdge) -> bool:
+    if not edge.hostports:
+        return False
     modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
     version = modules.tls_termination.min_version if modules.tls_termination else None
     is_normal = edge.terminate_at == "edge" and not modules.mutual_tls and version in (None, "1.2")

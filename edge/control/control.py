@@ -15,11 +15,11 @@ from pathlib import Path
 
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.control import lost_gateways, pressure
-from edge.control.loader import Loader
-from edge.control.name_builder import EnvoyNames
-from edge.control.name_resolver import NameResolver
+from edge.control.names.loader import Loader
+from edge.control.names.name_builder import EnvoyNames
+from edge.control.names.name_resolver import NameResolver
+from edge.control.names.reads import StoreReads
 from edge.control.ports import Ports
-from edge.control.reads import StoreReads
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import Shared
 from edge.envoy import listeners

@@ -13,7 +13,7 @@ from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.client import dynamodb
-from edge.control.name_resolver import NameResolver
+from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
 from edge.plan.account_view import Service

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from chalicelib.storage.records.change_log import Place
-from edge.control.reads import StoreReads
+from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan.account_records import AccountRecords
 from edge.plan.cold_reads import Answers

@@ -16,7 +16,7 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import change_log, items
 from chalicelib.storage.records.change_log import Place
-from edge.control.name_resolver import NameResolver
+from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
 from edge.plan.account_records import AccountRecords
 from edge.plan.account_view import Service

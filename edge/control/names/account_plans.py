@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from chalicelib.storage.records.change_log import Place
-from edge.control.loading import Loading, Outcome
+from edge.control.names.loading import Loading, Outcome
 from edge.link.authority import KeyPair
 from edge.plan import edges, sizes
 from edge.plan.account_records import AccountRecords

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import certificate_choice
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from edge.link.authority import KeyPair
-from edge.plan import certificate_choice
 from edge.process import log
 from edge.store.records import Store, Unavailable
 

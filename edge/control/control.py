@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.control import lost_gateways, pressure
 from edge.control.loader import Loader
@@ -34,7 +35,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.account_view import Service
 from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts

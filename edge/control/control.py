@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
@@ -38,7 +39,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.account_view import Service
 from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts

@@ -15,15 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
-from edge.control.loader import Loader
-from edge.control.loading import AccountReader
-from edge.control.name_builder import EnvoyNames
-from edge.control.name_resolver import NameResolver
+from edge.control.names.loader import Loader
+from edge.control.names.loading import AccountReader
+from edge.control.names.name_builder import EnvoyNames
+from edge.control.names.name_resolver import NameResolver
+from edge.control.names.reads import StoreReads
 from edge.control.ports import Ports
-from edge.control.reads import StoreReads
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
 from edge.envoy import listeners
@@ -38,7 +39,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.account_view import Service
 from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts

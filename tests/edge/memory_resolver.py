@@ -7,14 +7,14 @@ from dataclasses import replace
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.account_places import Found, Value, item_place
 from chalicelib.model.edges.served import host_of, hosts_of
 from chalicelib.model.names import base_names, proofs
+from chalicelib.model.serving.account_places import Found, Value, item_place
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
-from edge.plan.account_records import AccountRecords
 from tests.edge.memory import Memory
 
 

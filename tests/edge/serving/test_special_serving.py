@@ -66,6 +66,7 @@ def edge(host: str = HOST, id: str = "edghts_1", **more: Any) -> ServedEdge:
     return worlds.edge(worlds.route(), id=id, hosts=(host,), **more)
 
 
+REFUSED_CHALLENGES = f"routes:http:unreserved/{HOST}"  # an upstream that ends TLS could answer them
 MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/DIGEST"}
 
 
@@ -77,7 +78,10 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
         (edge(version="1.3"), {f"listener:https:{HOST}"}),
         (edge(authorities=["ca_1"]), MUTUAL),
         (edge(authorities=["ca_2"]), set()),
-        (edge(place="upstream"), {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream"}),
+        (
+            edge(place="upstream"),
+            {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream", REFUSED_CHALLENGES},
+        ),
     ],
 )
 def test_each_kind_of_edge_has_what_its_handshakes_need(
@@ -89,7 +93,7 @@ def test_each_kind_of_edge_has_what_its_handshakes_need(
 
 def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
     tunnel = worlds.tunnel(name=HOST, proto="tls")
-    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
+    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1", REFUSED_CHALLENGES}
     assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
     assert update(serving, records(), [HOST]) == {f"-{it}" for it in passed}
 

@@ -77,11 +77,12 @@ class Control:
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
-        sender = Sender(self.discovery)
+        sender = Sender(self.discovery, lambda name: self._special.wait_until_settled(name))
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
         shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
         self._special = SpecialNames(store, shared)
-        builder = EnvoyNames(settings, link_authority.pem, self._service, self._pairs[OPERATOR_SECRET].pair)
+        operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
+        builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
         self._loader = Loader(settings, self._resolver, builder, sender, self._on_report, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
@@ -206,6 +207,10 @@ class Control:
             requested = await envoy_guard.read_count(self._settings)
             found.pending.set(max(0, requested - self._loader.secrets))
         return await found.read()
+
+    def is_current(self, since: float) -> bool:
+        """Return whether all changes from before a monotonic time have been handled."""
+        return self._read_at > since + POLL and not (self._loader.is_busy or self._special.is_busy)
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}

@@ -105,6 +105,11 @@ class AccountPlans:
         await self._sender.remove_scopes(unused)
         self._drop(unused)
 
+    def release(self, name: str) -> None:
+        """Forget a name that is not served."""
+        if name in self._plans and not self._is_served(name):
+            self._drop([name])
+
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Withdraw names. They are still followed, for the connections that are open."""
         gone = [it for it in plans if self._is_served(it.name)]

@@ -152,7 +152,7 @@ class Loader:
 
     def _refusal(self, name: str) -> str:
         """Return why a name is refused without a read, or ""."""
-        if self._loaded.find(name):
+        if self._is_followed(name):
             return ""
         if name in self._negatives:
             return "negative"
@@ -168,10 +168,16 @@ class Loader:
     def _start(self, name: str, server_name: str) -> None:
         """Start to load a name, or to send its secret again."""
         self._pending[name] = _Request(time.monotonic(), {server_name})
-        if loaded := self._loaded.find(name):
+        loaded = self._loaded.find(name)
+        if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)
         else:
             self._spawn(self._load(name))
+
+    def _is_followed(self, name: str) -> bool:
+        """Return whether a name is loaded and not withdrawn. A withdrawn one may have passed to another account."""
+        loaded = self._loaded.find(name)
+        return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
         try:
@@ -182,6 +188,9 @@ class Loader:
             log.event("name_failed", account="", error=type(error).__name__)
             await self._answer(name, "", "failed")
         else:
+            loaded = self._loaded.find(name)
+            if loaded and loaded.account != account and account:
+                self._accounts[loaded.account].release(name)
             if account:
                 self._accounts.setdefault(account, AccountNames(account, self._shared)).want(name)
             else:

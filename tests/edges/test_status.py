@@ -186,4 +186,4 @@ def test_it_costs_the_reports_and_the_records_of_the_edge(admin: Client) -> None
         status(admin, address)
 
     assert made[:4] == ["GetItem", "GetItem", "Query", "BatchGetItem"]
-    assert sorted(made[4:]) == ["BatchGetItem"] * 4 + ["Query"] * 2
+    assert sorted(made[4:]) == ["BatchGetItem"] * 3 + ["Query"] * 3

@@ -6,7 +6,6 @@ It listens before it reads any records. It follows the log of changes, and passe
 import asyncio
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -225,14 +224,6 @@ def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
 def _version_key(link_authority: Authority) -> bytes:
     """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
-
-
-def _host_id(settings: Settings) -> str:
-    """Return the stored id of this edge host, created at its first start."""
-    file = settings.directory / "host"
-    if not file.exists():
-        files.replace(file, secrets.token_hex(8).encode())
-    return file.read_text()
 
 
 def _operator_pair(settings: Settings) -> RenewedPair:

@@ -10,7 +10,7 @@ from chalicelib.model.serving import edge_plans, streams
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost
-from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
+from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
@@ -135,9 +135,8 @@ class _Planner:
 
 
 def _plan_at_tunnel(site: Site) -> NamePlan:
-    certificate = OPERATOR if site.certificate == OPERATOR_PROXIED else site.certificate
-    is_special = not certificate
-    return NamePlan(site.name, site.tunnel.account, certificate, site, is_special=is_special, hosts=(site.name,))
+    account, certificate = site.tunnel.account, site.certificate
+    return NamePlan(site.name, account, certificate, site, is_special=not certificate, hosts=(site.name,))
 
 
 def _shares_connections(other: PlannedHost, host: PlannedHost) -> bool:

@@ -94,9 +94,9 @@ class SpecialServing:
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)
         for host in hosts:
-            refuses = view.refuses_challenges(view.account, host)
-            yield self._build_part(host, chain, refuses_challenges=refuses)
-            if refuses and plan.is_stream:
+            is_unreserved = view.refuses_challenges(view.account, host)
+            yield self._build_part(host, chain, refuses_challenges=is_unreserved)
+            if is_unreserved and plan.is_stream:
                 yield routes.build_unreserved_redirect_part(host, self._settings)
             if has_listener:
                 yield clusters.build_listener_cluster(host, listener.key.name)
@@ -108,7 +108,7 @@ class SpecialServing:
 
     def _build_listener(self, plan: Plan) -> Resource:
         if plan.edge.terminate_at == "upstream":
-            return edge_listeners.build_edge_listener(plan, "", self._settings)
+            return edge_listeners.build_upstream_listener(plan, self._settings)
         return edge_listeners.build_on_demand_listener(plan, self._settings)
 
     def _build_tunnel(self, plan: NamePlan) -> Iterator[Resource]:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from chalicelib.model.serving import edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.loading import Loading, Outcome
 from edge.link.authority import KeyPair
 from edge.plan import sizes
 from edge.plan.loaded import LoadedName, Refusal
 from edge.plan.names import NamePlan
-from edge.plan.world import OPERATOR
 from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable

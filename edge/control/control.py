@@ -54,7 +54,7 @@ _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire withou
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
-class Resolver(AccountReader, ItemReader, Protocol):
+class NameReader(AccountReader, ItemReader, Protocol):
     """Reads of accounts and gateways. They block, and raise Unavailable."""
 
     def refresh_gateways(self) -> frozenset[Place]: ...
@@ -64,7 +64,7 @@ class Control:
     """Control of one edge host."""
 
     def __init__(
-        self, settings: Settings, store: Store, link_authority: Authority, resolver: Resolver | None = None
+        self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()

@@ -19,7 +19,7 @@ from tests.edge.memory import Memory
 
 
 class MemoryResolver:
-    """Implements control.Resolver. Each read returns all records of the account."""
+    """Implements control.NameReader. Each read returns all records of the account."""
 
     def __init__(self, store: Memory, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._store, self._locate = store, locate

@@ -11,17 +11,22 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
-from edge.control.loader import Loader
-from edge.control.name_builder import EnvoyNames
-from edge.control.name_resolver import NameResolver
+from edge.control.names.loader import Loader
+from edge.control.names.loading import AccountReader
+from edge.control.names.name_builder import EnvoyNames
+from edge.control.names.name_resolver import NameResolver
+from edge.control.names.reads import StoreReads
 from edge.control.ports import Ports
-from edge.control.reads import StoreReads
 from edge.control.special import EnvoyPublisher, SpecialNames
-from edge.control.special_account import Shared
+from edge.control.special_account import ItemReader, Shared
 from edge.envoy import listeners
 from edge.envoy import stats as counts
 from edge.envoy.ads.delta import Demand
@@ -34,7 +39,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.account_view import Service
 from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
@@ -51,10 +55,18 @@ _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire withou
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
+class Resolver(AccountReader, ItemReader, Protocol):
+    """Reads of accounts and gateways. They block, and raise Unavailable."""
+
+    def refresh_gateways(self) -> frozenset[Place]: ...
+
+
 class Control:
     """Control of one edge host."""
 
-    def __init__(self, settings: Settings, store: Store, link_authority: Authority) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, link_authority: Authority, resolver: Resolver | None = None
+    ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
@@ -64,7 +76,7 @@ class Control:
         }
         self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
-        self._resolver = NameResolver(settings.tunnel_domain, self._with_socket)
+        self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
         sender = Sender(self.discovery)
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
@@ -155,11 +167,6 @@ class Control:
                 await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
             await asyncio.sleep(lost_gateways.PERIOD)
 
-    def _with_socket(self, gateway: Gateway) -> Gateway:
-        """Add its socket to a gateway on this host, relative to the working directory of Envoy."""
-        socket = sockets.address(self._settings.link_socket(gateway.id), self._settings.directory)
-        return replace(gateway, socket=socket)
-
     def _service(self) -> Service:
         return Service(self._settings.tunnel_domain, self._settings.tcp_ports, self._operator_names)
 
@@ -203,6 +210,11 @@ class Control:
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
+
+
+def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
+    """Add its socket to a gateway on this host, relative to the working directory of Envoy."""
+    return replace(gateway, socket=sockets.address(settings.link_socket(gateway.id), settings.directory))
 
 
 def _version_key(link_authority: Authority) -> bytes:

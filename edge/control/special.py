@@ -10,12 +10,12 @@ from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.resources import Changes, Resource, split_stages
-from edge.plan.edges import Plan
 from edge.process import log
 from edge.serving.order import Sender
 from edge.store.records import Store, Unavailable

@@ -11,12 +11,12 @@ from chalicelib.domains import WILDCARD
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.names.special_names import SpecialEntry
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Changes, Resource
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
 from edge.process import log
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from edge.store.records import Unavailable

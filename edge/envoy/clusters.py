@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import parts
 from edge.envoy.resources import NAME_PREFIX, Json, Key, Resource
 from edge.link import proxy_protocol
-from edge.plan.edges import Plan
 from edge.plan.world import Site
 from edge.process.settings import Settings
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from chalicelib.model.serving.edge_plans import Plan, listener_name
 from edge.envoy import edge_routes, listeners, stream_filters
 from edge.envoy.names import https_listener, managers, scopes, tls_contexts
 from edge.envoy.resources import Json, Resource
-from edge.plan.edges import Plan, listener_name
 from edge.plan.world import OPERATOR
 from edge.process.settings import Settings
 

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from chalicelib.model.edges.served import ServedRoute
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
+from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes
 from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import kept_headers, user_agents
 from edge.envoy.resources import Json, Key, Resource
-from edge.plan import pages
-from edge.plan.edges import Plan, RouteTarget
-from edge.plan.streams import is_group
 from edge.process.settings import Settings
 
 _MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from chalicelib.model.serving import pages
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, parts
 from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import blocking, claims, kept_headers, visitor_limits
 from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource
-from edge.plan import pages
 from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Settings
 

@@ -4,7 +4,7 @@ from chalicelib.model.edges.served import ServedBackend, ServedEdge
 from chalicelib.model.edges.served import host_of as host_of
 from chalicelib.model.edges.served import hosts_of as hosts_of
 from chalicelib.model.edges.served import port_of as port_of
-from edge.plan import shares
+from chalicelib.model.serving import shares
 from edge.plan.groups import Index
 
 

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from chalicelib import domains
 from chalicelib.model.edges.served import ServedEdge, port_of
+from chalicelib.model.serving import edge_plans, streams
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost
+from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.plan import edges, streams
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
-from edge.plan.edges import Plan, PlannedHost
-from edge.plan.sites import OPERATOR, OPERATOR_PROXIED, Site
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
 _UNKNOWN = "The account has no edge and no online tunnel at the name."
@@ -103,7 +103,7 @@ class _Planner:
 
     def plan_edge(self, edge: ServedEdge) -> Plan:
         if edge.id not in self._plans:
-            self._plans[edge.id] = edges.make_plan(edge, self.view, self._now)
+            self._plans[edge.id] = edge_plans.make_plan(edge, self.view, self._now)
         return self._plans[edge.id]
 
     def plan_name(self, name: str) -> NamePlan:

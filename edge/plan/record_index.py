@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from chalicelib import domains
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import certificate_choice
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.plan import certificate_choice
 from edge.plan.edge_index import EdgeIndex, host_of, hosts_of, port_of
 from edge.plan.groups import Groups, Index
 

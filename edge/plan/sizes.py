@@ -7,7 +7,7 @@ import math
 
 from chalicelib.domains import WILDCARD
 from chalicelib.model.edges.modules import UserAgentModule
-from edge.plan.edges import RouteTarget
+from chalicelib.model.serving.edge_plans import RouteTarget
 from edge.plan.names import NamePlan
 
 WITHDRAWN_KIB = 1  # of a name that is only followed

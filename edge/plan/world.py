@@ -6,14 +6,14 @@ from datetime import datetime
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import certificate_choice
+from chalicelib.model.serving.sites import OPERATOR as OPERATOR
+from chalicelib.model.serving.sites import OPERATOR_PROXIED as OPERATOR_PROXIED
+from chalicelib.model.serving.sites import Site as Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.plan import certificate_choice
 from edge.plan.edge_index import host_of, hosts_of, port_of
 from edge.plan.record_index import RecordIndex
-from edge.plan.sites import OPERATOR as OPERATOR
-from edge.plan.sites import OPERATOR_PROXIED as OPERATOR_PROXIED
-from edge.plan.sites import Site as Site
 
 
 class World(RecordIndex):

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.edge_plans import Plan, listener_name
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import answers, clusters, edge_listeners, edge_routes, listeners, routes
 from edge.envoy.resources import Changes, Key, Resource
-from edge.plan import edges
 from edge.plan.edge_index import hosts_of, port_of
-from edge.plan.edges import Plan, listener_name
 from edge.plan.world import World
 from edge.process.settings import Settings
 from edge.serving import standing
@@ -66,7 +66,7 @@ class EdgeServing:
         found = {id: errors[it.routes_name] for id, it in self._plans.items() if it.routes_name in errors}
         changes: dict[Key, Resource | None] = {}
         for id, error in found.items():
-            changes |= self._serve_plan(edges.close_refused(self._plans[id], error), now)
+            changes |= self._serve_plan(edge_plans.close_refused(self._plans[id], error), now)
         return changes
 
     def planned_status(self, id: str) -> PlannedStatus | None:
@@ -108,7 +108,7 @@ class EdgeServing:
         if edge is None:
             closed = listeners.build_name_part(name, self._settings), routes.build_misdirected_part(name)
             return self._owned.put(owner, closed if self._world.is_withheld(name) else ())
-        found = edges.plan_host(edge, name, self._world, now)
+        found = edge_plans.plan_host(edge, name, self._world, now)
         refuses_challenges = self._world.refuses_challenges(edge.account, name)
         made = [_name_part_builder(name, refuses_challenges)(name, self._settings), routes.build_misdirected_part(name)]
         if found.answers:
@@ -121,7 +121,7 @@ class EdgeServing:
     def _update_edge(self, id: str, now: datetime) -> Changes:
         edge = self._world.edges.get(id)
         if edge:
-            return self._serve_plan(edges.make_plan(edge, self._world, now), now)
+            return self._serve_plan(edge_plans.make_plan(edge, self._world, now), now)
         for backend in self._backends(id):
             self._edges_by_backend[backend].discard(id)
         self._plans.pop(id, None)
@@ -147,7 +147,7 @@ class EdgeServing:
         return set[str]().union(*(self._edges_by_backend.get(id, ()) for id in switched))
 
     def _rebalance(self, id: str, now: datetime) -> Changes:
-        plan = edges.rebalance(self._plans[id], self._world)
+        plan = edge_plans.rebalance(self._plans[id], self._world)
         return {} if plan == self._plans[id] else self._serve_plan(plan, now)
 
     def _update_port(self, port: str) -> Changes:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from chalicelib.model.edges.served import port_of
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.resources import Changes, Key, Resource
-from edge.plan.account_view import AccountView
-from edge.plan.edges import Plan
 from edge.plan.names import NamePlan, PortPlan
 from edge.process.settings import Settings
 

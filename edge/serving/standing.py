@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Names, Plan, PlannedHost, RouteTarget, State, listener_name
+from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, listeners
 from edge.envoy.resources import NAME_PREFIX, Key
-from edge.plan import pages
 from edge.plan.edge_index import port_of
-from edge.plan.edges import Names, Plan, PlannedHost, RouteTarget, State, listener_name
-from edge.plan.sites import OPERATOR
-from edge.plan.streams import is_group
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
-from chalicelib.storage.records.change_log import Change
-from edge.control import control, proof_checks, reading, statuses
+from chalicelib.storage.records import items
+from chalicelib.storage.records.change_log import Change, Place
+from edge.control import control, lost_gateways, proof_checks, statuses
+from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Limits
 from edge.ssh import gateway, leases
 from edge.ssh.usage import billing
@@ -124,14 +126,25 @@ def test_an_edge(admin: Client) -> None:
     now = "2026-11-23T10:00:00Z"
     status = EdgeStatus("live", 1, now, (HostportStatus("app.example.com:443", "live", now),))
     written = counted(lambda: STORE.write_status(admin.account, edge, "host-1", status))
-    read = counted(lambda: STORE.read_edge(admin.account, edge))
+    resolver = NameResolver("tunnels.localhost")
+    records = []
+
+    visited = admin.create(edges, {"hostports": ["app.tunnels.localhost:443"]})["id"]
+
+    def load(host: str) -> None:
+        records.append(resolver.read(resolver.find_account(host), host, None))
+
+    loaded = counted(lambda: load("app.tunnels.localhost"))
+    place = Place(items.scope(admin.account, edges), visited)
+    read = counted(lambda: resolver.read_changed(records[0], [place]))
     assert_on_page(
         [
             costs.row("created, with one hostport", created),
             costs.row("created as a TLS or TCP edge", special),
             costs.row("a route added", route),
             costs.row("changed", changed),
-            costs.row("read by an edge host after a change", read),
+            costs.row("its name loaded by an edge host for a visitor", loaded),
+            costs.row("read by an edge host after a change, while a name of it is loaded", read),
             costs.row("its status written by an edge host", written),
             costs.row("deleted, with its route", ask(admin, "DELETE", f"{edges}/{edge}")),
         ]
@@ -153,9 +166,8 @@ def test_an_edge_host(admin: Client) -> None:
             control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
         ),
         "control: proofs that are due": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
-        "control: gateways and their tunnels": every(
-            reading._ONLINE_PERIOD, lambda: (STORE.list_gateways(), STORE.list_tunnels(HERE.id))
-        ),
+        "control: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
+        "control: lost gateways": every(lost_gateways.PERIOD, lambda: lost_gateways.end_lost_gateways(STORE)),
         "control: its sign of life": every(
             statuses._RENEWAL_PERIOD,
             lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),

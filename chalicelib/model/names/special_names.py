@@ -81,7 +81,7 @@ def find_place(owner: SpecialOwner) -> Place:
 def find_owner(place: Place) -> SpecialOwner | None:
     """Return the owner of the entry at a place in the change log, or None if it is no entry."""
     account, _, id = place.id.partition("/")
-    is_valid = kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in _KINDS)
+    is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
     return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None
 
 

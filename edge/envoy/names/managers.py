@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from chalicelib.model.serving import pages
 from edge.envoy import edge_routes, parts, routes
 from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import kept_headers
 from edge.envoy.resources import Json
-from edge.plan import pages
 from edge.process.settings import Settings
 
 SCOPE_HEADER = "x-envoy-scope"  # `claims` removes it before the request goes upstream

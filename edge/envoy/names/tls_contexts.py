@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy.resources import Json
-from edge.plan.edges import Plan
 
 VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
 DEFAULT_VERSION = "1.2"

@@ -11,14 +11,14 @@ import pytest
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
 from edge.envoy.resources import Changes, Key, Resource
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import Service
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower

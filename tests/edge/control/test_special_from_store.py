@@ -10,13 +10,13 @@ import pytest
 from chalicelib import __main__ as operator
 from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.client import dynamodb
-from edge.control.name_resolver import NameResolver
+from edge.control.names.name_resolver import NameResolver
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
-from edge.plan.account_view import Service
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower

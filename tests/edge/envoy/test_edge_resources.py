@@ -10,10 +10,10 @@ import re2
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import ServedRoute
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import answers, clusters, edge_listeners, edge_routes
 from edge.envoy.resources import Resource
-from edge.plan import edges
-from edge.plan.edges import Plan
 from edge.process.settings import Settings
 from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, authority, edge, group, route, serving, tunnel
 
@@ -27,7 +27,7 @@ OF_CONNECTION.append("Transfer-Encoding")
 def planned(**asked: Any) -> Plan:
     authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
     world = serving(GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked)).world
-    return edges.make_plan(world.edges[asked.get("id", EDGE)], world, NOW)
+    return edge_plans.make_plan(world.edges[asked.get("id", EDGE)], world, NOW)
 
 
 def chain(plan: Plan) -> Any:
@@ -255,7 +255,7 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
     routes: Sequence[ServedRoute], is_refusing: bool
 ) -> None:
     world = serving(GATEWAY, tunnel(), group(), edge(*routes)).world
-    body: Any = edge_routes.build_edge_routes(edges.make_plan(world.edges[EDGE], world, NOW)).body
+    body: Any = edge_routes.build_edge_routes(edge_plans.make_plan(world.edges[EDGE], world, NOW)).body
     challenges, first, *_ = body["virtual_hosts"][0]["routes"]
     assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing

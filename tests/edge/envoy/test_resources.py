@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 import re2
 
+from chalicelib.model.serving import pages
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, listeners, overload, parts, routes, stats
@@ -16,7 +17,6 @@ from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
 from edge.envoy.resources import Key, Resource
-from edge.plan import pages
 from edge.plan.world import OPERATOR, OPERATOR_PROXIED, Site
 from edge.process.settings import Limits, Settings
 

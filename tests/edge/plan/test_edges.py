@@ -9,9 +9,9 @@ import pytest
 from chalicelib.model.edges.modules import TlsEnd, UserAgentModule
 from chalicelib.model.edges.served import UNREADABLE, ServedBackend, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import edge_plans, pages
+from chalicelib.model.serving.edge_plans import PlannedHost
 from edge.envoy.resources import Changes, Key, split_stages
-from edge.plan import edges, pages
-from edge.plan.edges import PlannedHost
 from edge.plan.record_index import Removed, Update
 from edge.serving.standing import PlannedHostport, PlannedRoute
 from tests.edge.plan.worlds import (
@@ -122,7 +122,7 @@ WHOLE = (GATEWAY, tunnel(), group(), response(), edge(route()))
 )
 def test_a_host_is_live_or_says_why_not(facts: tuple[Update, ...], host: str, expected: PlannedHost) -> None:
     made = serving(*facts)
-    assert edges.plan_host(made.world.edges[EDGE], host, made.world, NOW) == expected
+    assert edge_plans.plan_host(made.world.edges[EDGE], host, made.world, NOW) == expected
 
 
 def test_a_host_is_live_if_the_operators_certificate_covers_it() -> None:
@@ -146,7 +146,7 @@ def test_a_host_is_live_if_the_operators_certificate_covers_it() -> None:
 def test_a_host_waits_for_the_certificates_of_its_account() -> None:
     made = serving()
     made.update([edge()], NOW)
-    assert edges.plan_host(edge(), HOST, made.world, NOW).state == "waiting"
+    assert edge_plans.plan_host(edge(), HOST, made.world, NOW).state == "waiting"
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_a_route_leads_to_backends_or_to_a_page(
         ServedBackend(A, "bkdhr_9", None),
     ]
     world = serving(*backends, edge(made)).world
-    (target,) = edges.make_plan(world.edges[EDGE], world, NOW).targets
+    (target,) = edge_plans.make_plan(world.edges[EDGE], world, NOW).targets
     assert (target.weights, target.page, target.error) == (weights, page, error)
 
 
 def test_an_edge_with_a_module_that_is_not_enforced_answers_all_with_a_page() -> None:
     world = serving(group(), edge(route(), route("/a", id="r2"), unenforced=("oidc", "saml"))).world
-    plan = edges.make_plan(world.edges[EDGE], world, NOW)
+    plan = edge_plans.make_plan(world.edges[EDGE], world, NOW)
     refused = "Enabled, but not enforced by this version: oidc, saml."
     assert plan.page == pages.NOT_ENFORCED
     assert {(it.weights, it.page, it.error) for it in plan.targets} == {((), pages.NOT_ENFORCED, refused)}
@@ -204,7 +204,7 @@ def test_exact_paths_come_before_prefixes_and_of_these_the_longest() -> None:
         route("/a/b/c", id="r5", kind="exact_path"),
     ]
     world = serving(edge(*every)).world
-    plan = edges.make_plan(world.edges[EDGE], world, NOW)
+    plan = edge_plans.make_plan(world.edges[EDGE], world, NOW)
     assert [it.route.id for it in plan.targets] == ["r5", "r2", "r3", "r4", "r1"]
 
 
@@ -278,7 +278,7 @@ def test_a_route_leads_to_the_backends_that_are_online(
     made = serving(GATEWAY, group(), group("bkdtg_2", app="green"), response(), shared, edge(route(backend="bkdwd_1")))
     for fact in facts:
         made.update([fact], NOW)
-    (target,) = edges.make_plan(made.world.edges[EDGE], made.world, NOW).targets
+    (target,) = edge_plans.make_plan(made.world.edges[EDGE], made.world, NOW).targets
     assert tuple(id for id, _ in target.online) == tuple(sorted(online))
 
 
@@ -367,7 +367,7 @@ def test_neither_a_tunnel_nor_a_wildcard_has_the_name_of_an_edge_that_cannot_be_
     lost = replace(edge(id=name), error=UNREADABLE)
     made.update([Removed(EDGE), lost], NOW)
     assert (made.world.edge_at_host(HOST), made.world.site(HOST, NOW)) == (lost, None)
-    assert edges.make_plan(below, made.world, NOW).served_elsewhere == (HOST,)
+    assert edge_plans.make_plan(below, made.world, NOW).served_elsewhere == (HOST,)
     standing = made.planned_status(name)
     assert standing
     assert standing.hostports == (PlannedHostport(f"{HOST}:443", "refused", UNREADABLE),)
@@ -402,7 +402,7 @@ def test_a_wildcard_does_not_stand_for_what_is_proved_to_be_another_account_s(pl
     made, proved = serving(GATEWAY, group(), tunnel(), wild, *PROOF), replace(MINE, account=B)
     routes = {f"routes edge/{EDGE}"} if place == "edge" else set()
     assert told(made.update([proved], NOW)) == CLOSED | routes
-    assert edges.make_plan(wild, made.world, NOW).served_elsewhere == ((OWN,) if place == "edge" else ())
+    assert edge_plans.make_plan(wild, made.world, NOW).served_elsewhere == ((OWN,) if place == "edge" else ())
     assert made.world.accounts_of_reservation(proved) == {A}
     gone = {f"-{it}" for it in CLOSED}
     assert told(made.update([replace(proved, is_proved=False)], NOW)) == gone | routes

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from chalicelib.model.edges.modules import TlsEnd
 from chalicelib.model.edges.served import UNREADABLE, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
-from edge.plan import edges, names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
-from edge.plan.edges import Plan
+from edge.plan import names
 from edge.plan.names import NamePlan, PortPlan
 from edge.plan.record_index import Record
-from edge.plan.sites import OPERATOR, OPERATOR_PROXIED, Site
 from edge.plan.world import World
 from edge.serving import standing
 from tests.edge.plan.worlds import (
@@ -161,7 +162,7 @@ def answer_of(name: str, world: World) -> tuple[str, str, Site | Plan] | None:
             return None
     host = name if found else f"*.{name.partition('.')[2]}"
     found = found or world.edge_at_host(host)
-    plan = edges.make_plan(found, world, NOW) if found else None
+    plan = edge_plans.make_plan(found, world, NOW) if found else None
     planned = next(it for it in plan.hosts if it.name == host) if plan else None
     return (
         (plan.edge.account, planned.certificate, without_closed(plan)) if plan and planned and planned.answers else None
@@ -200,13 +201,16 @@ def test_an_account_s_edges_and_ports_are_planned_as_in_a_world_of_all(
         records = records_of(account, facts, rejected)
         view = AccountView(records, SERVICE)
         for id in records.edges:
-            plan, expected = names.plan_edge(id, records, NOW, SERVICE), edges.make_plan(world.edges[id], world, NOW)
+            plan, expected = (
+                names.plan_edge(id, records, NOW, SERVICE),
+                edge_plans.make_plan(world.edges[id], world, NOW),
+            )
             assert plan
             assert without_closed(plan) == without_closed(expected)
             assert standing.plan_status(plan, view) == standing.plan_status(expected, world)
         for port in map(str, (19999, *PORTS)):
             at, served = world.edge_at_port(port), names.plan_port(port, records, NOW, SERVICE)
-            through, to = world.tunnel_at(port), edges.make_plan(at, world, NOW) if at else None
+            through, to = world.tunnel_at(port), edge_plans.make_plan(at, world, NOW) if at else None
             is_open = to and any(it.endswith(f":{port}") for it in to.certificates)
             own_edge = to if to and is_open and to.edge.account == account else None
             own_tunnel = through if through and through.account == account else None

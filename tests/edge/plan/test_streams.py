@@ -9,12 +9,12 @@ import pytest
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import edge_plans, streams
+from chalicelib.model.serving.edge_plans import PlannedHost
+from chalicelib.model.serving.streams import Destinations
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.resources import Changes, Key
-from edge.plan import edges, streams
-from edge.plan.edges import PlannedHost
 from edge.plan.record_index import Removed, Update
-from edge.plan.streams import Destinations
 from edge.process.settings import Settings
 from edge.serving.serving import Serving
 from edge.serving.standing import PlannedHostport, PlannedRoute
@@ -140,13 +140,13 @@ def test_a_host_or_port_is_live_or_says_why_not(
     facts: tuple[Update, ...], id: str, host: str, expected: PlannedHost
 ) -> None:
     made = serving(group(), *facts)
-    assert edges.plan_host(made.world.edges[id], host, made.world, NOW) == expected
+    assert edge_plans.plan_host(made.world.edges[id], host, made.world, NOW) == expected
 
 
 def test_without_tcp_ports_no_port_of_an_edge_is_open() -> None:
     made = Serving(Settings(), "PEM")
     apply(made, group(), tcp())
-    found = edges.plan_host(made.world.edges[TCP], PORT, made.world, NOW)
+    found = edge_plans.plan_host(made.world.edges[TCP], PORT, made.world, NOW)
     assert found == PlannedHost(PORT, "refused", "No port is open: the operator has set no TCP_PORTS.")
 
 
@@ -271,17 +271,17 @@ def test_all_hosts_of_an_edge_tell_who_visitors_are_or_none(first: bool, second:
         for host, flag in zip(hosts, (first, second), strict=True)
     ]
     made = serving(*BASE, *held, tls(hosts=hosts))
-    found = edges.make_plan(made.world.edges[TLS], made.world, NOW)
+    found = edge_plans.make_plan(made.world.edges[TLS], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (expected, first)
 
 
 def test_an_edge_of_tcp_tells_who_visitors_are_as_the_reserved_addresses_of_its_ports_say() -> None:
     made = serving(*BASE, MINE, replace(tcp(PORT, OWN), proxied=frozenset({PORT})))
-    found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
+    found = edge_plans.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "live"], True)
 
     apply(made, replace(tcp(PORT, "tunnels.localhost:20002"), proxied=frozenset({PORT})))
-    found = edges.make_plan(made.world.edges[TCP], made.world, NOW)
+    found = edge_plans.make_plan(made.world.edges[TCP], made.world, NOW)
     assert ([it.state for it in found.hosts], found.is_proxied) == (["live", "refused"], True)
 
 

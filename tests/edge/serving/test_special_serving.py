@@ -9,11 +9,11 @@ import pytest
 
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.resources import Changes
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.edge.plan import worlds

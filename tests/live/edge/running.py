@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from edge.control.control import Control
+from edge.control.control import Control, add_socket
 from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
 from edge.process.settings import Limits, Settings
@@ -29,6 +30,7 @@ from edge.store.records import Grant
 from tests import openssl
 from tests.conftest import free_port, place_among_workers
 from tests.edge.memory import Memory
+from tests.edge.memory_resolver import MemoryResolver
 from tests.needs import need
 
 ENVOY = next(Path(__file__).parents[3].glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
@@ -225,7 +227,9 @@ def running(
     )
     settings.directory.mkdir(mode=0o700)
     store, loop = Memory(), asyncio.new_event_loop()
-    gateway, control = SshGateway(settings, store, store.authority), Control(settings, store, store.authority)
+    gateway = SshGateway(settings, store, store.authority)
+    resolver = MemoryResolver(store, partial(add_socket, settings))
+    control = Control(settings, store, store.authority, resolver)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     tasks = asyncio.run_coroutine_threadsafe(_start(settings, control, gateway, with_envoy), loop).result(30)

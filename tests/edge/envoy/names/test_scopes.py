@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.clusters import LINK_SECRET
@@ -13,7 +14,6 @@ from edge.envoy.names import scopes
 from edge.envoy.resources import Key, split_stages
 from edge.envoy.routes import build_unreserved_redirect_part
 from edge.envoy.selector import OPERATOR_SECRET
-from edge.plan.edges import Plan, PlannedHost, RouteTarget
 from edge.plan.names import NamePlan
 from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Settings

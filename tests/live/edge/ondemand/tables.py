@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chalicelib.model.edges.served import ServedBackend
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control import pressure
@@ -31,7 +32,6 @@ from edge.envoy.resources import Key, Resource
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
-from edge.plan.edges import Plan, PlannedHost, RouteTarget
 from edge.plan.names import NamePlan
 from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Limits, Settings

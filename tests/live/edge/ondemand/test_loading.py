@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from chalicelib.model.serving import pages
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.selector import OPERATOR_SECRET
-from edge.plan import pages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.tables import Table, ask, running
 

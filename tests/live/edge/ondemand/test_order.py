@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.model.serving import pages
 from edge.envoy.names import https_listener
 from edge.envoy.resources import Json, Resource
 from edge.link.authority import KeyPair
-from edge.plan import pages
 from edge.serving.order import NameResources
 from tests import openssl
 from tests.live.edge.conftest import needs_envoy

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import edge_listeners
 from edge.envoy.ads.catalog import Name
 from edge.envoy.resources import Changes, split_stages
 from edge.link import authority
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
-from edge.plan.edges import Plan
 from edge.plan.names import NamePlan
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.edge.plan import worlds

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 import pytest
 
 from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control.special import EnvoyPublisher
 from edge.envoy.resources import Changes
 from edge.link.proxy_protocol import Header
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
 from edge.plan.names import NamePlan
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.conftest import free_port

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost
+from chalicelib.model.serving.streams import Destinations
 from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.names import https_listener
-from edge.plan import pages
-from edge.plan.edges import Plan, PlannedHost
 from edge.plan.names import NamePlan
-from edge.plan.streams import Destinations
 from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.gateways import gateway

@@ -6,11 +6,11 @@ from http.client import HTTPConnection
 
 import pytest
 
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import RouteTarget
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.envoy import routes
 from edge.link.proxy_protocol import Header
-from edge.plan import pages
-from edge.plan.edges import RouteTarget
 from tests.conftest import free_port
 from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy

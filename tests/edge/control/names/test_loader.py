@@ -9,13 +9,13 @@ from typing import TypeAlias
 import pytest
 
 from chalicelib.storage.records.change_log import Place
-from edge.control.loader import Loader
-from edge.control.reads import StoreReads
+from edge.control.names.loader import Loader
+from edge.control.names.reads import StoreReads
 from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Rejection
-from tests.edge.control.loading_fakes import Envoy, Plans, Records, place
+from tests.edge.control.names.loading_fakes import Envoy, Plans, Records, place
 
 A, B, D = "acct_a", "acct_b", "tunnels.example"
 NAME, UNKNOWN = "app.shop.example", f"none.{D}"

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Key, Resource
 from edge.link.authority import KeyPair
-from edge.plan.account_records import AccountRecords
-from edge.plan.edges import Plan, PlannedHost, RouteTarget
 from edge.plan.names import NamePlan
 from edge.serving.order import NameResources, Rejection
 from edge.store.records import Unavailable

@@ -7,8 +7,8 @@ import pytest
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.served import ServedBackend
-from edge.plan import shares
-from edge.plan.shares import MAX_BACKENDS, WHOLE
+from chalicelib.model.serving import shares
+from chalicelib.model.serving.shares import MAX_BACKENDS, WHOLE
 
 GROUP, OTHER, ANSWER, STRANGE = "bkdtg_a", "bkdtg_b", "bkdhr_a", "bkdtg_strange"
 ODD = "bkdhr_odd"

@@ -11,13 +11,13 @@ from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import certificate_choice
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.plan import certificate_choice
-from edge.plan.account_records import AccountRecords
-from edge.plan.sites import OPERATOR, OPERATOR_PROXIED, Site
 
 K = TypeVar("K")
 T = TypeVar("T")

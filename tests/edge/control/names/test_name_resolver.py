@@ -9,6 +9,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
 from chalicelib.model.edges.served import UNREADABLE
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels import name_bans, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto
@@ -16,10 +18,8 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import change_log, items
 from chalicelib.storage.records.change_log import Place
-from edge.control.name_resolver import NameResolver
+from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import Service
 from edge.plan.names import NamePlan
 from edge.store.records import Grant, Opening, Unavailable
 from edge.store.table import TableStore

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import states
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
-from edge.plan import shares
+from chalicelib.model.serving import shares, states
 
 _NO_BACKEND = "The edge has no backend."
 _NO_GROUP = "The backend has no tunnel group."

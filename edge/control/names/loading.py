@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.records.change_log import Place
-from edge.control.reads import StoreReads
+from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
-from edge.plan.account_records import AccountRecords
 from edge.plan.cold_reads import Answers
 from edge.plan.loaded import Bounds, LoadedNames
 from edge.plan.names import NamePlan

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.account_places import (
+from chalicelib.model.names import name_keys
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.account_places import (
     Found,
     ServedAddress,
     certificates_place,
@@ -12,9 +15,6 @@ from chalicelib.model.edges.account_places import (
     routes_place,
     tunnels_place,
 )
-from chalicelib.model.names import name_keys
-from chalicelib.model.names.name_keys import NameKey
-from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels import name_bans, tunnels
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.model.edges import states
 from chalicelib.model.edges.served import UNREADABLE, ServedAuthority, ServedEdge, ServedRoute
-from chalicelib.model.edges.states import HostFacts, HostState, RouteState
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import states
+from chalicelib.model.serving.states import HostFacts, HostState, RouteState
 from tests.edge.plan.worlds import A, edge, route
 
 HOST = "a.example.com"

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.records.change_log import Place
-from edge.control.loading import Loading, Outcome
+from edge.control.names.loading import Loading, Outcome
 from edge.link.authority import KeyPair
-from edge.plan import edges, sizes
-from edge.plan.account_records import AccountRecords
+from edge.plan import sizes
 from edge.plan.loaded import LoadedName, Refusal
 from edge.plan.names import NamePlan
 from edge.plan.world import OPERATOR
@@ -191,7 +192,7 @@ class AccountPlans:
             return other if other.certificate not in (plan.certificate, "") else None
         if rejection.kind == "secret" or plan.name not in self._accepted or plan.edge is None:
             return None
-        closed = edges.close_refused(plan.edge, rejection.error)
+        closed = edge_plans.close_refused(plan.edge, rejection.error)
         return None if closed == plan.edge else replace(plan, edge=closed)
 
     async def _make_room(self, plan: NamePlan) -> Refusal:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
 from edge.link.authority import KeyPair
 from edge.plan import names
-from edge.plan.account_records import AccountRecords
-from edge.plan.account_view import AccountView, Service
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
 from edge.serving import name_resources

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from chalicelib.storage.records.change_log import Place
-from edge.control import account_plans
-from edge.control.account_plans import AccountPlans
-from edge.control.loading import Loading, Outcome
+from edge.control.names import account_plans
+from edge.control.names.account_plans import AccountPlans
+from edge.control.names.loading import Loading, Outcome
 from edge.process import log
 from edge.store.records import Unavailable
 

@@ -1,26 +1,48 @@
 """The plan of an edge: the state of its hosts, and the target of each route. Pure."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol
 
-from chalicelib.model.edges import states
-from chalicelib.model.edges.served import ServedEdge, ServedRoute
-from chalicelib.model.edges.states import HostFacts
-from edge.plan import pages, shares, streams
-from edge.plan.account_view import AccountView
-from edge.plan.edge_index import hosts_of, port_of
-from edge.plan.sites import OPERATOR
-from edge.plan.streams import Destinations
-from edge.plan.world import World
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute, hosts_of, port_of
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import pages, shares, states, streams
+from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.model.serving.states import HostFacts
+from chalicelib.model.serving.streams import Destinations
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-Names: TypeAlias = World | AccountView  # the decisions about names
 State = Literal["live", "unproved", "refused", "waiting"]
 _NOT_READY = "The account's TLS certificates are being read."
 _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
+
+
+class Names(Protocol):
+    """The decisions about names that a plan needs. `AccountView` describes them."""
+
+    @property
+    def tcp_ports(self) -> range: ...
+    @property
+    def backends(self) -> Mapping[str, ServedBackend]: ...
+    def may_serve(self, account: str, name: str) -> bool: ...
+    def reservation_of(self, account: str, host: str) -> ServedReservation | None: ...
+    def refuses_challenges(self, account: str, host: str) -> bool: ...
+    def authorities_of(self, edge: ServedEdge) -> Sequence[ServedAuthority | None]: ...
+    def edge_at_port(self, port: str) -> ServedEdge | None: ...
+    def ready_hosts(self, account: str) -> frozenset[str]: ...
+    def certificate(self, account: str, host: str, now: datetime) -> str | None: ...
+    def certificate_error(self, account: str, host: str) -> str: ...
+    def is_covered(self, certificate: str, host: str) -> bool: ...
+    def is_online(self, group: str) -> bool: ...
+    def names_below(self, domain: str) -> Sequence[str]: ...
+    @property
+    def certificates(self) -> Mapping[str, ServedCertificate]: ...
+    def members(self, group: ServedBackend) -> Sequence[tuple[ServedTunnel, Gateway]]: ...
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
-from edge.control import loading
-from edge.control.account_names import AccountNames
-from edge.control.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
-from edge.control.reads import StoreReads
+from edge.control.names import loading
+from edge.control.names.account_names import AccountNames
+from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
+from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
 from edge.plan.cold_reads import Answers, ReadBudget, find_base_name
@@ -37,10 +37,7 @@ _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
 _MAX_SEARCHES = 3  # for the account of a name while its keys change
-_BASE_NAME, _PROVED = (
-    f"{base_names.KIND}#",
-    "domain#",
-)  # begin the scopes of the unique keys that give a name an account
+_BASE_NAME, _PROVED = f"{base_names.KIND}#", "domain#"  # begin scopes of keys that give a name an account
 
 
 @dataclass(frozen=True)
@@ -288,14 +285,13 @@ class Loader:
         for account in every:
             if account.is_idle:
                 del self._accounts[account.account]
-                continue
-            account.check()
+            else:
+                account.check()
 
     def _restore_next(self) -> None:
         """Load some of the names that Envoy already has."""
-        loading = len(self._pending.keys() & self._restored)
-        waiting = (it for it in self._restored if it not in self._pending)
-        for name in list(islice(waiting, max(0, _MAX_RESTORING - loading))):
+        free = max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored))
+        for name in list(islice((it for it in self._restored if it not in self._pending), free)):
             self._start(name, name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

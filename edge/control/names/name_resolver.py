@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from chalicelib import domains
-from chalicelib.model.edges import account_changes, account_places, account_reads
-from chalicelib.model.edges.account_places import Found, Wanted
 from chalicelib.model.names import name_keys
 from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.serving import account_changes, account_places, account_reads
+from chalicelib.model.serving.account_places import Found, Wanted
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
 from chalicelib.model.tunnels import gateways, tunnels
@@ -21,7 +22,6 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.client import aws
 from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
-from edge.plan.account_records import AccountRecords
 from edge.process import log
 from edge.store.errors import raises_unavailable
 

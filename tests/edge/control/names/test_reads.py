@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from edge.control.reads import StoreReads
+from edge.control.names.reads import StoreReads
 from edge.store.records import Unavailable
 
 

@@ -5,24 +5,25 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from chalicelib.model.accounts import accounts
-from chalicelib.model.edges import account_changes, served
-from chalicelib.model.edges.account_places import Found, ServedAddress, Switch, Wanted, item_place
+from chalicelib.model.edges import served
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
 from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import account_changes
+from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Wanted, item_place
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 
 
-class _Record(Protocol):
+class _Identified(Protocol):
     @property
     def id(self) -> str: ...
 
 
-R = TypeVar("R", bound=_Record)
+R = TypeVar("R", bound=_Identified)
 
 _NOTHING = Wanted("")
 

@@ -7,11 +7,11 @@ from typing import Any
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds, switches
 from chalicelib.model.edges import edges, served
-from chalicelib.model.edges.account_places import Found, ServedAddress, Switch, Value, digest, routes_place
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, digest, routes_place
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
 from chalicelib.storage.records import items, table, unique_keys

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from chalicelib.model.serving import certificate_choice
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from edge.plan import certificate_choice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -5,7 +5,7 @@ The service writes the records of one account. The others are copies with their 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -32,17 +32,22 @@ _ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b")
 
 
 class Accounts:
-    """The accounts of a table. Account n serves the name `find_name(n)`."""
+    """The accounts of a table. Account n serves the name `find_name(n)`.
 
-    def __init__(self, table: str, domain: str, *, prefix: str = "t", has_edges: bool = False) -> None:
+    `create` creates what answers a name, with a token. Without it, the name is a tunnel's.
+    """
+
+    def __init__(
+        self, table: str, domain: str, *, prefix: str = "t", create: Callable[[str, str], None] | None = None
+    ) -> None:
         self.count = 0
         self._table, self._domain, self._prefix = table, domain, prefix
         self._store = boto3.client("dynamodb")
         self._account, _, token = accounts.create_account(f"{_TEMPLATE}-{prefix}", "admin")
         self._certificate, self._key = self._create_certificate(token)
         name = f"{_TEMPLATE}-{prefix}.{domain}"
-        if has_edges:
-            _create_edge(token, name)
+        if create:
+            create(token, name)
         else:
             self._open_tunnel(name)
         self._items = json.dumps([it for it in self._scan() if self._is_copied(it)], default=_encode)
@@ -96,7 +101,8 @@ class Accounts:
         return items
 
 
-def _create_edge(token: str, name: str) -> None:
+def create_edge(token: str, name: str) -> None:
+    """Create an edge with a route to an HTTP response."""
     backend = requests.create("/backends/http_response", token, {"body": "hello"})["id"]
     edge = requests.create("/edges/https", token, {"hostports": [f"{name}:443"]})["id"]
     route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}}

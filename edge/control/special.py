@@ -3,7 +3,7 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from chalicelib import domains
@@ -11,11 +11,14 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
 from edge.envoy.ads.discovery import Discovery
+from edge.envoy.names import managers
 from edge.envoy.resources import Changes, Resource, split_stages
+from edge.plan.names import NamePlan
 from edge.process import log
 from edge.serving.order import Sender
 from edge.store.records import Store, Unavailable
@@ -24,6 +27,7 @@ _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
 _PROVED = "domain#"  # begins the scopes of the unique keys of proved domains
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
+_FORM_POLL = 0.01
 
 
 class EnvoyPublisher:
@@ -34,6 +38,17 @@ class EnvoyPublisher:
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
         await self._sender.hold(owner, clusters)
+
+    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                while not all(self._has_scope(*it) for it in requirements.items()):
+                    await asyncio.sleep(_FORM_POLL)
+
+    def _has_scope(self, host: str, requirement: str) -> bool:
+        """Return whether all loaded names at a host have the scopes of a requirement."""
+        loaded = self._sender.scopes
+        return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
     async def publish(self, changes: Changes) -> None:
         stages = [it for it in split_stages(changes) if it]
@@ -92,10 +107,28 @@ class SpecialNames:
         """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
+    def carry_over(self, plan: NamePlan) -> None:
+        """Add the entry of a special name that the list lacks."""
+        account = self._accounts.get(plan.account)
+        if account and account.covers(plan.name):
+            return
+        if plan.edge:
+            self.add(SpecialEntry(SpecialOwner(plan.account, plan.edge.edge.id), tuple(plan.edge.edge.hostports)))
+        elif plan.site:
+            hostports = (tunnels.hostport_of(plan.name),)
+            self.add(SpecialEntry(SpecialOwner(plan.account, plan.site.tunnel.id), hostports))
+
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate."""
         for account in self._accounts.values():
             account.wake()
+
+    async def wait_until_settled(self, name: str) -> None:
+        """Wait until the matcher has what the records say of a name, at most a second."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                while self._unread or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
+                    await asyncio.sleep(_FORM_POLL)
 
     def plan_of(self, edge: str) -> Plan | None:
         """Return the plan of a special edge, or None."""
@@ -150,6 +183,13 @@ class SpecialNames:
             return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]
         account = place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0]
         return [self._accounts[account]] if account in self._accounts else []
+
+
+def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
+    """Return the names at a host, which may be a wildcard."""
+    if host.startswith(domains.WILDCARD):
+        return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
+    return {host}.intersection(names)
 
 
 def _is_proved_by(name: str, domain: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
+from edge.envoy.names import scopes
 from edge.envoy.resources import Changes, Resource
 from edge.plan import names
 from edge.process import log
@@ -37,6 +38,9 @@ class Publisher(Protocol):
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
         """Send clusters that loaded names can use too, instead of the owner's earlier ones."""
+
+    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
+        """Wait until loaded names have the scopes of new requirements on handshakes, at most a second."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -83,6 +87,7 @@ class SpecialAccount:
         self._read_ids: frozenset[str] = frozenset()  # the edges and tunnels of the records
         self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
+        self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
         self._work, self._failed = _Work(), _Work()
         self._has_work = self._has_failed = False
         self._expires_at = float("inf")
@@ -109,6 +114,11 @@ class SpecialAccount:
     def hosts(self) -> frozenset[str]:
         """Return the special hosts and ports, as host or host:port."""
         return frozenset(name for it in self._entries.values() for name in _names_of(it))
+
+    def covers(self, name: str) -> bool:
+        """Return whether a name is special, or was until the last plans."""
+        hosts = self.hosts | self._requirements.keys()
+        return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
     def put(self, id: str, entry: SpecialEntry | None) -> None:
         """Replace the entry of an edge or tunnel. None removes it."""
@@ -206,7 +216,10 @@ class SpecialAccount:
         if clusters != former:
             kept = {it.key: it for it in (*former, *clusters)}
             await shared.publisher.hold(self._owner, kept.values())
+        requirements = _find_requirements(plans)
+        await shared.publisher.wait_for_scopes(_find_changed(self._requirements, requirements))
         await shared.publisher.publish(shared.serving.update(plans, view))
+        self._requirements = requirements
         if clusters != former:
             await shared.publisher.hold(self._owner, clusters)
         self.plans, self._clusters, self._expires_at = plans, clusters, find_next_expiry(records, now)
@@ -241,6 +254,18 @@ def make_plans(
         tuple(it for it in planned if it.edge or it.tunnel),
         frozenset(below),
     )
+
+
+def _find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
+    """Return the requirements on the handshakes of HTTP, by host."""
+    every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
+    return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
+
+
+def _find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the changed requirements. "" is the default."""
+    hosts = before.keys() | after.keys()
+    return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
 
 
 def find_next_expiry(records: AccountRecords, now: float) -> float:

@@ -8,10 +8,8 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes
-from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import kept_headers, user_agents
-from edge.envoy.resources import Json, Key, Resource
-from edge.process.settings import Settings
+from edge.envoy.resources import Json
 
 _MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}
 _NOT_GRPC: Json = {
@@ -63,27 +61,6 @@ def build_reply(flags: list[Json], status: int, text: str) -> Mapping[str, Json]
 REPLIES = (build_reply(["UH", "NC"], 503, pages.NO_TUNNELS), build_reply(["UO"], 503, pages.TOO_MANY))
 
 
-def build_edge_manager(plan: Plan, settings: Settings) -> Json:
-    """Return the HTTP manager of an edge, which uses the edge's routes."""
-    client = CLIENT if plan.trusted else {}
-    return routes.build_manager(
-        settings,
-        kept_headers.build_recorder(),
-        routes.build_client_headers(settings, client),
-        routes.build_router(),
-        stat_prefix="https",
-        rds={"route_config_name": plan.routes_name, "config_source": parts.ADS},
-        upgrade_configs=[{"upgrade_type": "websocket"}],
-        local_reply_config=routes.build_local_replies(*REPLIES),
-        access_log=[build_request_log(settings, WORDS)],
-    )
-
-
-def build_edge_routes(plan: Plan) -> Resource:
-    """Return the routes of an edge. Other hosts get 421."""
-    return _build_routes(plan.routes_name, build_edge_hosts(plan), plan.digest, *list_words(plan))
-
-
 def build_edge_hosts(plan: Plan) -> list[Json]:
     """Return the virtual hosts of an edge. Other hosts get 421."""
     hosts: list[Json] = [_virtual_host(plan)] if plan.certificates else []
@@ -96,19 +73,6 @@ def list_words(plan: Plan) -> list[str]:
     """Return an edge's own texts in its virtual hosts, as `words` of a resource."""
     ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
     return [plan.edge.id, plan.edge.account, *plan.certificates, *dict.fromkeys(ids)]
-
-
-def build_closed_routes(name: str) -> Resource:
-    """Return routes that answer 421, to replace the removed routes of an edge.
-
-    Envoy keeps the last version of removed routes, so open connections would still use them.
-    """
-    return _build_routes(name, [routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)])
-
-
-def _build_routes(name: str, hosts: list[Json], *words: str) -> Resource:
-    body: Json = {"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts}
-    return Resource(Key("routes", name), body, words)
 
 
 def _virtual_host(plan: Plan) -> Json:

@@ -57,14 +57,10 @@ class Resource:
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Split changes into three steps: additions, then what sends visitors to them, then removals.
 
-    A name that gets a part of a listener keeps its operator route until that part is active. A name that loses the part
-    gets its operator route first.
+    Parts that refuse visitors come first and leave last.
     """
-    parts = {key.part: it for key, it in changes.items() if key.kind == "listener" and key.part}
 
     def stage(key: Key, it: Resource | None) -> int:
-        if key.kind == "routes" and key.part in parts:
-            return 2 if parts[key.part] else 0 if it else 1
         if (not it and _is_whole_or_refuses(key.part)) or (it and it.is_emptied):
             return 2
         return 1 if _brings_visitors(key) else 0

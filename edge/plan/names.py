@@ -10,7 +10,7 @@ from chalicelib.model.serving import edge_plans, streams
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost
-from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
+from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
@@ -22,7 +22,7 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 
 @dataclass(frozen=True)
 class NamePlan:
-    """How a name is served.
+    """The certificate of a name, and its tunnel or edge.
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
     `site` (a tunnel) or `edge` answers, or `refusal` says why not. A special name needs its own chain or listener.
@@ -47,7 +47,7 @@ class NamePlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """How a TCP port is served: by a tunnel or an edge, or by neither."""
+    """The tunnel or edge of a TCP port, or neither."""
 
     port: str
     account: str
@@ -135,9 +135,8 @@ class _Planner:
 
 
 def _plan_at_tunnel(site: Site) -> NamePlan:
-    certificate = OPERATOR if site.certificate == OPERATOR_PROXIED else site.certificate
-    is_special = not certificate
-    return NamePlan(site.name, site.tunnel.account, certificate, site, is_special=is_special, hosts=(site.name,))
+    account, certificate = site.tunnel.account, site.certificate
+    return NamePlan(site.name, account, certificate, site, is_special=not certificate, hosts=(site.name,))
 
 
 def _shares_connections(other: PlannedHost, host: PlannedHost) -> bool:

@@ -1,7 +1,7 @@
 """The order in which Envoy receives a loaded name: clusters, then the scope, then the secret."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -40,11 +40,12 @@ class Rejection:
 class Sender:
     """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it.
 
-    A later call about a name ends an earlier one that still waits for Envoy.
+    A later call about a name ends an earlier one that still waits for Envoy. If a name becomes normal, its former scope
+    is closed after `wait_for_matcher`, so that visitors find one of the two.
     """
 
-    def __init__(self, discovery: Discovery) -> None:
-        self._discovery = discovery
+    def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
+        self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
         self._counts = ReferenceCounts()
         self._scopes: dict[str, Key] = {}  # the accepted scope of each name
         self._sending: dict[str, NameResources] = {}  # the latest call about each name
@@ -62,6 +63,11 @@ class Sender:
         finally:
             if self._is_latest(call):
                 del self._sending[call.name]
+
+    @property
+    def scopes(self) -> Mapping[str, Key]:
+        """Return the accepted scopes by name."""
+        return self._scopes
 
     async def refuse(self, names: Iterable[str]) -> None:
         """Answer requests for secrets with a removal, so that no visitor waits."""
@@ -136,6 +142,8 @@ class Sender:
         if scope:
             self._scopes[resources.name] = scope.key
             self._closed.pop(scope.key, None)
+        if former and scope and former != scope.key and scope.key.name == resources.name and self._wait_for_matcher:
+            await self._wait_for_matcher(resources.name)
         expired = self._expired()
         if former and (scope is None or former != scope.key):
             self._closed[former] = time.monotonic() + _RETENTION

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from chalicelib import domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of
-from chalicelib.model.names import proofs, special_names
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
+from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
@@ -63,6 +63,7 @@ class Memory:
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
+    unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     unreachable: set[str] = field(default_factory=set)  # accounts whose edges it cannot read now
@@ -107,7 +108,7 @@ class Memory:
             how = opening.proto, opening.proxy_protocol
             new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
             self.online[new.id] = (new, opening)
-            self.tell(account, kinds.TUNNELS.path, new.id)
+            self.tell(account, kinds.TUNNELS.path, new.id, new.name)
             return new
 
     def is_reserved(self, account: str, name: str) -> bool:
@@ -219,7 +220,9 @@ class Memory:
 
     def list_special_names(self) -> list[SpecialEntry]:
         self.reach()
-        edges = [_entry(it, it.hostports) for it in [*self.edges.values()] if it.hostports and _is_special(it)]
+        edges = [
+            _entry(it, it.hostports) for it in [*self.edges.values()] if it.id not in self.unlisted and _is_special(it)
+        ]
         with self.lock:
             bound = [it for it, _ in self.online.values() if it.proto in ("tcp", "tls")]
         return [*edges, *(_entry(it, (tunnels.hostport_of(it.name),)) for it in bound)]
@@ -296,7 +299,7 @@ class Memory:
     def reserve(self, held: ServedReservation) -> None:
         """Keep a reserved domain, or what has become of it."""
         self.held[held.id] = held
-        self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id)
+        self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id, held.domain)
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         """Keep a certificate with its key."""
@@ -309,24 +312,34 @@ class Memory:
             self.edges[value.id] = value
         else:
             self.led_to[value.id] = value
-        self.tell(value.account, kinds.of(value.id).path, value.id)
+        self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))
 
     def forget(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
         """Delete an edge, or what one leads to."""
         self.edges.pop(value.id, None)
         self.led_to.pop(value.id, None)
-        self.tell(value.account, kinds.of(value.id).path, value.id)
+        self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))
 
     def switch(self, account: str, *, on: bool) -> None:
         """Switch an account on or off."""
         self.off = self.off - {account} if on else self.off | {account}
         self.log.append(_change(Place("accounts", account)))
 
-    def tell(self, account: str, path: str, id: str) -> None:
-        """Write a record of a change into the log. It names an entry of special names too, which may be unchanged."""
-        has_entry = kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
+    def tell(self, account: str, path: str, id: str, *names: str) -> None:
+        """Write a record of a change into the log, with the keys of its names.
+
+        It names an entry of special names too, which may be unchanged.
+        """
+        has_entry = id not in self.unlisted and kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
         entry = [special_names.find_place(SpecialOwner(account, id))] if has_entry else []
-        self.log.append(_change(Place(items.scope(account, path), id), *entry))
+        keys = [key for name in names if name for key in self._keys(name)]
+        self.log.append(_change(Place(items.scope(account, path), id), *entry, *keys))
+
+    def _keys(self, name: str) -> list[Place]:
+        host = host_of(name)
+        if domains.is_below(host, self.tunnel_domain):
+            return [name_keys.name_place(base_names.base_name_below(host, self.tunnel_domain))]
+        return [name_keys.key_place(reservations.proved_key(host))]
 
     def clear(self) -> None:
         """Take all tunnels offline."""
@@ -355,7 +368,7 @@ class Memory:
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):
-            self.tell(it[0].account, kinds.TUNNELS.path, id)
+            self.tell(it[0].account, kinds.TUNNELS.path, id, it[0].name)
 
     def reach(self, account: str = "") -> None:
         if account in self.delays:
@@ -370,7 +383,13 @@ def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> Speci
     return SpecialEntry(SpecialOwner(record.account, record.id), tuple(hostports))
 
 
+def _hosts_of(value: ServedEdge | ServedBackend | ServedAuthority) -> list[str]:
+    return [*hosts_of(value)] if isinstance(value, ServedEdge) else []
+
+
 def _is_special(edge: ServedEdge) -> bool:
+    if not edge.hostports:
+        return False
     modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
     version = modules.tls_termination.min_version if modules.tls_termination else None
     is_normal = edge.terminate_at == "edge" and not modules.mutual_tls and version in (None, "1.2")

@@ -11,7 +11,8 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, digest, routes_place
+from chalicelib.model.serving import account_places
+from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, Wanted, digest, routes_place
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
 from chalicelib.storage.records import items, table, unique_keys
@@ -34,6 +35,30 @@ def read_items(places: Iterable[Place]) -> dict[Place, Found]:
     wanted = list(places)
     records = table.records((it.scope, it.id) for it in wanted)
     return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
+
+
+def read_places(places: Iterable[Place]) -> dict[Place, Found]:
+    """Return the values of items, in one call, and of lists, in one call each. Raises aws.Unavailable."""
+    wanted = list(places)
+    found = read_items(it for it in wanted if it.id)
+    return found | {it: read_list(it) for it in wanted if not it.id}
+
+
+def complete(
+    wanted: Wanted,
+    known: Mapping[Place, Found],
+    tunnel_domain: str,
+    read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
+) -> dict[Place, Found]:
+    """Return the values of all places that a request needs. Read those that are not known, in rounds.
+
+    Raises what `read` does.
+    """
+    found = dict(known)
+    while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
+        found |= read(missing)
+        found |= decode_edges(found, tunnel_domain)
+    return {place: found[place] for place in places}
 
 
 def read_list(place: Place) -> Found:

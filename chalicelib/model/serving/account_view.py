@@ -13,7 +13,7 @@ from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import certificate_choice
 from chalicelib.model.serving.account_records import AccountRecords
-from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
+from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
@@ -99,10 +99,6 @@ class AccountView:
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
-    def ready_hosts(self, account: str) -> frozenset[str]:
-        """Return the hosts with known certificates, which are all."""
-        return frozenset(self._edges_by_name)
-
     def site(self, name: str, now: datetime) -> Site | None:
         """Return the site of a name, or None if an edge has the name or no tunnel may serve it."""
         tunnel = self.tunnel_at_host(name)
@@ -112,8 +108,6 @@ class AccountView:
         if tunnel.proto == "tls":
             return Site(name, tunnel, "", refuses_challenges=refuses)
         certificate = self.certificate(tunnel.account, name, now)
-        if certificate == OPERATOR and tunnel.proxy_protocol:
-            certificate = OPERATOR_PROXIED
         reservation = self.reservation_of(tunnel.account, name)
         headers = reservation.keep_headers if reservation else ()
         return Site(name, tunnel, certificate, headers, refuses) if certificate else None

@@ -1,48 +1,20 @@
 """The plan of an edge: the state of its hosts, and the target of each route. Pure."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute, hosts_of, port_of
-from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
 from chalicelib.model.serving import pages, shares, states, streams
-from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.model.serving.account_view import AccountView
 from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
-from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-State = Literal["live", "unproved", "refused", "waiting"]
-_NOT_READY = "The account's TLS certificates are being read."
+State = Literal["live", "unproved", "refused"]
 _PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
-
-
-class Names(Protocol):
-    """The decisions about names that a plan needs. `AccountView` describes them."""
-
-    @property
-    def tcp_ports(self) -> range: ...
-    @property
-    def backends(self) -> Mapping[str, ServedBackend]: ...
-    def may_serve(self, account: str, name: str) -> bool: ...
-    def reservation_of(self, account: str, host: str) -> ServedReservation | None: ...
-    def refuses_challenges(self, account: str, host: str) -> bool: ...
-    def authorities_of(self, edge: ServedEdge) -> Sequence[ServedAuthority | None]: ...
-    def edge_at_port(self, port: str) -> ServedEdge | None: ...
-    def ready_hosts(self, account: str) -> frozenset[str]: ...
-    def certificate(self, account: str, host: str, now: datetime) -> str | None: ...
-    def certificate_error(self, account: str, host: str) -> str: ...
-    def is_covered(self, certificate: str, host: str) -> bool: ...
-    def is_online(self, group: str) -> bool: ...
-    def names_below(self, domain: str) -> Sequence[str]: ...
-    @property
-    def certificates(self) -> Mapping[str, ServedCertificate]: ...
-    def members(self, group: ServedBackend) -> Sequence[tuple[ServedTunnel, Gateway]]: ...
 
 
 @dataclass(frozen=True)
@@ -85,7 +57,7 @@ class RouteTarget:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an edge is served.
+    """The hosts, routes and destinations of an edge.
 
     `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
     authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
@@ -147,75 +119,63 @@ def close_refused(before: Plan, error: str) -> Plan:
     return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
 
 
-def rebalance(before: Plan, world: Names) -> Plan:
-    """Return a plan with the backends that are online now."""
-    targets = tuple(replace(it, online=_online(it.weights, world)) for it in before.targets)
-    return replace(before, targets=targets)
-
-
 def listener_name(edge: str, certificate: str) -> str:
     """Return the name of an edge's listener for a certificate, "" if TLS ends upstream."""
     return f"edge/{edge}/{certificate or 'upstream'}"
 
 
-def make_plan(edge: ServedEdge, world: Names, now: datetime) -> Plan:
+def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     """Return the plan of an edge at a time."""
-    destinations = _destinations(edge, world)
-    hosts = tuple(_plan_host(edge, name, world, now, destinations) for name in hosts_of(edge))
-    trusted = tuple(it.pem for it in world.authorities_of(edge) if it)
-    is_proxied = _is_proxied(edge, hosts[0].name, world) if hosts else False
+    destinations = _destinations(edge, view)
+    hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in hosts_of(edge))
+    trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
+    is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
     if streams.is_stream(edge):
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
-    targets = tuple(_plan_target(edge, route, world) for route in sorted(edge.routes, key=_precedence))
+    targets = tuple(_plan_target(edge, route, view) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
-    unreserved = tuple(it for it in hosts_of(edge) if world.refuses_challenges(edge.account, it))
-    elsewhere = tuple(_names_served_elsewhere(edge, world))
+    unreserved = tuple(it for it in hosts_of(edge) if view.refuses_challenges(edge.account, it))
+    elsewhere = tuple(_names_served_elsewhere(edge, view))
     return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
 
 
-def plan_host(edge: ServedEdge, name: str, world: Names, now: datetime) -> PlannedHost:
-    """Return the state of one of an edge's hosts."""
-    return _plan_host(edge, name, world, now, _destinations(edge, world))
+def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
+    return streams.find_destinations(edge, view.backends) if streams.is_stream(edge) else Destinations()
 
 
-def _destinations(edge: ServedEdge, world: Names) -> Destinations:
-    return streams.find_destinations(edge, world.backends) if streams.is_stream(edge) else Destinations()
-
-
-def _plan_host(edge: ServedEdge, name: str, world: Names, now: datetime, destinations: Destinations) -> PlannedHost:
-    facts = _gather_facts(edge, name, world, now, destinations)
-    found = states.decide_host(edge, facts)
-    if not port_of(name) and name not in world.ready_hosts(edge.account):
-        ready = replace(facts, has_other_proxy_protocol=False, certificate=OPERATOR, is_covered=True)
-        if states.decide_host(edge, ready).state == "live":
-            return PlannedHost(name, "waiting", _NOT_READY)
+def _plan_host(
+    edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
+) -> PlannedHost:
+    found = states.decide_host(edge, _gather_facts(edge, name, view, now, destinations))
     return PlannedHost(name, found.state, found.error, found.certificate)
 
 
-def _gather_facts(edge: ServedEdge, name: str, world: Names, now: datetime, destinations: Destinations) -> HostFacts:
+def _gather_facts(
+    edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
+) -> HostFacts:
     """Return what decides about one of an edge's hosts."""
     ends_here = not port_of(name) and edge.terminate_at != "upstream"
-    certificate = (world.certificate(edge.account, name, now) or "") if ends_here else ""
+    certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
     return HostFacts(
         name,
-        world.may_serve(edge.account, name),
-        world.reservation_of(edge.account, name),
-        world.authorities_of(edge),
-        states.describe_port(edge, name, world.tcp_ports, world.edge_at_port(port_of(name))) if port_of(name) else "",
+        view.may_serve(edge.account, name),
+        view.reservation_of(edge.account, name),
+        view.authorities_of(edge),
+        states.describe_port(edge, name, view.tcp_ports, view.edge_at_port(port_of(name))) if port_of(name) else "",
         destinations.refusal,
         destinations.error,
-        _is_proxied(edge, name, world) != _is_proxied(edge, hosts_of(edge)[0], world),
+        _is_proxied(edge, name, view) != _is_proxied(edge, hosts_of(edge)[0], view),
         certificate,
-        world.is_covered(certificate, name),
-        world.certificate_error(edge.account, name),
+        view.is_covered(certificate, name),
+        view.certificate_error(edge.account, name),
     )
 
 
-def _is_proxied(edge: ServedEdge, name: str, world: Names) -> bool:
+def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
     """Return whether upstreams of a name read the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
-    held = world.reservation_of(edge.account, name)
+    held = view.reservation_of(edge.account, name)
     return held is not None and held.proxy_protocol
 
 
@@ -224,27 +184,27 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _plan_target(edge: ServedEdge, route: ServedRoute, world: Names) -> RouteTarget:
+def _plan_target(edge: ServedEdge, route: ServedRoute, view: AccountView) -> RouteTarget:
     found = states.decide_route(edge, route)
     attached = route.modules.backend.backend_id if route.modules.backend else None
     if found.closed or not attached:
         return RouteTarget(route, page=_PAGES[found.closed], error=found.error)
-    shared = shares.resolve(attached, edge.account, world.backends)
+    shared = shares.resolve(attached, edge.account, view.backends)
     page = "" if shared.weights else pages.NO_BACKEND
-    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, world))
+    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, view))
 
 
-def _online(weights: tuple[tuple[str, int], ...], world: Names) -> tuple[tuple[str, int], ...]:
+def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
     """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
     if len(weights) < 2:
         return weights
-    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or world.is_online(id))
+    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or view.is_online(id))
     return tuple(found) or weights
 
 
-def _names_served_elsewhere(edge: ServedEdge, world: Names) -> Iterator[str]:
+def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
     """Yield the names directly below an edge's wildcards that the edge does not serve."""
     own = set(hosts_of(edge))
     for name in own:
         if name.startswith("*."):
-            yield from (it for it in world.names_below(name[2:]) if it not in own)
+            yield from (it for it in view.names_below(name[2:]) if it not in own)

@@ -1,6 +1,6 @@
 """The share of traffic that each tunnel group or HTTP response of a backend receives. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chalicelib.model.edges.backends import HttpResponse, Weighted
@@ -121,8 +121,3 @@ def _unusable(backend: ServedBackend) -> str:
     status = backend.value.status_code if isinstance(backend.value, HttpResponse) else 200
     problem = f"{backend.id} has the status_code {status}, which is not a final response: use 200 or above."
     return "" if status >= 200 else problem
-
-
-def child_ids(backend: ServedBackend) -> Iterable[str]:
-    """Return the ids of the backends that a weighted backend names, including weight 0."""
-    return backend.value.backends if isinstance(backend.value, Weighted) else ()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 OPERATOR = "operator"  # in place of a certificate id: the operator's certificate, also shown for unknown names
-OPERATOR_PROXIED = "operator-proxied"  # the same, for tunnels that read the PROXY protocol: separate connections
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,10 @@ class AccountNames:
         self._work.wanted[name] = None
         self._wake()
 
+    def release(self, name: str) -> None:
+        """Forget a withdrawn name that has passed to another account."""
+        self._plans.release(name)
+
     def change(self, places: Iterable[Place]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(places)

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from chalicelib.model.serving import edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.loading import Loading, Outcome
 from edge.link.authority import KeyPair
 from edge.plan import sizes
 from edge.plan.loaded import LoadedName, Refusal
 from edge.plan.names import NamePlan
-from edge.plan.world import OPERATOR
 from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable
@@ -105,6 +105,11 @@ class AccountPlans:
         unused = [it for it in names if self._is_without_secret(it)]
         await self._sender.remove_scopes(unused)
         self._drop(unused)
+
+    def release(self, name: str) -> None:
+        """Forget a name that is not served."""
+        if name in self._plans and not self._is_served(name):
+            self._drop([name])
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Withdraw names. They are still followed, for the connections that are open."""

@@ -14,7 +14,10 @@ from edge.serving.order import NameResources
 
 
 class EnvoyNames:
-    """Implements loading.NameBuilder. `service` and `operator_pair` return what is valid now."""
+    """Implements loading.NameBuilder. `service` and `operator_pair` return what is valid now.
+
+    `on_special` receives the plans of special names, whose handshakes need more than the loader sends.
+    """
 
     def __init__(
         self,
@@ -22,12 +25,16 @@ class EnvoyNames:
         link_authority: str,
         service: Callable[[], Service],
         operator_pair: Callable[[], KeyPair],
+        on_special: Callable[[NamePlan], None],
     ) -> None:
-        self.operator_pair = operator_pair
+        self.operator_pair, self._on_special = operator_pair, on_special
         self._settings, self._link_authority, self._service = settings, link_authority, service
 
     def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan:
-        return names.plan_name(name, records, now, self._service())
+        plan = names.plan_name(name, records, now, self._service())
+        if plan.is_special:
+            self._on_special(plan)
+        return plan
 
     def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources:
         view = AccountView(records, self._service())

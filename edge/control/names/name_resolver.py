@@ -130,15 +130,14 @@ class NameResolver:
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
         """Return the records of what is wanted. Read those that are not known."""
-        found, domain = dict(known), self._tunnel_domain
-        while missing := (places := account_places.list_places(wanted, found, domain)) - found.keys():
-            cached = {place: self._gateways[place] for place in missing & self._gateways.keys()}
-            found |= cached or self._read(missing)
-            found |= account_reads.decode_edges(found, domain)
-        return AccountRecords.of(wanted, {place: found[place] for place in places}, rejected)
+        return AccountRecords.of(
+            wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
+        )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time."""
+        """Read items in one call, and lists at the same time. Gateways are those of the last refresh, if known."""
+        if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
+            return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}
         found = account_reads.read_items(it for it in places if it.id)
         located = {place: self._located(it) for place, it in found.items()}

@@ -33,7 +33,6 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self.catalog = Catalog(key)
         self.on_demand = on_demand
         self._streams: dict[Stream, asyncio.Event] = {}  # with the event of new responses
-        self._answers_changed = asyncio.Condition()
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # monotonic time of the last connection
@@ -110,14 +109,6 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             if event := self._settling.pop(name, None):
                 event.set()
 
-    async def wait_for_answers(self, names: Iterable[Name], *, timeout: float) -> None:
-        """Wait until Envoy has answered all resources, at most `timeout` seconds. Return at once without Envoy."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout), self._answers_changed:
-                await self._answers_changed.wait_for(
-                    lambda: not self._streams or all(map(self.catalog.is_answered, names))
-                )
-
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
         self._streams[stream], self.connected_at = woken, time.monotonic()
@@ -133,15 +124,13 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             receiving.cancel()
             del self._streams[stream]
             self._wake_waiting([*self._settling])
-            async with self._answers_changed:
-                self._answers_changed.notify_all()
 
     async def _receive(
         self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event
     ) -> None:
         try:
             async for request in requests:
-                await self._record_answers(stream.receive(request))
+                self._record_answers(stream.receive(request))
                 self._wake_waiting(stream.take_settled())
                 if demand := stream.take_demand():
                     self.on_demand(demand)
@@ -149,7 +138,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         finally:
             woken.set()
 
-    async def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+    def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
         for name, answer in answers:
             if self.catalog.answers.get(name) == answer:
                 continue
@@ -157,5 +146,3 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
             self.catalog.answers[name] = answer
             self._answered.add(name)
-        async with self._answers_changed:
-            self._answers_changed.notify_all()

@@ -8,13 +8,13 @@ from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.envoy import answers, clusters, edge_routes, routes
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
 from edge.envoy.resources import Json, Key, Resource
 from edge.plan.names import NamePlan
-from edge.plan.world import Site
 from edge.process.settings import Settings
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -92,6 +92,9 @@ class Envoy:
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
         self.held[owner] = [it.key.name for it in clusters]
+
+    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
+        pass
 
     async def publish(self, changes: Changes) -> None:
         gone = {key for key, it in changes.items() if it is None}

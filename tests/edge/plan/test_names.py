@@ -1,229 +1,118 @@
-"""The plans of names, edges and ports of one account, compared with those of a world of all accounts."""
+"""The plans of names and ports of one account, as rules."""
 
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from chalicelib.model.edges.modules import TlsEnd
-from chalicelib.model.edges.served import UNREADABLE, ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.served import UNREADABLE
 from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.serving import edge_plans
-from chalicelib.model.serving.account_records import AccountRecords
-from chalicelib.model.serving.account_view import AccountView, Service
-from chalicelib.model.serving.edge_plans import Plan
-from chalicelib.model.serving.sites import OPERATOR, OPERATOR_PROXIED, Site
-from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
+from chalicelib.model.serving.sites import OPERATOR
 from edge.plan import names
 from edge.plan.names import NamePlan, PortPlan
-from edge.plan.record_index import Record
-from edge.plan.world import World
-from edge.serving import standing
 from tests.edge.plan.worlds import (
-    ANSWER,
+    DOMAIN,
     GATEWAY,
     GROUP,
     HOST,
     NOW,
+    SERVICE,
     A,
+    B,
+    Record,
     authority,
     certificate,
     edge,
     group,
-    response,
+    records_of,
     route,
     tunnel,
-    weighted,
 )
-
-ACCOUNTS = ("acct_a", "acct_b", "acct_c")
-DOMAIN = "tunnels.localhost"
-PORTS = range(20000, 20003)
-SERVICE = Service(DOMAIN, PORTS, frozenset({DOMAIN, f"*.{DOMAIN}"}))
-BASES = ("one", "two", "team")
-BELOW = [f"{name}.{DOMAIN}" for name in ("one", "two", "team", "x.team", "y.team", "*.team", "z.y.team", "*.y.team")]
-ELSEWHERE = ["example.com", *(f"{it}.example.com" for it in ("*", "x", "y", "*.x", "y.x", "z.y.x", "*.y"))]
-VISITED = sorted({*(it.replace("*", "any") for it in [*BELOW, *ELSEWHERE]), *BELOW, *ELSEWHERE} - {"*"})
-CERTIFIED = [*BELOW, *ELSEWHERE]
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> list[Record]:
-    """Draw the records of three accounts. A base name belongs to one account, as the store's unique keys ensure."""
-    accounts = st.sampled_from(ACCOUNTS)
-    owners = {base: draw(accounts) for base in BASES}
-    facts: list[Record] = [GATEWAY] if draw(st.integers(0, 9)) else []
-    facts += [draw(_reservation(number, owners)) for number in range(draw(st.integers(0, 6)))]
-    facts += [draw(_tunnel(number, owners)) for number in range(draw(st.integers(0, 6)))]
-    facts += [draw(_edge(number, owners)) for number in range(draw(st.integers(1, 5)))]
-    facts += [draw(_certificate(number)) for number in range(draw(st.integers(1, 5)))]
-    labels = st.sampled_from([{"app": "web"}, {"app": "web", "region": "x"}, {"region": "x"}])
-    facts += [replace(group(), account=draw(accounts), id=f"{GROUP[:-1]}{it}") for it in range(draw(st.integers(0, 2)))]
-    facts += [group(f"{GROUP[:-1]}{it}", account=draw(accounts), **draw(labels)) for it in range(2, 4)]
-    facts += [replace(response(), account=draw(accounts))]
-    facts += [replace(weighted("bkdwd_1", {f"{GROUP[:-1]}1": 1, f"{GROUP[:-1]}2": 2}), account=draw(accounts))]
-    return [*facts, authority("ca_1", account=draw(accounts)), authority("ca_2", account=draw(accounts), pem="")]
-
-
-def _owner(host: str, owners: dict[str, str], draw: st.DrawFn) -> str:
-    base = host.removesuffix(f".{DOMAIN}").rpartition(".")[2]
-    return owners[base] if host.endswith(f".{DOMAIN}") else draw(st.sampled_from(ACCOUNTS))
-
-
-@st.composite
-def _reservation(draw: st.DrawFn, number: int, owners: dict[str, str]) -> ServedReservation:
-    domain = draw(st.sampled_from([*BELOW, *ELSEWHERE, *ELSEWHERE]))
-    is_proved = domain in BELOW or draw(st.integers(0, 3)) > 0
-    made = ServedReservation(_owner(domain, owners, draw), f"rd_{number}", domain, is_proved)
-    flags = draw(st.booleans()), draw(st.integers(0, 5)) > 0
-    chosen, headers = draw(st.sampled_from(["", "", "cert_0", "cert_1"])), draw(st.sampled_from([(), ("x-a",)]))
-    return replace(made, proxy_protocol=flags[0], is_readable=flags[1], certificate_id=chosen, keep_headers=headers)
-
-
-@st.composite
-def _tunnel(draw: st.DrawFn, number: int, owners: dict[str, str]) -> ServedTunnel:
-    port = f"{DOMAIN}:{draw(st.integers(19999, 20002))}"
-    name = draw(st.sampled_from(["", f"one.{DOMAIN}", f"two.{DOMAIN}", "x.example.com", "y.example.com", port]))
-    gateway = draw(st.sampled_from(["gw-1", "gw-1", "gw-1", "gw-2"]))
-    account = owners["one"] if ":" in name else _owner(name, owners, draw)
-    proto: Proto = "tcp" if ":" in name else draw(st.sampled_from(["https", "https", "tls"]))
-    labels = draw(st.sampled_from([{}, {"app": "web"}, {"app": "web", "region": "x"}]))
-    proxied = draw(st.booleans())
-    return ServedTunnel(account, f"tn_{number}", gateway, name, labels=labels, proto=proto, proxy_protocol=proxied)
-
-
-@st.composite
-def _edge(draw: st.DrawFn, number: int, owners: dict[str, str]) -> ServedEdge:
-    kind = draw(st.sampled_from(["edghts", "edghts", "edghts", "edgtls", "edgtcp"]))
-    account, id = draw(st.sampled_from(ACCOUNTS)), f"{kind}_{number}"
-    backends = st.sampled_from([None, f"{GROUP[:-1]}0", f"{GROUP[:-1]}1", f"{GROUP[:-1]}2", ANSWER, "bkdwd_1"])
-    mutual = draw(st.sampled_from([*[None] * 6, ["ca_1"], ["ca_1", "ca_3"]]))
-    if kind == "edgtcp":
-        hosts = [DOMAIN, "x.example.com"] if account == owners["one"] else ["x.example.com", "example.com"]
-        ports = st.lists(st.builds("{}:{}".format, st.sampled_from(hosts), st.integers(19999, 20002)), max_size=2)
-        return edge(id=id, account=account, hosts=draw(ports), backend=draw(backends), authorities=mutual)
-    own = [it for it in [*BELOW, *ELSEWHERE] if it in ELSEWHERE or _owner(it, owners, draw) == account]
-    used = draw(st.lists(st.sampled_from(own), min_size=1, max_size=3, unique=True))
-    paths = draw(st.sampled_from([["/"], ["/", "/a"], []])) if kind == "edghts" else []
-    routes = [route(it, draw(backends), id=f"edghtsrt_{number}{it}") for it in paths]
-    place: TlsEnd = draw(st.sampled_from(["edge", "edge", "upstream"])) if routes else "edge"
-    version = draw(st.sampled_from([None, None, "1.2", "1.3"]))
-    backend = draw(backends) if kind == "edgtls" else None
-    made = edge(
-        *routes, id=id, account=account, hosts=used, authorities=mutual, version=version, backend=backend, place=place
-    )
-    return replace(made, error=UNREADABLE) if draw(st.integers(0, 9)) == 9 else made
-
-
-@st.composite
-def _certificate(draw: st.DrawFn, number: int) -> ServedCertificate:
-    covered = draw(st.lists(st.sampled_from(CERTIFIED), min_size=1, max_size=2))
-    made = certificate(f"cert_{number}", *covered, account=draw(st.sampled_from(ACCOUNTS)))
-    return replace(made, not_after=NOW) if draw(st.integers(0, 5)) == 5 else made
-
-
-def world_of(facts: list[Record], rejected: dict[str, str]) -> World:
-    made = World(DOMAIN, PORTS)
-    for fact in facts:
-        made.apply(fact)
-    for account in made.accounts():
-        made.set_ready(account, made.hosts_of_account(account))
-    for id, error in rejected.items():
-        made.reject_certificate(id, error)
-    return made
-
-
-def records_of(account: str, facts: list[Record], rejected: dict[str, str]) -> AccountRecords:
-    """Return the records of one account, and all reservations."""
-    own = [it for it in facts if not isinstance(it, Gateway | ServedReservation) and it.account == account]
-    return AccountRecords(
-        account,
-        frozenset(),
-        tunnels={it.id: it for it in own if isinstance(it, ServedTunnel)},
-        gateways={it.id: it for it in facts if isinstance(it, Gateway)},
-        edges={it.id: it for it in own if isinstance(it, ServedEdge)},
-        backends={it.id: it for it in own if isinstance(it, ServedBackend)},
-        authorities={it.id: it for it in own if isinstance(it, ServedAuthority)},
-        certificates={it.id: it for it in own if isinstance(it, ServedCertificate)},
-        reservations=tuple(it for it in facts if isinstance(it, ServedReservation)),
-        rejected=rejected,
-    )
-
-
-def answer_of(name: str, world: World) -> tuple[str, str, Site | Plan] | None:
-    """Return the account, the certificate, and the tunnel or edge that answers a name of the world."""
-    if not (found := world.edge_at_host(name)):
-        if site := world.site(name, NOW):
-            return site.tunnel.account, OPERATOR if site.certificate == OPERATOR_PROXIED else site.certificate, site
-        if world.is_withheld(name):
-            return None
-    host = name if found else f"*.{name.partition('.')[2]}"
-    found = found or world.edge_at_host(host)
-    plan = edge_plans.make_plan(found, world, NOW) if found else None
-    planned = next(it for it in plan.hosts if it.name == host) if plan else None
-    return (
-        (plan.edge.account, planned.certificate, without_closed(plan)) if plan and planned and planned.answers else None
-    )
-
-
-def without_closed(plan: Plan) -> Plan:
-    """Return a plan without the names below wildcards that do not answer."""
-    below = (it for it in plan.served_elsewhere if f"*.{it.partition('.')[2]}" in plan.certificates)
-    return replace(plan, served_elsewhere=tuple(below))
-
-
-def answer(plan: NamePlan) -> tuple[str, str, Site | Plan] | None:
-    served = plan.site or (plan.edge and without_closed(plan.edge))
-    return (plan.account, plan.certificate, served) if served else None
-
-
-@settings(max_examples=300)
-@given(worlds(), st.sampled_from([{}, {"cert_0": "no"}]))
-def test_an_account_s_names_are_planned_as_in_a_world_of_all(facts: list[Record], rejected: dict[str, str]) -> None:
-    world = world_of(facts, {id: error for id, error in rejected.items() if id in {it.id for it in facts}})
-    for account in ACCOUNTS:
-        planned = names.plan_names(VISITED, records_of(account, facts, rejected), NOW, SERVICE)
-        expected = {name: answer_of(name, world) for name in VISITED}
-        owned = {name: it if it and it[0] == account else None for name, it in expected.items()}
-        assert {name: answer(it) for name, it in planned.items()} == owned
-
-
-@settings(max_examples=300)
-@given(worlds(), st.sampled_from([{}, {"cert_0": "no"}]))
-def test_an_account_s_edges_and_ports_are_planned_as_in_a_world_of_all(
-    facts: list[Record], rejected: dict[str, str]
-) -> None:
-    world = world_of(facts, {id: error for id, error in rejected.items() if id in {it.id for it in facts}})
-    for account in ACCOUNTS:
-        records = records_of(account, facts, rejected)
-        view = AccountView(records, SERVICE)
-        for id in records.edges:
-            plan, expected = (
-                names.plan_edge(id, records, NOW, SERVICE),
-                edge_plans.make_plan(world.edges[id], world, NOW),
-            )
-            assert plan
-            assert without_closed(plan) == without_closed(expected)
-            assert standing.plan_status(plan, view) == standing.plan_status(expected, world)
-        for port in map(str, (19999, *PORTS)):
-            at, served = world.edge_at_port(port), names.plan_port(port, records, NOW, SERVICE)
-            through, to = world.tunnel_at(port), edge_plans.make_plan(at, world, NOW) if at else None
-            is_open = to and any(it.endswith(f":{port}") for it in to.certificates)
-            own_edge = to if to and is_open and to.edge.account == account else None
-            own_tunnel = through if through and through.account == account else None
-            assert served == PortPlan(port, account, own_tunnel, own_edge)
 
 
 def planned(*facts: Record, name: str = HOST, rejected: dict[str, str] | None = None) -> NamePlan:
-    return names.plan_name(name, records_of(A, list(facts), rejected or {}), NOW, SERVICE)
+    return names.plan_name(name, records_of(*facts, rejected=rejected), NOW, SERVICE)
 
 
 TUNNEL = tunnel(name=HOST)
 OTHER, WILD, DEEP = f"b.{DOMAIN}", f"*.t.{DOMAIN}", f"x.t.{DOMAIN}"
 CERTIFICATE = certificate("cert_1", HOST, OTHER)
+
+
+PROVED = ServedReservation(A, "rd_1", "*.example.com", True)
+WILD_CERTIFICATE = certificate("cert_w", "*.example.com")
+SHOP = "shop.example.com"
+ANY = edge(id="edghts_w", hosts=["*.example.com"])
+OTHERS = ServedReservation(B, "rd_2", SHOP, True)
+PORT = f"{DOMAIN}:20001"
+TCP, TCP_TUNNEL = edge(id="edgtcp_1", hosts=[PORT], backend=GROUP), tunnel("tn_p", name=PORT, proto="tcp")
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "answers", "certificate_id"),
+    [
+        ((), HOST, "", ""),
+        ((TUNNEL,), HOST, "tn_1", OPERATOR),
+        ((TUNNEL, CERTIFICATE), HOST, "tn_1", "cert_1"),
+        ((replace(TUNNEL, proxy_protocol=True),), HOST, "tn_1", OPERATOR),
+        ((replace(TUNNEL, account=B),), HOST, "", ""),
+        ((replace(TUNNEL, proto="tls"), CERTIFICATE), HOST, "tn_1", ""),
+        ((edge(),), HOST, "edghts_1", OPERATOR),
+        ((edge(), CERTIFICATE), HOST, "edghts_1", "cert_1"),
+        ((edge(account=B),), HOST, "", ""),
+        ((edge(), TUNNEL), HOST, "edghts_1", OPERATOR),  # an edge precedes a tunnel
+        ((replace(edge(), error=UNREADABLE), TUNNEL), HOST, "", ""),  # also if it is closed
+        ((edge(hosts=[f"*.{DOMAIN}"]), TUNNEL), HOST, "tn_1", OPERATOR),  # a tunnel precedes a wildcard
+        ((edge(hosts=[WILD]),), DEEP, "edghts_1", OPERATOR),
+        ((edge(hosts=[WILD]),), WILD, "edghts_1", OPERATOR),
+        ((edge(hosts=[WILD]),), f"y.{DEEP}", "", ""),  # a wildcard matches one label
+        ((edge(hosts=[WILD]),), f"t.{DOMAIN}", "", ""),
+        ((edge(hosts=[WILD]), edge(id="edghts_2", hosts=[DEEP])), DEEP, "edghts_2", OPERATOR),
+        ((edge(hosts=[WILD]), replace(edge(id="edghts_2", hosts=[DEEP]), error=UNREADABLE)), DEEP, "", ""),
+        ((ANY, WILD_CERTIFICATE), SHOP, "", ""),  # not proved
+        ((ANY, PROVED), SHOP, "", ""),  # no certificate
+        ((ANY, PROVED, WILD_CERTIFICATE), SHOP, "edghts_w", "cert_w"),
+        ((ANY, PROVED, WILD_CERTIFICATE, OTHERS), SHOP, "", ""),  # another account has proved it
+        ((ANY, PROVED, WILD_CERTIFICATE, OTHERS), "b.example.com", "edghts_w", "cert_w"),
+        ((ANY, PROVED, WILD_CERTIFICATE, replace(OTHERS, is_proved=False)), SHOP, "edghts_w", "cert_w"),
+        ((tunnel(name=SHOP), PROVED, WILD_CERTIFICATE, OTHERS), SHOP, "", ""),
+        ((ANY, tunnel(name=SHOP), PROVED, WILD_CERTIFICATE), SHOP, "tn_1", "cert_w"),
+    ],
+)
+def test_a_name_is_answered_by_the_first_that_may(
+    facts: tuple[Record, ...], name: str, answers: str, certificate_id: str
+) -> None:
+    plan = planned(GATEWAY, *facts, name=name)
+    found = plan.site.tunnel.id if plan.site else plan.edge.edge.id if plan.edge else ""
+    assert (found, plan.certificate, plan.is_served) == (answers, certificate_id, bool(answers))
+
+
+def test_a_withheld_name_is_served_for_the_account_that_has_proved_it() -> None:
+    own = replace(tunnel("tn_2", account=B, name=SHOP), labels={})
+    facts: list[Record] = [GATEWAY, ANY, PROVED, WILD_CERTIFICATE, OTHERS, own, certificate("cert_b", SHOP, account=B)]
+    plan = names.plan_name(SHOP, records_of(*facts, account=B), NOW, SERVICE)
+    assert (plan.account, plan.certificate, plan.site and plan.site.tunnel) == (B, "cert_b", own)
+
+
+@pytest.mark.parametrize(
+    ("facts", "port", "answers"),
+    [
+        ((), "20001", ""),
+        ((TCP_TUNNEL,), "20001", "tn_p"),
+        ((TCP_TUNNEL,), "20002", ""),
+        ((tunnel("tn_p", name=f"{DOMAIN}:19999", proto="tcp"),), "19999", ""),  # outside of TCP_PORTS
+        ((TCP_TUNNEL, replace(TCP_TUNNEL, id="tn_q")), "20001", "tn_q"),  # the newest
+        ((replace(TCP_TUNNEL, account=B),), "20001", ""),
+        ((TCP, group(), tunnel("tn_g")), "20001", "edgtcp_1"),
+        ((TCP, group(), TCP_TUNNEL), "20001", "edgtcp_1"),
+        ((replace(TCP, error=UNREADABLE), TCP_TUNNEL), "20001", ""),  # a closed edge keeps its port
+        ((TCP, TCP_TUNNEL), "20001", ""),  # its backend does not exist
+        ((edge(id="edgtcp_0", hosts=["x.example.com:20001"], backend=GROUP), group(), TCP_TUNNEL), "20001", "tn_p"),
+        ((TCP, replace(TCP, id="edgtcp_0"), group()), "20001", "edgtcp_0"),  # the oldest
+    ],
+)
+def test_a_port_is_answered_by_an_edge_before_a_tunnel(facts: tuple[Record, ...], port: str, answers: str) -> None:
+    plan = names.plan_port(port, records_of(GATEWAY, *facts), NOW, SERVICE)
+    assert (plan.tunnel.id if plan.tunnel else plan.edge.edge.id if plan.edge else "") == answers
 
 
 @pytest.mark.parametrize(
@@ -265,7 +154,7 @@ def test_a_name_that_nothing_serves_says_why(facts: tuple[Record, ...], name: st
 
 
 def test_an_account_that_is_switched_off_serves_no_name() -> None:
-    records = replace(records_of(A, [GATEWAY, TUNNEL, edge(hosts=[OTHER])], {}), is_active=False)
+    records = replace(records_of(GATEWAY, TUNNEL, edge(hosts=[OTHER])), is_active=False)
     refused = {it: NamePlan(it, A, refusal="The account is switched off.") for it in (HOST, OTHER)}
     assert names.plan_names(refused, records, NOW, SERVICE) == refused
     assert (names.plan_edge("edghts_1", records, NOW, SERVICE), names.plan_port("20000", records, NOW, SERVICE)) == (

@@ -66,6 +66,8 @@ def edge(host: str = HOST, id: str = "edghts_1", **more: Any) -> ServedEdge:
     return worlds.edge(worlds.route(), id=id, hosts=(host,), **more)
 
 
+REDIRECT = f"routes:http:unreserved/{HOST}"
+UPSTREAM = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream"}
 MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/DIGEST"}
 
 
@@ -77,7 +79,7 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
         (edge(version="1.3"), {f"listener:https:{HOST}"}),
         (edge(authorities=["ca_1"]), MUTUAL),
         (edge(authorities=["ca_2"]), set()),
-        (edge(place="upstream"), {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream"}),
+        (edge(place="upstream"), {*UPSTREAM, REDIRECT}),
     ],
 )
 def test_each_kind_of_edge_has_what_its_handshakes_need(
@@ -87,9 +89,21 @@ def test_each_kind_of_edge_has_what_its_handshakes_need(
     assert {it for it in found if not it.startswith("cluster:stream")} == expected
 
 
+def test_a_reserved_name_with_tls_upstream_may_answer_challenges() -> None:
+    reserved = ServedReservation(A, "rd_1", HOST, is_proved=True)
+    tunnel = worlds.tunnel(name=HOST, proto="tls")
+    for known, names_of_tunnels in (
+        (records(edge(place="upstream"), reservations=[reserved]), []),
+        (records(tunnels=[tunnel], reservations=[reserved]), [HOST]),
+    ):
+        found = update(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)
+        assert f"listener:https:{HOST}" in found
+        assert REDIRECT not in found
+
+
 def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
     tunnel = worlds.tunnel(name=HOST, proto="tls")
-    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
+    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1", REDIRECT}
     assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
     assert update(serving, records(), [HOST]) == {f"-{it}" for it in passed}
 

@@ -194,6 +194,11 @@ class Edge:
         issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
         self.store.upload(uploaded(id, account, name), KeyPair(issued.certificate, issued.key))
 
+    def settle(self) -> None:
+        """Wait until Envoy has all changes of the store."""
+        began = time.monotonic()
+        until(lambda: self.control.is_current(began))
+
     def open_tunnels(self) -> set[str]:
         """Return the ids of the tunnels that are online through the gateway."""
         return {it.id for it, _ in self.store.tunnels() if it.gateway == self.gateway.id}

@@ -11,6 +11,7 @@ from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from envoy.service.discovery.v3 import ads_pb2_grpc
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
+from chalicelib.model.serving.sites import OPERATOR
 from edge.control.control import Control
 from edge.envoy.ads.catalog import TYPES
 from edge.link import authority
@@ -18,7 +19,6 @@ from edge.link import server as link
 from edge.link.authority import Authority, KeyPair
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import RenewedPair
-from edge.plan.world import OPERATOR
 from edge.process.settings import Settings
 from tests.edge.memory import Memory
 from tests.live.edge.running import until

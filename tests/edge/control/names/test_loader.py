@@ -267,6 +267,23 @@ def test_a_withdrawn_name_is_followed_so_that_open_connections_are_served_again(
     run(test)
 
 
+def test_a_withdrawn_name_is_served_for_its_next_account() -> None:
+    async def test(world: World) -> None:
+        former = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.served[former] = ""
+        await world.change(former)
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({}, {})
+        await world.change(world.records.serve(B, NAME, "cert_2 2"), Place(f"domain#{NAME}", "owner"))
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
+        await world.change(former)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
+
+    run(test)
+
+
 def test_a_withdrawn_name_with_a_page_is_served_again_at_once() -> None:
     async def test(world: World) -> None:
         name = f"demo.{D}"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.clusters import LINK_SECRET
@@ -15,7 +16,6 @@ from edge.envoy.resources import Key, split_stages
 from edge.envoy.routes import build_unreserved_redirect_part
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.plan.names import NamePlan
-from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Settings
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import ANSWER, GATEWAY, GROUP, A

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.control import pressure
@@ -33,7 +34,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.plan.names import NamePlan
-from edge.plan.world import OPERATOR, Site
 from edge.process.settings import Limits, Settings
 from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.serving.name_resources import build_certificate_only, build_name_resources

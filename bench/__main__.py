@@ -36,6 +36,7 @@ FIGURES = (
     "edge",
     "edge_sites",
     "edge_start",
+    "edge_sizes",
     "filters",
 )
 _LAST = Path(__file__).parent / "last_result.md"

@@ -1,7 +1,8 @@
 """A new control serves what Envoy holds, also special names, and removes what ended meanwhile."""
 
+from chalicelib.model.edges.served import Modules
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.ondemand.test_forms import Modules, Name, mutual, name
+from tests.live.edge.ondemand.test_forms import Name, mutual, name
 from tests.live.edge.running import until
 
 __all__ = ["mutual", "name"]  # fixtures

@@ -38,10 +38,6 @@ class NameResolver:
         self._resolved: dict[str, Mapping[Place, Found]] = {}  # keys by host, that `find_account` has read
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
-    def count_keys(self, host: str) -> int:
-        """Return the number of keys that `find_account` reads for a host."""
-        return len(self._owner_places(host))
-
     @raises_unavailable
     def find_account(self, host: str) -> str:
         """Return the account that owns a host, or "". One call, none if no account can own it."""

@@ -131,7 +131,7 @@ class NameResolver:
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time. Gateways are those of the last refresh, if known."""
+        """Read items in one call, and lists at the same time. Gateways come from the last refresh, if known."""
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}

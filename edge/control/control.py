@@ -16,6 +16,7 @@ from typing import Protocol
 
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import GATEWAYS
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
 from edge.control.names.loader import Loader
@@ -51,6 +52,7 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
+_STATE_TIME = 2.0  # seconds in which a connected Envoy sends all that it has
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
@@ -89,6 +91,7 @@ class Control:
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
         self._is_complete = False  # Envoy may have only what the catalog has
+        self.discovery.catalog.is_complete = False
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""
@@ -124,7 +127,7 @@ class Control:
             with suppress(Unavailable):  # Envoy keeps its configuration
                 changes = await self._reads.of_change(follower.read, time.time())
                 places = {place for change in changes for place in change.places}
-                if time.monotonic() > gateways_at:
+                if time.monotonic() > gateways_at or any(it.scope == GATEWAYS for it in places):
                     places |= await self._reads.of_change(self._resolver.refresh_gateways)
                     gateways_at = time.monotonic() + _GATEWAYS_PERIOD
                 self._loader.apply(places)
@@ -146,7 +149,8 @@ class Control:
 
     def _complete(self) -> None:
         """Remove what Envoy has from before this process started, once all names are loaded again."""
-        if not self._is_complete and self._loader.is_restored:
+        has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
+        if not self._is_complete and has_asked and self._loader.is_restored and not self._special.is_busy:
             self._is_complete = True
             self.discovery.complete()
 

@@ -36,6 +36,7 @@ FIGURES = (
     "edge",
     "edge_sites",
     "edge_start",
+    "edge_names",
     "edge_sizes",
     "filters",
 )

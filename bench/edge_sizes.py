@@ -63,7 +63,7 @@ def _create_accounts(number: int, create: Create | None) -> Accounts:
 
 
 def _create_edge(token: str, name: str, *, routes: int, response: Mapping[str, Any], **modules: Any) -> None:
-    """Create an edge whose routes have the same modules and response."""
+    """Create an edge. Its routes have the same modules and response."""
     backend = requests.create("/backends/http_response", token, response)["id"]
     edge = requests.create("/edges/https", token, {"hostports": [f"{name}:443"]})["id"]
     for number in range(routes):

@@ -34,7 +34,7 @@ class Hello:
 
 
 async def flood(port: int, name: Callable[[int], str], rate: int, seconds: float) -> tuple[int, int]:
-    """Say hello with many names, `rate` times in a second. Return how many were sent, and how many were refused."""
+    """Send hellos with many names, `rate` in a second. Return the numbers of sent and of refused ones."""
     hello, began, refused = Hello(), time.monotonic(), 0
     running: set[asyncio.Task[bool]] = set()
     sent = 0

@@ -89,6 +89,7 @@ def test_handshakes_of_challenges_reach_upstreams_of_reserved_names_alone(tmp_pa
             lambda: [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]
         )  # else it could answer by https
         until(lambda: reaches("mine", "acme-tls/1"))
+        assert [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]
         assert [reaches("free", *it) for it in (["acme-tls/1"], ["h2", "acme-tls/1"], ["h2"])] == [False, False, True]
 
 

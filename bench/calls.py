@@ -13,6 +13,7 @@ from botocore.session import get_session
 from chalicelib.storage.client import aws
 
 _READS = {"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"}
+_CALL = "recorded_call"
 
 
 @dataclass
@@ -46,13 +47,15 @@ def recording(*services: str) -> Iterator[list[Call]]:
     """Yield a list of all calls to the services (default: DynamoDB) in this block."""
     calls: list[Call] = []
 
-    def on_request(params: dict[str, Any], model: Any, **_: object) -> None:
-        calls.append(Call(model.service_model.service_name, model.name, copy.deepcopy(params), {}))
-        if calls[-1].service == "dynamodb":
+    def on_request(params: dict[str, Any], model: Any, context: dict[str, Any], **_: object) -> None:
+        call = Call(model.service_model.service_name, model.name, copy.deepcopy(params), {})
+        calls.append(call)
+        context[_CALL] = call  # other threads call at the same time
+        if call.service == "dynamodb":
             params["ReturnConsumedCapacity"] = "TOTAL"
 
-    def on_answer(parsed: dict[str, Any], **_: object) -> None:
-        calls[-1].answer = parsed
+    def on_answer(parsed: dict[str, Any], context: dict[str, Any], **_: object) -> None:
+        context[_CALL].answer = parsed
 
     recorded = {service: aws.client(service).meta.events for service in services or ("dynamodb",)}
     for service, events in recorded.items():

@@ -39,6 +39,11 @@ def is_public_suffix(name: str) -> bool:
     return _suffixes().is_public(name.removeprefix(WILDCARD))
 
 
+def registrable(name: str) -> str:
+    """Return the domain below a public suffix that a name belongs to, or the name if it is such a suffix."""
+    return _suffixes().privatesuffix(name.removeprefix(WILDCARD)) or name
+
+
 @cache
 def _suffixes() -> "PublicSuffixList":
     from publicsuffixlist import PublicSuffixList

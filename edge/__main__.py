@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from edge.control.proof_checks import ProofChecks
 from edge.process import files, supervisor
 from edge.process import settings as environment
+from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 
 _LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
@@ -80,7 +81,10 @@ async def _gateway(settings: Settings) -> None:
     from edge.ssh import gateway
     from edge.store import table
 
+    progress = Progress(settings.directory, "gateway")
+    progress.report("connecting to the store")
     store = table.connect(settings)
+    progress.report("reading the link's authority")
     with _require_store():
         await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve()
 
@@ -93,7 +97,10 @@ async def _control(settings: Settings) -> None:
     from edge.store import table
 
     memory.collect_seldom()
+    progress = Progress(settings.directory, "control")
+    progress.report("connecting to the store")
     store = table.connect(settings)
+    progress.report("reading the link's authority")
     looks = ProofChecks(store, Resolver(servers.source(settings.dns_servers)).look)
     with _require_store():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))

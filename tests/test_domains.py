@@ -92,3 +92,18 @@ def test_what_is_no_domain_is_refused(text: str, rule: str) -> None:
 )
 def test_which_names_are_public_suffixes(name: str, is_suffix: bool) -> None:
     assert domains.is_public_suffix(name) == is_suffix
+
+
+@pytest.mark.parametrize(
+    ("name", "domain"),
+    [
+        ("shop.example.com", "example.com"),
+        ("*.example.com", "example.com"),
+        ("a.b.shop.co.uk", "shop.co.uk"),
+        ("example.com", "example.com"),
+        ("co.uk", "co.uk"),
+        ("a.b.unknown-tld", "b.unknown-tld"),
+    ],
+)
+def test_the_domain_that_someone_registered(name: str, domain: str) -> None:
+    assert domains.registrable(name) == domain

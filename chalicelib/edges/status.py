@@ -7,7 +7,6 @@ from typing import Any
 from chalicelib.http.endpoints import Call
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
-from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import State
 from chalicelib.schema.fields import Timestamp
 from chalicelib.schema.shapes import Shape
@@ -113,15 +112,18 @@ SHAPES: Mapping[Kind, type[Shape]] = {
 
 
 def show(edge: Item, _call: Call) -> dict[str, Any]:
-    """Return the status of an edge, compared with its current revision. Raises aws.Unavailable."""
-    found, hosts = edge_status.read(edge.account, edge.id, edge.revision)
+    """Return the status of an edge. Raises aws.Unavailable."""
+    from chalicelib.model.serving import status_reads  # not at a cold start
+
+    reported = status_reads.read(edge)
+    found = reported.status
     hostports = [{**asdict(it), "not_after": it.not_after or None} for it in found.hostports]
     routes = {"routes": [asdict(it) for it in found.routes]} if kinds.of(edge.id) is kinds.HTTPS_EDGES else {}
     return {
         "state": found.state,
         "revision": found.revision,
         "at": found.at or None,
-        "hosts": hosts,
+        "hosts": reported.hosts,
         "hostports": hostports,
         **routes,
         "backends": [asdict(it) for it in found.backends],

@@ -206,7 +206,7 @@ def _takeover(item: Item) -> list[Write]:
     if kind is None or ending is None:
         return []
     event = _event_of_removal(trail.EDGE, kind, item, ending.details)
-    return [Write.put(event.to_record()), *ending.writes]
+    return [Write.put(event.to_record()), *ending.writes, *change_log.entries(ending.writes)]
 
 
 def _is_shown_once(step: ItemChange) -> bool:

@@ -14,11 +14,12 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Owned, Stored
-from chalicelib.model.edges import edges, user_agents
+from chalicelib.model.edges import edges, special_edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
-from chalicelib.model.names import base_names, listed_edges, name_counts
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.names import base_names, listed_edges, name_counts, special_names
+from chalicelib.model.names.special_names import SpecialOwner
+from chalicelib.model.tunnels import ends, tunnels
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import items, places, table, unique_keys, writes
@@ -239,6 +240,19 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
 
 
+def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
+    """List the special names of an edge or tunnel, which edge hosts load when they start."""
+    kind = _kind(record)
+    if kind not in (*kinds.EDGES, kinds.TUNNELS):
+        return ()
+    item = Item.from_record(record)
+    is_tunnel = kind is kinds.TUNNELS
+    found = tunnels.list_special(item, ends.host_name(item)) if is_tunnel else special_edges.list_edge(None, item)
+    if not found or not item.is_live or special_names.is_listed(SpecialOwner(item.account, item.id)):
+        return ()
+    return (Write.check(*item.place, items.unchanged(item)), *found)
+
+
 def _selected() -> Sequence[Migration]:
     """Return the migrations to run. Records keep their format unless the environment selects one."""
     return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
@@ -248,6 +262,7 @@ _ADDITIONS = (
     Migration("events by their actors", _with_actor),
     Migration("names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
     Migration("edges that the live edge finds", _listed),
+    Migration("special names, which edge hosts load when they start", _with_special_names),
     Migration("fields that have a default", _with_defaults),  # new fields need no other migration
 )
 _CONVERSIONS = (

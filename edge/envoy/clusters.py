@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import parts
 from edge.envoy.resources import NAME_PREFIX, Json, Key, Resource
 from edge.link import proxy_protocol
-from edge.plan.edges import Plan
-from edge.plan.world import Site
 from edge.process.settings import Settings
 
-LINK_SECRET = "link"  # noqa: S105 (a name)
+LINK_SECRET = parts.reserved_secret("link")
 _OPTIONS = f"{parts.TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _MANY = 1_000_000
 _RAW = parts.extension(
@@ -60,11 +59,6 @@ def bytes_name(gateway: str) -> str:
 def response_name(backend: str) -> str:
     """Return the name of an HTTP response's cluster and listener."""
     return f"answer/{backend}"
-
-
-def certificate_listener_name(certificate: str) -> str:
-    """Return the name of a certificate's listener."""
-    return f"certificate/{certificate}"
 
 
 def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
@@ -169,11 +163,6 @@ def build_response_cluster(backend: str) -> Resource:
         ),
     }
     return _resource(name, body, backend)
-
-
-def build_name_cluster(site: Site) -> Resource:
-    """Return the cluster from a host name to its certificate's listener, with the PROXY protocol."""
-    return build_listener_cluster(site.name, certificate_listener_name(site.certificate))
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:

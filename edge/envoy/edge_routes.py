@@ -1,17 +1,15 @@
 """Envoy's HTTP manager and routes of an edge. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from chalicelib.model.edges.served import ServedRoute
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
+from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes
-from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import kept_headers, user_agents
-from edge.envoy.resources import Json, Key, Resource
-from edge.plan import pages
-from edge.plan.edges import Plan, RouteTarget
-from edge.plan.streams import is_group
-from edge.process.settings import Settings
+from edge.envoy.resources import Json
 
 _MISDIRECTED: Json = {"status": 421, "body": {"inline_string": pages.MISDIRECTED}}
 _NOT_GRPC: Json = {
@@ -37,61 +35,44 @@ _AMBIGUOUS = (
     r"(?i)[^?]*(?://|/\.\.?(?:[/?]|$)|[\\;]"
     r"|%(?:[01].|2[def]|25[0-9a-f]{2}|3[0-9b]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9aef])).*"
 )
-_WORDS = {
+WORDS = {
     "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
     "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
     "route": "%METADATA(ROUTE:edge:route)%",
     "backend": "%UPSTREAM_CLUSTER_RAW%",
     "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%",
 }
-_CLIENT = {
+CLIENT = {
     "x-forwarded-client-cert": (
         'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"'
     )
 }
 
 
-def build_edge_manager(plan: Plan, settings: Settings) -> Json:
-    """Return the HTTP manager of an edge, which uses the edge's routes."""
-    client = _CLIENT if plan.trusted else {}
-    return routes.build_manager(
-        settings,
-        kept_headers.build_recorder(),
-        routes.build_client_headers(settings, client),
-        routes.build_router(),
-        stat_prefix="https",
-        rds={"route_config_name": plan.routes_name, "config_source": parts.ADS},
-        upgrade_configs=[{"upgrade_type": "websocket"}],
-        local_reply_config=routes.build_local_replies(
-            _reply(["UH", "NC"], 503, pages.NO_TUNNELS), _reply(["UO"], 503, pages.TOO_MANY)
-        ),
-        access_log=[build_request_log(settings, _WORDS)],
-    )
+def build_reply(flags: list[Json], status: int, text: str) -> Mapping[str, Json]:
+    """Return Envoy's own response for some of its response flags."""
+    return {
+        "filter": {"response_flag_filter": {"flags": flags}},
+        "status_code": status,
+        "body": {"inline_string": text},
+    }
 
 
-def build_edge_routes(plan: Plan) -> Resource:
-    """Return the routes of an edge. Other hosts get 421."""
+REPLIES = (build_reply(["UH", "NC"], 503, pages.NO_TUNNELS), build_reply(["UO"], 503, pages.TOO_MANY))
+
+
+def build_edge_hosts(plan: Plan) -> list[Json]:
+    """Return the virtual hosts of an edge. Other hosts get 421."""
     hosts: list[Json] = [_virtual_host(plan)] if plan.certificates else []
     if plan.served_elsewhere:
         hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, status=421, text=pages.MISDIRECTED))
-    hosts.append(routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED))
+    return [*hosts, routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)]
+
+
+def list_words(plan: Plan) -> list[str]:
+    """Return an edge's own texts in its virtual hosts, as `words` of a resource."""
     ids = (it for target in plan.targets for it in (target.route.id, *(id for id, _ in target.online)))
-    return _build_routes(
-        plan.routes_name, hosts, plan.edge.id, plan.digest, plan.edge.account, *plan.certificates, *dict.fromkeys(ids)
-    )
-
-
-def build_closed_routes(name: str) -> Resource:
-    """Return routes that answer 421, to replace the removed routes of an edge.
-
-    Envoy keeps the last version of removed routes, so open connections would still use them.
-    """
-    return _build_routes(name, [routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)])
-
-
-def _build_routes(name: str, hosts: list[Json], *words: str) -> Resource:
-    body: Json = {"name": name, "ignore_port_in_host_matching": True, "virtual_hosts": hosts}
-    return Resource(Key("routes", name), body, words)
+    return [plan.edge.id, plan.edge.account, *plan.certificates, *dict.fromkeys(ids)]
 
 
 def _virtual_host(plan: Plan) -> Json:
@@ -200,14 +181,6 @@ def _page(text: str) -> Json:
 
 def _response(text: str) -> Json:
     return {"status": int(text[:3]), "body": {"inline_string": text}}
-
-
-def _reply(flags: list[Json], status: int, text: str) -> Json:
-    return {
-        "filter": {"response_flag_filter": {"flags": flags}},
-        "status_code": status,
-        "body": {"inline_string": text},
-    }
 
 
 def _metadata(**words: str) -> Json:

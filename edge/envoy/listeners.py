@@ -4,87 +4,32 @@ The public HTTPS listener passes each name with a certificate to that certificat
 rejects a listener as a whole, so a bad certificate affects no other addresses.
 """
 
-import re
 from collections.abc import Mapping
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import parts, stream_filters
 from edge.envoy import routes as http
-from edge.envoy.clusters import certificate_listener_name
 from edge.envoy.filters import blocking, proxies
 from edge.envoy.filters.blocking import REFUSED
 from edge.envoy.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
-from edge.plan.world import OPERATOR, OPERATOR_PROXIED
 from edge.process.settings import Settings
 
 FRONT = "https"  # the public listener
-_PASSED_ON = "passed-on"  # its filter chain for names with an uploaded certificate
-_NO_NAME = " "  # never a server name
+HTTP_PROTOCOLS: list[Json] = ["h2", "http/1.1"]
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # the filter state from which tcp_proxy takes its cluster
 _APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
 _CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
 _SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
-def build_public(settings: Settings) -> tuple[Resource, Resource]:
-    """Return the public listeners without the parts of names."""
-    redirecting: Json = {
+def build_http_listener(settings: Settings) -> Resource:
+    """Return the public listener without TLS, which redirects to https."""
+    body: Json = {
         **parts.listener("http", settings.host, settings.http_port, settings.limits),
         "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
     }
-    front: Json = {
-        **parts.listener(FRONT, settings.host, settings.edge_port, settings.limits),
-        "listener_filters": [*proxies.build_filters(settings), build_tls_inspector()],
-        "filter_chains": [
-            {"name": _PASSED_ON, "filters": [_connection_limit(settings), _name_to_cluster(), _tcp_proxy("none")]}
-        ],
-        "default_filter_chain": _https_chain(OPERATOR, OPERATOR, settings, _connection_limit(settings)),
-        "filter_chain_matcher": proxies.guard_matcher(_empty_name_matcher(settings), parts.chain(REFUSED), settings),
-    }
-    return Resource(Key("listener", "http"), redirecting), Resource(Key("listener", FRONT), front)
-
-
-def build_name_part(name: str, settings: Settings) -> Resource:
-    """Return the part of the public listener that passes a host to its certificate's listener."""
-    return _name_part(name, _choose_chain(_PASSED_ON), settings)
-
-
-def build_unreserved_name_part(name: str, settings: Settings) -> Resource:
-    """Return the same for a host that refuses challenges of certificate authorities."""
-    return _name_part(name, _refuse_challenges(_PASSED_ON), settings)
-
-
-def build_wildcard_part(name: str, settings: Settings) -> Resource:
-    """Return the part of the public listener that passes hosts below a wildcard to its listener."""
-    return _wildcard_part(name, _choose_chain(name), settings)
-
-
-def build_unreserved_wildcard_part(name: str, settings: Settings) -> Resource:
-    """Return the same for a wildcard that refuses challenges of certificate authorities."""
-    return _wildcard_part(name, _refuse_challenges(name), settings)
-
-
-def _name_part(name: str, on_match: Json, settings: Settings) -> Resource:
-    body: Json = {"filter_chain_matcher": proxies.guard_part(_by_server_name({name: on_match}), settings)}
-    return Resource(Key("listener", FRONT, name), body, (name,))
-
-
-def _wildcard_part(name: str, on_match: Json, settings: Settings) -> Resource:
-    chain: Json = {"name": name, "filters": [_tcp_proxy(NAME_PREFIX + name)]}
-    by_wildcard: Json = {"matcher": _by_regex(f"[^.]+{re.escape(name.removeprefix('*'))}", on_match)}
-    matcher = proxies.guard_part({"on_no_match": by_wildcard}, settings)
-    part: Json = {"filter_chains": [chain], "filter_chain_matcher": matcher}
-    return Resource(Key("listener", FRONT, name), part)
-
-
-def build_certificate_listener(certificate: str, settings: Settings) -> Resource:
-    """Return the listener of an uploaded certificate. It does not depend on names or tunnels."""
-    shown = OPERATOR if certificate == OPERATOR_PROXIED else certificate
-    return Resource(
-        Key("listener", certificate_listener_name(certificate)),
-        Form(_certificate_listener, (certificate, shown), (settings,)),
-    )
+    return Resource(Key("listener", "http"), body)
 
 
 def build_port_listener(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
@@ -130,9 +75,9 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def build_internal_listener(name: str, chain: Json, *words: str) -> Resource:
-    """Return an internal listener. `words` are those of `Resource`."""
-    return Resource(Key("listener", name), _internal_listener(name, chain), words)
+def build_named_listener(name: str, chain: Json, *words: str) -> Resource:
+    """Return an internal listener that reads the server name."""
+    return Resource(Key("listener", name), _internal_listener(name, chain, build_tls_inspector()), words)
 
 
 def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
@@ -161,19 +106,7 @@ def _secret(name: str, chain: str, private_key: str) -> Json:
     return {"name": name, "tls_certificate": pair}
 
 
-def _certificate_listener(certificate: str, shown: str, settings: Settings) -> Json:
-    return _internal_listener(certificate_listener_name(certificate), _https_chain(certificate, shown, settings))
-
-
-def _https_chain(certificate: str, shown: str, settings: Settings, *filters: Json) -> Json:
-    """Return the HTTP filter chain of a certificate. `shown` is the certificate in handshakes."""
-    context = build_http_context(shown, {"tls_minimum_protocol_version": "TLSv1_2"})
-    return build_tls_chain(
-        {"common_tls_context": context}, [*filters, http.build_https_manager(certificate, settings)], settings
-    )
-
-
-def _connection_limit(settings: Settings) -> Json:
+def build_front_limit(settings: Settings) -> Json:
     """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
     return parts.extension(
         "envoy.filters.network.connection_limit",
@@ -189,19 +122,6 @@ def build_tls_inspector() -> Json:
     return parts.extension("envoy.filters.listener.tls_inspector", kind)
 
 
-def build_http_context(certificate: str, params: Json) -> dict[str, Json]:
-    """Return the TLS context of HTTP connections."""
-    return {"alpn_protocols": ["h2", "http/1.1"], **build_tls_context(certificate, params)}
-
-
-def build_tls_context(certificate: str, params: Json) -> dict[str, Json]:
-    """Return a TLS context with a certificate and parameters."""
-    return {
-        "tls_params": params,
-        "tls_certificate_sds_secret_configs": [parts.secret(certificate)],
-    }
-
-
 def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
     """Return a filter chain that ends TLS."""
     kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
@@ -213,53 +133,39 @@ def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: 
     }
 
 
-def _empty_name_matcher(settings: Settings) -> Mapping[str, Json]:
-    """Return the matcher of the public listener without names.
-
-    Envoy requires an entry in each list, so each has one that no client matches. Names outside the domain are refused,
-    since the operator's certificate does not cover them. Challenges of certificate authorities are refused too, since
-    no tunnel can answer them under that certificate.
-    """
-    below = _matches(f"(?i:(.*[.])?{re.escape(settings.tunnel_domain)})")
-    elsewhere: Json = {"and_matcher": {"predicate": [_matches(".+"), {"not_matcher": below}]}}
-    refused: Json = {"predicate": elsewhere, "on_match": _choose_chain(REFUSED)}
-    by_wildcard = _by_regex(_NO_NAME, _choose_chain(_PASSED_ON)) | {
-        "on_no_match": {"matcher": {"matcher_list": {"matchers": [refused, _no_challenge()]}}}
-    }
-    return _by_server_name({"": _choose_chain(_PASSED_ON)}) | {"on_no_match": {"matcher": by_wildcard}}
-
-
 def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
     name = "server_name" if kind == _SERVER_NAME else "application_protocols"
     return {"single_predicate": {"input": parts.extension(name, kind), "value_match": value}}
 
 
-def _choose_chain(chain: str) -> Json:
+def choose_chain(chain: str) -> Json:
+    """Return a match that chooses a filter chain."""
     return {"action": parts.chain(chain)}
 
 
-def _refuse_challenges(chain: str) -> Json:
+def refuse_challenges(chain: str) -> Json:
     """Return a match that chooses a chain, but refuses handshakes that offer a challenge's protocol."""
-    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": _choose_chain(chain)}}
+    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": choose_chain(chain)}}
 
 
 def _no_challenge() -> Json:
-    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": _choose_chain(REFUSED)}
+    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": choose_chain(REFUSED)}
 
 
-def _by_server_name(names: dict[str, Json]) -> dict[str, Json]:
+def match_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return a matcher by server name, without a match for other names. Changes keep connections open."""
     return {
         "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
-def _by_regex(regex: str, on_match: Json) -> dict[str, Json]:
+def match_regex(regex: str, on_match: Json) -> dict[str, Json]:
+    """Return a matcher for server names that an expression matches."""
     return {"matcher_list": {"matchers": [{"predicate": _matches(regex), "on_match": on_match}]}}
 
 
-def _name_to_cluster() -> Json:
+def build_name_to_cluster() -> Json:
     """Return the filter that selects the cluster by the server name, with a prefix."""
     value: Json = {
         "object_key": _CLUSTER_KEY,
@@ -269,7 +175,8 @@ def _name_to_cluster() -> Json:
     return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
 
 
-def _tcp_proxy(cluster: str) -> Json:
+def build_cluster_proxy(cluster: str) -> Json:
+    """Return the filter that passes bytes to an internal listener's cluster."""
     kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
     unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the next listener has a timeout
     return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

@@ -13,6 +13,7 @@ _GOOGLE = "type.googleapis.com/google.protobuf"
 NETWORK = f"{TYPE}.extensions.filters.network"
 WINDOWS: Mapping[str, Json] = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
 _BACKLOG = 4096  # connections that wait to be accepted
+_MAX_SERVER_NAME = 255  # bytes
 ADS: Json = {"ads": {}, "resource_api_version": "V3"}  # the source of resources that are referenced by name
 
 
@@ -82,6 +83,14 @@ def address_in(cidrs: Iterable[str], address: str, name: str) -> Json:
     within = extension("ip", f"{matching}.input_matchers.ip.v3.Ip", cidr_ranges=networks(cidrs), stat_prefix=name)
     input_ = extension("address", f"{matching}.common_inputs.network.v3.{address}")
     return {"single_predicate": {"input": input_, "custom_match": within}}
+
+
+def reserved_secret(purpose: str) -> str:
+    """Return the name of a secret that no visitor can select. It is longer than any server name.
+
+    Envoy requests the server name as a visitor spells it, with any letters and signs.
+    """
+    return purpose.ljust(_MAX_SERVER_NAME + 1, "/")
 
 
 def secret(name: str) -> Json:

@@ -9,7 +9,8 @@ Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
-Kind = Literal["cluster", "extension", "listener", "routes", "secret"]
+UNRESERVED_PREFIX = "unreserved/"  # of parts of routes that refuse challenges of certificate authorities
+Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
 
 
 class Key(NamedTuple):
@@ -56,15 +57,11 @@ class Resource:
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
     """Split changes into three steps: additions, then what sends visitors to them, then removals.
 
-    A name that gets a part of a listener keeps its operator route until that part is active. A name that loses the part
-    gets its operator route first.
+    Parts that refuse visitors come first and leave last.
     """
-    parts = {key.part: it for key, it in changes.items() if key.kind == "listener" and key.part}
 
     def stage(key: Key, it: Resource | None) -> int:
-        if key.kind == "routes" and key.part in parts:
-            return 2 if parts[key.part] else 0 if it else 1
-        if (not it and key.part in ("", BLOCKED_PART)) or (it and it.is_emptied):
+        if (not it and _is_whole_or_refuses(key.part)) or (it and it.is_emptied):
             return 2
         return 1 if _brings_visitors(key) else 0
 
@@ -77,4 +74,9 @@ def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
 def _brings_visitors(key: Key) -> bool:
     """Return whether a resource sends visitors to others: a part, a port's listener or a name's cluster."""
     prefix = {"cluster": NAME_PREFIX, "listener": PORT_PREFIX}.get(key.kind)
-    return key.part not in ("", BLOCKED_PART) or bool(prefix and key.name.startswith(prefix))
+    return not _is_whole_or_refuses(key.part) or bool(prefix and key.name.startswith(prefix))
+
+
+def _is_whole_or_refuses(part: str) -> bool:
+    """Return whether a part is a whole resource, or refuses visitors. It comes before visitors, and leaves last."""
+    return part in ("", BLOCKED_PART) or part.startswith(UNRESERVED_PREFIX)

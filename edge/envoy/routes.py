@@ -1,14 +1,14 @@
 """Envoy's HTTP managers and routes of tunnels. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.sites import Site
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, parts
-from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import blocking, claims, kept_headers, visitor_limits
-from edge.envoy.resources import Json, Key, Resource
-from edge.plan import pages
-from edge.plan.world import OPERATOR, Site
+from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource
 from edge.process.settings import Settings
 
 SERVER_NAME_KEY = (
@@ -16,10 +16,6 @@ SERVER_NAME_KEY = (
 )
 
 _REDIRECTING = "http"  # routes of the plain HTTP port
-_TUNNEL_WORDS = {
-    "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
-    "tunnel": "%METADATA(VIRTUAL_HOST:edge:tunnel)%",
-}
 _CHALLENGES = "/.well-known/acme-challenge/"  # paths of HTTP-01 (RFC 8555, 8.3)
 # Envoy would obey x-envoy-… headers from internal addresses, which are private ones by default.
 _NO_INTERNAL_ADDRESSES: Json = {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]}
@@ -72,16 +68,20 @@ def build_redirect_manager(settings: Settings) -> Json:
     return build_manager(settings, build_router(), stat_prefix="http", rds=rds, common_http_protocol_options=timeout)
 
 
-def build_redirects(settings: Settings) -> Resource:
-    """Return the routes that redirect the domain's hosts to https."""
-    domain = _redirect("domain", f"*.{settings.tunnel_domain}", settings, build_challenge_refusal())
-    hosts = [domain, build_page_host("unknown", "*", status=404, text=pages.NO_TUNNEL)]
-    return Resource(Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": hosts})
+def build_all_redirects(settings: Settings) -> Resource:
+    """Return the routes that redirect every host to https."""
+    return Resource(
+        Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": [_redirect("every", "*", settings)]}
+    )
 
 
-def build_redirect_part(name: str, settings: Settings) -> Resource:
-    """Return the part of these for a name that is reserved or outside the domain."""
-    return Resource(Key("routes", _REDIRECTING, name), {"virtual_hosts": [_redirect(name, name, settings)]})
+def build_unreserved_redirect_part(name: str, settings: Settings) -> Resource:
+    """Return the part of these for a name with TLS passed through that refuses challenges.
+
+    Its upstream could answer a redirected challenge. For other names the routes behind TLS refuse challenges.
+    """
+    redirect = _redirect(name, name, settings, build_challenge_refusal())
+    return Resource(Key("routes", _REDIRECTING, UNRESERVED_PREFIX + name), {"virtual_hosts": [redirect]})
 
 
 def build_challenge_refusal(*headers: Json) -> Json:
@@ -93,62 +93,13 @@ def build_challenge_refusal(*headers: Json) -> Json:
     return {"match": match, "direct_response": {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}}
 
 
-def build_https_manager(certificate: str, settings: Settings) -> Json:
-    """Return the HTTP manager of a certificate, which uses the routes with its name."""
-    return build_manager(
-        settings,
-        kept_headers.build_recorder(),
-        build_client_headers(settings, {}),
-        _upstream_name(),
-        build_router(),
-        stat_prefix="https",
-        rds={"route_config_name": certificate, "config_source": parts.ADS},
-        upgrade_configs=[{"upgrade_type": "websocket"}],
-        local_reply_config=build_local_replies(),
-        access_log=[build_request_log(settings, _TUNNEL_WORDS)],
-    )
-
-
-def build_operator_routes() -> Resource:
-    """Return the routes of the operator's certificate without tunnels."""
-    unknown = build_page_host("unknown", "*", status=404, text=pages.NO_TUNNEL)
-    return Resource(Key("routes", OPERATOR), {**_common(OPERATOR), "virtual_hosts": [unknown]})
-
-
-def build_host_part(site: Site) -> Resource:
-    """Return the part of the operator's routes that sends a host to its tunnel."""
-    return Resource(Key("routes", OPERATOR, site.name), {"virtual_hosts": [_virtual_host(site)]}, _words(site))
-
-
-def build_misdirected_part(name: str) -> Resource:
-    """Return the part of the operator's routes for a name with an uploaded certificate.
-
-    Browsers reuse a connection for all names that its certificate covers. Status 421 makes them open another one
-    (RFC 9110, 15.5.20).
-    """
-    page = build_page_host(name, name, status=421, text=pages.MISDIRECTED)
-    return Resource(Key("routes", OPERATOR, name), {"virtual_hosts": [page]}, (name,))
-
-
-def build_certificate_routes(sites: Sequence[Site]) -> Resource:
-    """Return the routes of an uploaded certificate. Other hosts get 421."""
-    certificate = sites[0].certificate
-    hosts = [*map(_virtual_host, sites), build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)]
-    words = (certificate, *(word for site in sites for word in _words(site)))
-    return Resource(Key("routes", certificate), {**_common(certificate), "virtual_hosts": hosts}, words)
-
-
 def _common(name: str) -> dict[str, Json]:
     return {"name": name, "ignore_port_in_host_matching": True}
 
 
-def _words(site: Site) -> tuple[str, ...]:
-    return site.name, site.tunnel.id, site.tunnel.account
-
-
-def _virtual_host(site: Site) -> Json:
-    tunnel = site.tunnel
-    gateway = clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
+def build_site_host(site: Site) -> Json:
+    """Return the virtual host of a tunnel's name."""
+    tunnel, gateway = site.tunnel, gateway_cluster(site.tunnel)
     grpc: Json = {
         "match": {"prefix": "/", "grpc": {}},
         "route": {"cluster": clusters.http2_name(gateway), "timeout": "0s"},
@@ -162,6 +113,11 @@ def _virtual_host(site: Site) -> Json:
         "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
         **kept_headers.build_host_config(site.keep_headers),
     }
+
+
+def gateway_cluster(tunnel: ServedTunnel) -> str:
+    """Return the name of the cluster of a tunnel's gateway, which may send the visitor's address."""
+    return clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
 
 
 def _redirect(name: str, host: str, settings: Settings, *before: Json) -> Json:
@@ -199,7 +155,7 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> Json:
     )
 
 
-def _upstream_name() -> Json:
+def build_upstream_name() -> Json:
     """Return the filter that uses the tunnel's id as the upstream's server name.
 
     Envoy pools upstream connections by it.

@@ -4,9 +4,9 @@ import re
 
 from edge.envoy import parts
 from edge.envoy.resources import Json
-from edge.process.settings import Limits
+from edge.process.settings import STATS_SOCKET, Limits
 
-SOCKET = "stats.sock"
+SOCKET = STATS_SOCKET
 _COUNTS = "|".join(
     [
         r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import access_log, clusters, parts
 from edge.envoy.filters import blocking
 from edge.envoy.resources import Json
 from edge.envoy.routes import SERVER_NAME_KEY
-from edge.plan.edges import Plan
 from edge.process.settings import Settings
 
 _ATTEMPTS = 3  # at different tunnels of a group

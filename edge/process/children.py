@@ -44,6 +44,11 @@ class Child:
         self._process = await self._spawn()
         self._task = asyncio.create_task(self._watch())
 
+    def restart(self) -> None:
+        """End the program, which then starts again."""
+        if self.pid and self._process:
+            self._process.terminate()
+
     async def end(self, *, within: float = 10) -> None:
         """Send SIGTERM, and SIGKILL if the program has not ended `within` seconds."""
         if self._task:

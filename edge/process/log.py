@@ -25,8 +25,10 @@ CONTROL_EVENTS = (
     "edges_unreadable",
     "listing_unreadable",
     "look_failed",
-    "looked",
+    "name_failed",
+    "name_rejected",
     "resource_refused",
+    "special_names_failed",
     "status_failed",
     "status_unwritten",
 )

@@ -10,6 +10,8 @@ from pathlib import Path
 from chalicelib import domains
 from chalicelib.model.names import base_names
 
+STATS_SOCKET = "stats.sock"  # of Envoy's metrics, in the folder of the edge
+
 
 class SettingError(Exception):
     """The edge cannot run with its settings. The message is one sentence for the operator's terminal."""
@@ -49,6 +51,14 @@ class Limits:
     max_requests_per_backend: int = 5000
     max_socket_kib: int = 512
     max_heap_mib: int = 2048
+    max_loaded_mib: int = 1000
+    max_loaded_names_per_wildcard: int = 200
+    max_loaded_names_per_account: int = 2000
+    max_cold_reads: int = 500
+    max_negative_answers: int = 10_000
+    max_unknown_names: int = 1000
+    name_period: int = 600
+    max_connection_duration: int = 3600
     lease: int = 60
 
 

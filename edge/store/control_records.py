@@ -9,16 +9,18 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status, edges, served
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations
+from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations, special_names
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import gateways, online_tunnels
+from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items, table
+from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
 from edge.link.authority import KeyPair
 from edge.process import log
@@ -55,6 +57,25 @@ class ControlRecords:
     @raises_unavailable
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listed_edges.every()))}
+
+    @raises_unavailable
+    def list_special_names(self) -> list[SpecialEntry]:
+        every = list(special_names.every())
+        for place in (it for it in every if isinstance(it, Place)):
+            log.event("listing_unreadable", id=place.id)
+        return [it for it in every if isinstance(it, SpecialEntry)]
+
+    @raises_unavailable
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+        return special_names.read(owners)
+
+    @raises_unavailable
+    def list_hosts(self, account: str) -> frozenset[str]:
+        edges = (
+            it for kind in (kinds.HTTPS_EDGES, kinds.TLS_EDGES) for it in table.every(items.scope(account, kind.path))
+        )
+        hosts = {hostport.removesuffix(":443") for it in edges for hostport in listed_edges.hostports(it)}
+        return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     @raises_unavailable
     def read_edge(self, account: str, id: str) -> ServedEdge | None:

@@ -7,6 +7,7 @@ from typing import Protocol
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
@@ -193,6 +194,15 @@ class Store(Protocol):
 
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
         """Return the revision of each listening edge, by account and id."""
+
+    def list_special_names(self) -> list[SpecialEntry]:
+        """Return all entries of the list of special names, without malformed ones."""
+
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+        """Return the entries of edges and tunnels in the list of special names, without missing ones."""
+
+    def list_hosts(self, account: str) -> frozenset[str]:
+        """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
 
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
         """Return an edge with its routes, or None if it does not listen.

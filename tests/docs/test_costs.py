@@ -1,22 +1,29 @@
 """docs/costs.md says what is counted here: each row of its tables."""
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bench import costs
+from bench import calls, costs, units
 from bench.costs import MONTH, Units, counted
 from chalicelib import clock
 from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
-from edge.control import control, proof_checks, reading, statuses
+from chalicelib.storage.records import items
+from chalicelib.storage.records.change_log import Change, Place
+from edge.control import control, lost_gateways, proof_checks, statuses
+from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Limits
 from edge.ssh import gateway, leases
 from edge.ssh.usage import billing
+from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from infra import ROOT
+from tests.edge.memory import Memory
 from tests.samples import BODIES, public_key
 from tests.transports import Client
 
@@ -86,7 +93,10 @@ def test_a_tunnel(admin: Client) -> None:
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
-    closed = counted(lambda: STORE.close(carried[0], Traffic(1, 2, 3)))
+    closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
+    port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
+    port_opened = counted(lambda: carried.append(STORE.open(port, lease=60, most=100)))
+    port_closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
     renewals = MONTH / (Limits().lease / 3)
     assert_on_page(
         [
@@ -94,6 +104,8 @@ def test_a_tunnel(admin: Client) -> None:
             costs.row("its lease renewed", renewed),
             costs.row("usage of an account written", used),
             costs.row("closed", closed),
+            costs.row("opened at a port, or with its TLS passed through", port_opened),
+            costs.row("closed there", port_closed),
         ]
     )
     assert_on_page(
@@ -107,19 +119,32 @@ def test_a_tunnel(admin: Client) -> None:
 def test_an_edge(admin: Client) -> None:
     edges = "/edges/https"
     created = post(admin, edges, HTTPS)
+    special = post(admin, "/edges/tls", {"hostports": ["tls.example.com:443"]})
     edge = admin.get(edges).json["https_edges"][0]["id"]
     route = post(admin, f"{edges}/{edge}/routes", {"match_type": "path_prefix", "match": "/"})
     changed = ask(admin, "PATCH", f"{edges}/{edge}", {"description": "changed"})
     now = "2026-11-23T10:00:00Z"
     status = EdgeStatus("live", 1, now, (HostportStatus("app.example.com:443", "live", now),))
     written = counted(lambda: STORE.write_status(admin.account, edge, "host-1", status))
-    read = counted(lambda: STORE.read_edge(admin.account, edge))
+    resolver = NameResolver("tunnels.localhost")
+    records = []
+
+    visited = admin.create(edges, {"hostports": ["app.tunnels.localhost:443"]})["id"]
+
+    def load(host: str) -> None:
+        records.append(resolver.read(resolver.find_account(host), host, None))
+
+    loaded = counted(lambda: load("app.tunnels.localhost"))
+    place = Place(items.scope(admin.account, edges), visited)
+    read = counted(lambda: resolver.read_changed(records[0], [place]))
     assert_on_page(
         [
             costs.row("created, with one hostport", created),
+            costs.row("created as a TLS or TCP edge", special),
             costs.row("a route added", route),
             costs.row("changed", changed),
-            costs.row("read by an edge host after a change", read),
+            costs.row("its name loaded by an edge host for a visitor", loaded),
+            costs.row("read by an edge host after a change, while a name of it is loaded", read),
             costs.row("its status written by an edge host", written),
             costs.row("deleted, with its route", ask(admin, "DELETE", f"{edges}/{edge}")),
         ]
@@ -141,9 +166,8 @@ def test_an_edge_host(admin: Client) -> None:
             control._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_names())
         ),
         "control: proofs that are due": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
-        "control: gateways and their tunnels": every(
-            reading._ONLINE_PERIOD, lambda: (STORE.list_gateways(), STORE.list_tunnels(HERE.id))
-        ),
+        "control: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
+        "control: lost gateways": every(lost_gateways.PERIOD, lambda: lost_gateways.end_lost_gateways(STORE)),
         "control: its sign of life": every(
             statuses._RENEWAL_PERIOD,
             lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),
@@ -156,6 +180,46 @@ def test_an_edge_host(admin: Client) -> None:
     }
     total = sum(rows.values(), Units())
     assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**a host, together**": total}.items()])
+
+
+@dataclass
+class BusyLog(Memory):
+    """A log with 200 changes a second, each of `size` bytes. It counts the units of its reads."""
+
+    size: int = 0
+    now: float = 0.0
+    read: int = 0
+
+    def list_changes(self, since: float) -> list[Change]:
+        moments = range(math.ceil(since * 200), math.floor(self.now * 200) + 1)
+        self.read += 4 * math.ceil(len(moments) / 4 * self.size / 4096)  # four shards
+        return [Change(f"{it * 5:013}-{it}", ()) for it in moments]
+
+
+def units_of_busy_log(poll: float, size: int) -> Units:
+    """Return the units of a month in which a busy log is read every `poll` seconds."""
+    start, period = 1000.0, 60.0
+    log = BusyLog(size=size)
+    follower = Follower(log, start)
+    for number in range(int(period / poll)):
+        log.now = start + number * poll
+        follower.read(log.now)
+    return Units(reads=log.read).times(MONTH / period)
+
+
+def test_a_busy_log_of_changes(admin: Client) -> None:
+    with calls.recording() as made:
+        admin.create("/edges/https", HTTPS)
+    (transaction,) = (call for call in made if call.operation == "TransactWriteItems")
+    puts = (action["Put"]["Item"] for action in transaction.parameters["TransactItems"] if "Put" in action)
+    (entry,) = (item for item in puts if item["scope"]["S"].startswith("changes#"))
+    size, _ = units.of(calls.Call("dynamodb", "Query", {}, {"Items": [entry] * 4096}))  # units of 4096 entries: bytes
+    assert_on_page(
+        [
+            costs.row("read by control", units_of_busy_log(control.POLL, size), count=1),
+            costs.row("read by the gateway", units_of_busy_log(leases._POLL, size), count=1),
+        ]
+    )
 
 
 def test_an_account(admin: Client) -> None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from chalicelib import domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.names import proofs
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
+from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
 from chalicelib.storage.records import items
@@ -61,6 +63,7 @@ class Memory:
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
     taken: int = 0  # of the next names that are asked for, so many are somebody's
+    unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     unreachable: set[str] = field(default_factory=set)  # accounts whose edges it cannot read now
@@ -74,20 +77,20 @@ class Memory:
         return self.authority
 
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
-        self._reach()
+        self.reach()
         return self.keys.get(fingerprint)
 
     def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
-        self._reach()
+        self.reach()
         return self.signed.get((authority, key_id))
 
     def refresh_grant(self, grant: Grant) -> Grant | None:
-        self._reach()
+        self.reach()
         known = [*self.keys.values(), *self.signed.values()]
         return next((found for found in known if found.credential == grant.credential), None)
 
     def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
-        self._reach()
+        self.reach()
         time.sleep(self.slow.get(opening.grant.account, 0))
         account, credential = opening.grant.account, opening.grant.credential
         with self.lock:
@@ -105,25 +108,25 @@ class Memory:
             how = opening.proto, opening.proxy_protocol
             new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
             self.online[new.id] = (new, opening)
-            self.tell(account, kinds.TUNNELS.path, new.id)
+            self.tell(account, kinds.TUNNELS.path, new.id, new.name)
             return new
 
     def is_reserved(self, account: str, name: str) -> bool:
-        self._reach()
+        self.reach()
         return self.reserved.get(name) == account
 
     def wants_proxy_protocol(self, account: str, name: str) -> bool:
-        self._reach()
+        self.reach()
         return name in self.visited
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        self._reach()
+        self.reach()
         taken = {it.name for it, _ in [*self.online.values()] if it.is_live} | self.reserved.keys()
         free = sorted(set(addresses) - taken)
         return secrets.choice(free) if free else None
 
     def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-        self._reach()
+        self.reach()
         if self.silent.intersection(tunnel.name for tunnel in tunnels):
             raise Unavailable
         with self.lock:
@@ -135,55 +138,55 @@ class Memory:
             return frozenset(it.id for it in tunnels) - frozenset(kept)
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
-        self._reach()
+        self.reach()
         self.bill[account, hour, gateway] = usage
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        self._reach()
+        self.reach()
         with self.lock:
             self.used[tunnel.id] = usage
             self._end(tunnel.id)
 
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
-        self._reach()
+        self.reach()
         if tunnel.id in self.online:
             self.refusals[tunnel.id] = reason
             self.tell(tunnel.account, kinds.TUNNELS.path, tunnel.id)
 
     def read_refusal(self, tunnel: ServedTunnel) -> str:
-        self._reach()
+        self.reach()
         return self.refusals.get(tunnel.id, "")
 
     def list_blocked_networks(self) -> list[str]:
-        self._reach()
+        self.reach()
         return sorted(self.networks)
 
     def list_banned_patterns(self) -> list[str]:
-        self._reach()
+        self.reach()
         return sorted(self.patterns)
 
     def list_banned_names(self) -> list[str]:
-        self._reach()
+        self.reach()
         return sorted(self.banned_names | self.patterns)
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
-        self._reach()
+        self.reach()
         is_new = gateway.id not in self.up
         self.up[gateway.id] = gateway, time.time() + lease
         if is_new:
             self.log.append(_change(Place(GATEWAYS, gateway.id)))
 
     def withdraw_gateway(self, gateway: str) -> None:
-        self._reach()
+        self.reach()
         if self.up.pop(gateway, None):
             self.log.append(_change(Place(GATEWAYS, gateway)))
 
     def list_changes(self, since: float) -> list[Change]:
-        self._reach()
+        self.reach()
         return [change for change in self.log if change.at > since]
 
     def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        self._reach()
+        self.reach()
         gateway, end = self.up.get(place.id, (None, 0))
         tunnel, _ = self.online.get(place.id, (None, None))
         certificate, _ = self.uploaded.get(place.id, (None, None))
@@ -191,74 +194,92 @@ class Memory:
         return live or certificate or self.held.get(place.id)
 
     def list_gateways(self) -> list[tuple[Gateway, bool]]:
-        self._reach()
+        self.reach()
         return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
-        self._reach()
+        self.reach()
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
 
     def list_certificates(self, account: str) -> list[SealedCertificate]:
-        self._reach()
+        self.reach()
         return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
 
     def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        self._reach()
+        self.reach()
         return list(self.held.values())
 
     def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        self._reach()
+        self.reach()
         return self.uploaded[sealed.certificate.id][1]
 
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        self._reach()
+        self.reach()
         return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
+    def list_special_names(self) -> list[SpecialEntry]:
+        self.reach()
+        edges = [
+            _entry(it, it.hostports) for it in [*self.edges.values()] if it.id not in self.unlisted and _is_special(it)
+        ]
+        with self.lock:
+            bound = [it for it, _ in self.online.values() if it.proto in ("tcp", "tls")]
+        return [*edges, *(_entry(it, (tunnels.hostport_of(it.name),)) for it in bound)]
+
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+        wanted = {*owners}
+        return {it.owner: it for it in self.list_special_names() if it.owner in wanted}
+
+    def list_hosts(self, account: str) -> frozenset[str]:
+        self.reach(account)
+        edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
+        return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
+
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
-        self._reach(account)
+        self.reach(account)
         found = self.edges.get(id)
         return found if found and found.account == account and (found.hostports or found.error) else None
 
     def is_account_active(self, account: str) -> bool:
-        self._reach(account)
+        self.reach(account)
         return account not in self.off
 
     def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        self._reach(account)
+        self.reach(account)
         found = [self.led_to[id] for id in ids if id in self.led_to]
         return [it for it in found if it.account == account]
 
     def end_lapsed_tunnels(self, account: str) -> None:
-        self._reach()
+        self.reach()
         with self.lock:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
 
     def announce_host(self, host: str, *, lease: int) -> None:
-        self._reach()
+        self.reach()
         with self.lock:
             self.hosts[host] = time.time() + lease
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
-        self._reach()
+        self.reach()
         with self.lock:
             gone = {host for host, end in self.hosts.items() if end + grace < time.time()}
             self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
             self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
     def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
-        self._reach()
+        self.reach()
         return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
     def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        self._reach(account)
+        self.reach(account)
         with self.lock:
             self.statuses[host, account, edge] = status
             self.told.append((edge, status))
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
-        self._reach(account)
+        self.reach(account)
         with self.lock:
             self.statuses.pop((host, account, edge), None)
             self.told.append((edge, None))
@@ -278,7 +299,7 @@ class Memory:
     def reserve(self, held: ServedReservation) -> None:
         """Keep a reserved domain, or what has become of it."""
         self.held[held.id] = held
-        self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id)
+        self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id, held.domain)
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         """Keep a certificate with its key."""
@@ -291,22 +312,34 @@ class Memory:
             self.edges[value.id] = value
         else:
             self.led_to[value.id] = value
-        self.tell(value.account, kinds.of(value.id).path, value.id)
+        self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))
 
     def forget(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
         """Delete an edge, or what one leads to."""
         self.edges.pop(value.id, None)
         self.led_to.pop(value.id, None)
-        self.tell(value.account, kinds.of(value.id).path, value.id)
+        self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))
 
     def switch(self, account: str, *, on: bool) -> None:
         """Switch an account on or off."""
         self.off = self.off - {account} if on else self.off | {account}
         self.log.append(_change(Place("accounts", account)))
 
-    def tell(self, account: str, path: str, id: str) -> None:
-        """Write a record of a change into the log."""
-        self.log.append(_change(Place(items.scope(account, path), id)))
+    def tell(self, account: str, path: str, id: str, *names: str) -> None:
+        """Write a record of a change into the log, with the keys of its names.
+
+        It names an entry of special names too, which may be unchanged.
+        """
+        has_entry = id not in self.unlisted and kinds.at(path) in (*kinds.EDGES, kinds.TUNNELS)
+        entry = [special_names.find_place(SpecialOwner(account, id))] if has_entry else []
+        keys = [key for name in names if name for key in self._keys(name)]
+        self.log.append(_change(Place(items.scope(account, path), id), *entry, *keys))
+
+    def _keys(self, name: str) -> list[Place]:
+        host = host_of(name)
+        if domains.is_below(host, self.tunnel_domain):
+            return [name_keys.name_place(base_names.base_name_below(host, self.tunnel_domain))]
+        return [name_keys.key_place(reservations.proved_key(host))]
 
     def clear(self) -> None:
         """Take all tunnels offline."""
@@ -335,15 +368,32 @@ class Memory:
 
     def _end(self, id: str) -> None:
         if it := self.online.pop(id, None):
-            self.tell(it[0].account, kinds.TUNNELS.path, id)
+            self.tell(it[0].account, kinds.TUNNELS.path, id, it[0].name)
 
-    def _reach(self, account: str = "") -> None:
+    def reach(self, account: str = "") -> None:
         if account in self.delays:
             time.sleep(self.delays[account])
         if self.is_away or account in self.unreachable:
             raise Unavailable
         if account in self.unreadable:
             raise ValueError(account)
+
+
+def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> SpecialEntry:
+    return SpecialEntry(SpecialOwner(record.account, record.id), tuple(hostports))
+
+
+def _hosts_of(value: ServedEdge | ServedBackend | ServedAuthority) -> list[str]:
+    return [*hosts_of(value)] if isinstance(value, ServedEdge) else []
+
+
+def _is_special(edge: ServedEdge) -> bool:
+    if not edge.hostports:
+        return False
+    modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
+    version = modules.tls_termination.min_version if modules.tls_termination else None
+    is_normal = edge.terminate_at == "edge" and not modules.mutual_tls and version in (None, "1.2")
+    return bool(edge.error) or not (is_https and is_normal)
 
 
 def _end_of(lease: int) -> int:

@@ -1,68 +1,44 @@
-"""The status of an edge: what edge hosts say of it, compared with its present revision."""
+"""The status of an edge over HTTP: from the records, and from what edge hosts report."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges import edge_status
-from chalicelib.model.edges.edge_status import BackendStatus, EdgeStatus, HostportStatus, RouteStatus
+from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus, Trial
 from tests.queries import calls
 from tests.refusals import assert_not_found, assert_refused
 from tests.transports import Answer, Client
 
-KINDS = ["/edges/https", "/edges/tls", "/edges/tcp"]
-AT, SINCE, END = "2026-01-01T00:00:09Z", "2026-01-01T00:00:07Z", "2027-01-01T00:00:00Z"
-ERROR = "The engine's own sentence."
-LIVE = EdgeStatus(
-    "live",
-    1,
-    AT,
-    (
-        HostportStatus("a.example.com:443", "live", SINCE, "", "cert_1", END),
-        HostportStatus("b.example.com:443", "refused", AT, ERROR),
-    ),
-    (RouteStatus("edghtsrt_1", "refused", AT, ERROR),),
-    (BackendStatus("bkdtg_1", 2),),
-)
-HOSTPORTS = [
-    {
-        "hostport": "a.example.com:443",
-        "state": "live",
-        "since": SINCE,
-        "error": "",
-        "certificate_id": "cert_1",
-        "not_after": END,
-    },
-    {
-        "hostport": "b.example.com:443",
-        "state": "refused",
-        "since": AT,
-        "error": ERROR,
-        "certificate_id": "",
-        "not_after": None,
-    },
-]
-ROUTES = [{"id": "edghtsrt_1", "state": "refused", "since": AT, "error": ERROR}]
-SHOWN = {"revision": 1, "at": AT, "hosts": 1, "hostports": HOSTPORTS, "routes": ROUTES}
-SHOWN |= {"backends": [{"backend_id": "bkdtg_1", "tunnels": 2}]}
+AT, ERROR = "2036-01-01T00:00:09Z", "Envoy's own sentence."
+HOSTPORTS = {
+    "/edges/https": "a.tunnels.localhost:443",
+    "/edges/tls": "a.tunnels.localhost:443",
+    "/edges/tcp": "tunnels.localhost:20000",
+}
 
-each_kind = pytest.mark.parametrize("path", KINDS)
+each_kind = pytest.mark.parametrize("path", HOSTPORTS)
 
 
-def of_kind(path: str, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return a status as edges of a kind show it: routes are of HTTPS edges alone."""
-    return {name: value for name, value in shown.items() if name != "routes" or path == KINDS[0]}
+def edge(client: Client, path: str) -> str:
+    """Return the address of a new edge with a backend that serves a name below TUNNEL_DOMAIN."""
+    group = client.create("/backends/tunnel_group", {"labels": {"app": "web"}})["id"]
+    address = f"{path}/{client.create(path, {'hostports': [HOSTPORTS[path]]})['id']}"
+    if path == "/edges/https":
+        route = client.create(f"{address}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+        client.put(f"{address}/routes/{route}/backend", {"backend_id": group})
+    else:
+        client.put(f"{address}/backend", {"backend_id": group})
+    return address
 
 
-def edge(client: Client, path: str, said: EdgeStatus | None = None) -> str:
-    """Return the address of a new edge, of which a living edge host says something."""
-    id = client.create(path, {})["id"]
-    if said:
-        edge_status.announce("one", lease=60)
-        edge_status.write(client.account, id, "one", said)
-    return f"{path}/{id}"
+def has_tried(client: Client, address: str, **errors: str) -> int:
+    """Announce an edge host, and store the result of its trial of the current revision, which is returned."""
+    edge_status.announce("one", lease=60)
+    revision = int(client.get(address).headers["etag"].strip('"').partition("-")[0])
+    edge_status.write_trial(client.account, address.rpartition("/")[2], Trial(revision, AT, "one", errors))
+    return revision
 
 
 def status(client: Client, address: str, **headers: str) -> Answer:
@@ -71,56 +47,99 @@ def status(client: Client, address: str, **headers: str) -> Answer:
 
 @each_kind
 def test_an_edge_that_no_edge_host_serves_waits(admin: Client, path: str) -> None:
-    nothing = {"state": "waiting", "revision": 0, "at": None, "hosts": 0, "hostports": [], "routes": [], "backends": []}
+    nothing: dict[str, Any] = {"state": "waiting", "revision": 0, "at": None, "hosts": 0, "hostports": []}
+    nothing |= {"backends": []} | ({"routes": []} if path == "/edges/https" else {})
 
     answer = status(admin, edge(admin, path))
 
-    assert (answer.status, answer.json) == (200, of_kind(path, nothing))
+    assert (answer.status, answer.json) == (200, nothing)
 
 
 @each_kind
-def test_it_tells_what_edge_hosts_say(admin: Client, path: str) -> None:
-    answer = status(admin, edge(admin, path, LIVE))
+def test_a_trial_makes_it_live(admin: Client, path: str) -> None:
+    address = edge(admin, path)
+    edge_status.announce("one", lease=60)
+    before = status(admin, address).json
+    assert (before["state"], before["revision"], before["hosts"]) == ("waiting", 0, 0)
+    assert [it["state"] for it in before["hostports"]] == ["waiting"]
 
-    assert (answer.status, answer.json) == (200, {"state": "live", **of_kind(path, SHOWN)})
+    revision = has_tried(admin, address)
+    found = status(admin, address).json
+
+    since = found["hostports"][0]["since"]
+    empty = {"error": "", "certificate_id": "", "not_after": None}
+    routes = [{**it, "id": ""} for it in found.pop("routes", [])]
+    assert routes == ([{"id": "", "state": "live", "since": since, "error": ""}] if path == "/edges/https" else [])
+    assert [(it["tunnels"], it["backend_id"].partition("_")[0]) for it in found.pop("backends")] == [(0, "bkdtg")]
+    hostports = [{"hostport": HOSTPORTS[path], "state": "live", "since": since, **empty}]
+    assert found == {"state": "live", "revision": revision, "at": AT, "hosts": 1, "hostports": hostports}
 
 
 @each_kind
-def test_after_a_change_the_edge_waits_until_edge_hosts_have_taken_it_up(admin: Client, path: str) -> None:
-    address = edge(admin, path, LIVE)
+def test_a_trial_shows_the_sentence_of_envoy(admin: Client, path: str) -> None:
+    address = edge(admin, path)
+
+    has_tried(admin, address, **{HOSTPORTS[path]: ERROR})
+
+    found = status(admin, address).json
+    assert [found["state"], *((it["state"], it["error"]) for it in found["hostports"])] == [
+        "refused",
+        ("refused", ERROR),
+    ]
+
+
+@each_kind
+def test_a_host_of_a_former_version_shows_what_was_rejected(admin: Client, path: str) -> None:
+    address = edge(admin, path)
+    id, revision = address.rpartition("/")[2], has_tried(admin, address)
+    refused = HostportStatus(HOSTPORTS[path], "refused", AT, ERROR)
+    edge_status.write(admin.account, id, "one", EdgeStatus("refused", revision, AT, (refused,)))
+    assert status(admin, address).json["hostports"][0]["error"] == ERROR
+
+    live = HostportStatus(HOSTPORTS[path], "live", AT)
+    edge_status.write(admin.account, id, "one", EdgeStatus("live", revision, AT, (live,)))
+    assert status(admin, address).json["state"] == "live"
+
+
+def test_the_records_decide_about_a_domain_that_is_not_proved(admin: Client) -> None:
+    address = f"/edges/https/{admin.create('/edges/https', {'hostports': ['shop.example.com:443']})['id']}"
+    has_tried(admin, address)
+
+    found = status(admin, address).json
+
+    assert (found["state"], found["hostports"][0]["error"]) == (
+        "unproved",
+        "The account has not proved the domain: verify its reservation.",
+    )
+
+
+@each_kind
+def test_after_a_change_the_edge_waits_until_its_trial(admin: Client, path: str) -> None:
+    address = edge(admin, path)
+    former = has_tried(admin, address)
+
     admin.patch(address, {"description": "new"})
-    assert status(admin, address).json == {"state": "waiting", **of_kind(path, SHOWN)}
+    waiting = status(admin, address).json
+    assert (waiting["state"], waiting["revision"]) == ("waiting", former)
 
-    edge_status.write(admin.account, address.rpartition("/")[2], "one", replace(LIVE, revision=2))
-    assert status(admin, address).json == {"state": "live", **of_kind(path, {**SHOWN, "revision": 2})}
+    has_tried(admin, address)
+    live = status(admin, address).json
+    assert (live["state"], live["revision"]) == ("live", former + 1)
 
 
 def test_a_change_of_a_route_or_of_a_module_is_a_change_of_the_edge(admin: Client) -> None:
-    address = edge(admin, "/edges/https", replace(LIVE, revision=2))
-    route = admin.create(f"{address}/routes", {"match_type": "path_prefix", "match": "/"})
-    assert status(admin, address).json["state"] == "live"
+    address = edge(admin, "/edges/https")
+    has_tried(admin, address)
+    route = admin.create(f"{address}/routes", {"match_type": "path_prefix", "match": "/other"})
+    assert status(admin, address).json["state"] == "waiting"
+    has_tried(admin, address)
     admin.put(f"{address}/routes/{route['id']}/user_agent_filter", {"deny": ["bot"]})
     assert status(admin, address).json["state"] == "waiting"
 
 
-@each_kind
-def test_a_change_of_the_edge_that_the_status_does_not_show_leaves_its_etag(admin: Client, path: str) -> None:
-    address = edge(admin, path)
-    before = status(admin, address)
-    admin.patch(address, {"description": "new"})
-    after = status(admin, address, If_None_Match=before.headers["etag"])
-    assert (after.status, after.headers["etag"]) == (304, before.headers["etag"])
-
-    edge_status.announce("one", lease=60)
-    edge_status.write(admin.account, address.rpartition("/")[2], "one", LIVE)
-    served = status(admin, address)
-    assert served.headers["etag"] != before.headers["etag"]
-    admin.patch(address, {"description": "newer"})
-    assert status(admin, address, If_None_Match=served.headers["etag"]).status == 304
-
-
-def test_whoever_polls_is_told_only_of_changes(admin: Client) -> None:
-    address = edge(admin, "/edges/tls", LIVE)
+def test_a_client_that_polls_receives_only_changes(admin: Client) -> None:
+    address = edge(admin, "/edges/tls")
+    has_tried(admin, address)
     seen = status(admin, address).headers["etag"]
     same = status(admin, address, If_None_Match=seen)
     assert (same.status, same.text, same.headers["etag"]) == (304, "", seen)
@@ -130,7 +149,7 @@ def test_whoever_polls_is_told_only_of_changes(admin: Client) -> None:
     assert (changed.status, changed.json["state"]) == (200, "waiting")
     edge_status.announce("one", lease=0)
     alone = status(admin, address, If_None_Match=changed.headers["etag"])
-    assert (alone.status, alone.json["hosts"]) == (200, 0)
+    assert (alone.status, alone.json["hosts"], alone.json["hostports"]) == (200, 0, [])
 
 
 @each_kind
@@ -140,7 +159,7 @@ def test_an_unknown_edge_and_one_with_modules_alone_have_none(admin: Client, str
     module = "tls_termination" if path == "/edges/https" else "backend"
     assert admin.put(f"{path}/{id}/{module}", {}).status == 200
     assert_not_found(status(admin, f"{path}/{id}"), path)
-    assert_not_found(status(stranger, edge(admin, path, LIVE)), path)
+    assert_not_found(status(stranger, edge(admin, path)), path)
 
 
 def test_it_takes_a_key_that_reads_edges(admin: Client) -> None:
@@ -152,10 +171,19 @@ def test_it_takes_a_key_that_reads_edges(admin: Client) -> None:
     assert_refused(status(writes, address), 403, "forbidden", "This API key lacks the scope edges:read.")
 
 
-def test_it_costs_the_edge_the_hosts_and_one_read_of_what_they_say(admin: Client) -> None:
-    address = edge(admin, "/edges/https", LIVE)
+def test_without_an_edge_host_it_costs_the_edge_and_the_hosts(admin: Client) -> None:
+    address = edge(admin, "/edges/https")
     with calls() as made:
         status(admin, address)
 
-    key = "GetItem"
-    assert made == [key, "GetItem", "Query", "BatchGetItem"]
+    assert made == ["GetItem", "GetItem", "Query"]
+
+
+def test_it_costs_the_reports_and_the_records_of_the_edge(admin: Client) -> None:
+    address = edge(admin, "/edges/https")
+    has_tried(admin, address)
+    with calls() as made:
+        status(admin, address)
+
+    assert made[:4] == ["GetItem", "GetItem", "Query", "BatchGetItem"]
+    assert sorted(made[4:]) == ["BatchGetItem"] * 3 + ["Query"] * 3

@@ -1,12 +1,11 @@
-"""The status of edges on the live edge. Edge hosts write it when it changes; the API reads it.
+"""What edge hosts report about edges: values that Envoy rejected, and the results of trials.
 
-Each host writes to a separate scope, so that its statuses can be removed with it. The record of the edge does not
-change and no audit event is written.
+Each host writes its statuses to a separate scope, so that they can be removed with it. A trial stays if its host ends.
+The record of the edge does not change and no audit event is written.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from chalicelib import clock
@@ -71,14 +70,61 @@ class EdgeStatus:
     backends: tuple[BackendStatus, ...] = ()
 
 
+@dataclass(frozen=True)
+class Trial:
+    """The result of connections to an edge's names, made by one host after a change of the edge.
+
+    `errors` are Envoy's sentences by hostport or id of a route, empty if Envoy accepted all of the revision.
+    """
+
+    revision: int
+    at: str
+    host: str
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the live edge reports about an edge: the statuses of live hosts by id, and the trial of some revision.
+
+    `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
+    """
+
+    hosts: int = 0
+    statuses: Mapping[str, EdgeStatus] = field(default_factory=dict)
+    trial: Trial | None = None
+    operator_names: frozenset[str] = frozenset()
+
+
 Part = TypeVar("Part", HostportStatus, RouteStatus)
 NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
-def announce(host: str, *, lease: int) -> None:
-    """Register an edge host for `lease` seconds. Only statuses of live hosts count. Raises aws.Unavailable."""
-    record = {"scope": HOSTS, "id": host, "body": {}, "lease": clock.seconds() + lease, "revision": 1}
+def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
+    """Register an edge host for `lease` seconds. Only statuses of live hosts count. Raises aws.Unavailable.
+
+    `operator_names` are the names in the operator's certificate.
+    """
+    body = {"operator_names": sorted(operator_names)}
+    record = {"scope": HOSTS, "id": host, "body": body, "lease": clock.seconds() + lease, "revision": 1}
     dynamodb.do(Write.put(record))
+
+
+def list_hosts() -> list[str]:
+    """Return the ids of the live hosts. Raises aws.Unavailable."""
+    return [it.id for it in table.newest(HOSTS)]
+
+
+def write_trial(account: str, edge_id: str, trial: Trial) -> None:
+    """Replace the result of the trial of an edge. Raises aws.Unavailable."""
+    scope, id = _trial_place(account, edge_id)
+    body = {**asdict(trial), "errors": {name: error[:MAX_ERROR] for name, error in trial.errors.items()}}
+    dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
+
+
+def remove_trial(account: str, edge_id: str) -> None:
+    """Remove the result of the trial of a deleted edge. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(*_trial_place(account, edge_id)))
 
 
 def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
@@ -113,41 +159,15 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
     return [host.id for host in expired]
 
 
-def read(account: str, edge_id: str, revision: int) -> tuple[EdgeStatus, int]:
-    """Return the merged status of an edge, and the number of its hosts.
-
-    Only live hosts with a status count. `revision` is the current one of the edge. Two calls. Raises aws.Unavailable.
-    """
-    places = [(_scope(host.id), _id(account, edge_id)) for host in table.newest(HOSTS)]
-    found = [dynamodb.get_each(*places[start : start + _AT_ONCE]) for start in range(0, len(places), _AT_ONCE)]
-    statuses = [_decode(record["body"]) for record in chain.from_iterable(found) if record]
-    return merge(statuses, len(places) - len(statuses), revision), len(statuses)
-
-
-def merge(statuses: Sequence[EdgeStatus], missing: int, revision: int) -> EdgeStatus:
-    """Return the merged status of several hosts.
-
-    `missing` is the number of hosts without a status, `revision` the current one of the edge. If all hosts agree, their
-    state is the result. If some are live, it is `partly`. Otherwise it is the worst: refused, unproved, waiting. A host
-    without a status of a part counts as waiting. Times are the latest; revision and tunnels are the lowest; the
-    certificate is the first to end.
-    """
-    if not statuses:
-        return NO_STATUS
-    lowest = min(it.revision for it in statuses)
-    state = combine_states([*(it.state for it in statuses), *_WAITING * missing]) if lowest == revision else "waiting"
-    hostports, routes = [it.hostports for it in statuses], [it.routes for it in statuses]
-    return EdgeStatus(
-        state,
-        lowest,
-        max(it.at for it in statuses),
-        tuple(
-            _with_first_end(parts, _merge_part(parts, len(statuses) + missing))
-            for parts in _group(hostports, _hostport)
-        ),
-        tuple(_merge_part(parts, len(statuses) + missing) for parts in _group(routes, _route)),
-        _merge_backends(chain.from_iterable(it.backends for it in statuses)),
-    )
+def read_reports(account: str, edge_id: str) -> Reports:
+    """Return what the live hosts and the trial report about an edge. Two calls. Raises aws.Unavailable."""
+    hosts = table.newest(HOSTS)
+    places = [_trial_place(account, edge_id), *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
+    found = table.records(places) if hosts else {}
+    trial, *written = (found.get(place) for place in places)
+    names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
+    statuses = {host.id: _decode(it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
+    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names)
 
 
 def combine_states(states: Sequence[State]) -> State:
@@ -157,41 +177,6 @@ def combine_states(states: Sequence[State]) -> State:
     if "live" in states or "partly" in states:
         return "partly"
     return next(state for state in _WORST_STATES if state in states)
-
-
-def _merge_part(parts: Sequence[Part], hosts: int) -> Part:
-    """Return the merged status of a hostport or route."""
-    state = combine_states([*(it.state for it in parts), *_WAITING * (hosts - len(parts))])
-    error = next((it.error for it in parts if it.error), "")
-    return replace(parts[0], state=state, since=max(it.since for it in parts), error=error)
-
-
-def _with_first_end(parts: Sequence[HostportStatus], merged: HostportStatus) -> HostportStatus:
-    found = min((it for it in parts if it.not_after), key=lambda it: it.not_after, default=merged)
-    return replace(merged, certificate_id=found.certificate_id, not_after=found.not_after)
-
-
-def _merge_backends(backends: Iterable[BackendStatus]) -> tuple[BackendStatus, ...]:
-    fewest: dict[str, int] = {}
-    for it in backends:
-        fewest[it.backend_id] = min(it.tunnels, fewest.get(it.backend_id, it.tunnels))
-    return tuple(BackendStatus(*it) for it in fewest.items())
-
-
-def _group(by_host: Iterable[Sequence[Part]], name: Callable[[Part], str]) -> Iterable[list[Part]]:
-    """Return the parts grouped by name, in order of first appearance."""
-    groups: dict[str, list[Part]] = {}
-    for it in chain.from_iterable(by_host):
-        groups.setdefault(name(it), []).append(it)
-    return groups.values()
-
-
-def _hostport(status: HostportStatus) -> str:
-    return status.hostport
-
-
-def _route(status: RouteStatus) -> str:
-    return status.id
 
 
 def _shorten_errors(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -207,6 +192,14 @@ def _decode(body: Mapping[str, Any]) -> EdgeStatus:
         tuple(RouteStatus(**it) for it in body["routes"]),
         tuple(BackendStatus(**it) for it in body["backends"]),
     )
+
+
+def _decode_trial(body: Mapping[str, Any]) -> Trial:
+    return Trial(body["revision"], body["at"], body["host"], body["errors"])
+
+
+def _trial_place(account: str, edge_id: str) -> tuple[str, str]:
+    return items.scope(account, "/edge_trials"), edge_id
 
 
 def _scope(host: str) -> str:

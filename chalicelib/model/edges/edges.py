@@ -11,6 +11,7 @@ from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
+from chalicelib.model.edges import special_edges
 from chalicelib.model.edges.modules import EDGE, TlsEnd
 from chalicelib.model.names import base_names, histories, listed_edges, name_counts, proofs, reservations
 from chalicelib.model.tunnels import tunnels
@@ -55,7 +56,8 @@ class Edge(Described):
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         if before:
             histories.record_former_edge(before, after)
-        return (*listed_edges.list_edge(before, after), *name_counts.prepare(before, after, writes))
+        listed = (*listed_edges.list_edge(before, after), *special_edges.list_edge(before, after))
+        return (*listed, *name_counts.prepare(before, after, writes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +105,23 @@ def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
     if edge is None or (edge.modules and not edge.body):  # only modules of it were ever stored
         return None
     return edge, next(read_routes([edge])) if kind is kinds.HTTPS_EDGES else []
+
+
+def list_routes(scope: str) -> list[Item]:
+    """Return the routes in a scope of `routes_scope`, newest first. `complete_routes` adds what is missing.
+
+    Raises aws.Unavailable.
+    """
+    return list(table.beneath([scope]))
+
+
+def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
+    """Return the routes of an edge that was read after them.
+
+    Routes that the edge names but `routes` lacks are read: they are newer, or in the second record format. Raises
+    aws.Unavailable.
+    """
+    return _add_old_routes(edge, list(routes))
 
 
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
@@ -198,7 +217,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 
 
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
-    """Return the routes of an edge, also those of format 2.
+    """Return the routes of an edge, format 2 included.
 
     Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
     """

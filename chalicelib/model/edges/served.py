@@ -28,6 +28,7 @@ from chalicelib.storage.records.items import Item
 
 M = TypeVar("M", bound=StoredModule)
 UNREADABLE = "Its records cannot be understood."
+_HTTPS_PORT = ":443"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
@@ -152,6 +153,23 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     return replace(edge, keep_headers=keep_headers)
 
 
+def hosts_of(edge: ServedEdge) -> list[str]:
+    """Return the names of an edge: hosts on port 443, or host:port for a TCP edge."""
+    if edge.kind is kinds.TCP_EDGES:
+        return list(dict.fromkeys(edge.hostports))
+    return [it.removesuffix(_HTTPS_PORT) for it in dict.fromkeys(edge.hostports) if it.endswith(_HTTPS_PORT)]
+
+
+def host_of(name: str) -> str:
+    """Return the host part of a name."""
+    return name.partition(":")[0]
+
+
+def port_of(name: str) -> str:
+    """Return the port of a host:port name, or "" for a host."""
+    return name.partition(":")[2]
+
+
 def decode_part(item: Item) -> ServedBackend | ServedAuthority:
     """Return the backend or authority of an item."""
     is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
@@ -182,6 +200,12 @@ def _decode_authority(item: Item) -> ServedAuthority:
 def _decode_route(item: Item) -> ServedRoute:
     stored = records.decode(Route, item)
     return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
+
+
+def list_backends_of(routes: Iterable[Item]) -> list[str]:
+    """Return the ids of the backends that the modules of routes name."""
+    every = (_referenced_ids(Modules.of(route.modules)) for route in routes if not route.malformed)
+    return list(dict.fromkeys(id for ids in every for id in ids))
 
 
 def _referenced_ids(modules: Modules) -> Iterator[str]:

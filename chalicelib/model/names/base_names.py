@@ -170,18 +170,19 @@ def is_below(host: str) -> bool:
 
 def base_name(host: str) -> str:
     """Return the base name of a host below TUNNEL_DOMAIN, or ""."""
-    return _base_name_below(host, domain())
+    return base_name_below(host, domain())
 
 
 def find_account(name: str, tunnel_domain: str) -> str:
     """Return the account of a host or host:port below a domain, or "". Raises aws.Unavailable."""
     host, _, port = name.partition(":")
     of_port = f"{tunnel_domain}:{port}" if port and port != "443" else ""
-    record = dynamodb.get(f"{KIND}#{of_port or _base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
+    record = dynamodb.get(f"{KIND}#{of_port or base_name_below(host, tunnel_domain)}", unique_keys.ID) or {}
     return str(record.get("account", ""))
 
 
-def _base_name_below(host: str, below: str) -> str:
+def base_name_below(host: str, below: str) -> str:
+    """Return the base name of a host below a domain, or ""."""
     label = host.removesuffix(f".{below}").rpartition(".")[2] if below and host.endswith(f".{below}") else ""
     return f"{label}.{below}" if label and label != "*" else ""
 
@@ -235,7 +236,7 @@ def has_keys_of(edge: Item, hostport: str, tunnel_domain: str) -> bool:
     if not domains.is_below(host, tunnel_domain):
         return True
     by_port = kinds.of(edge.id) is kinds.TCP_EDGES
-    wanted = {_base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
+    wanted = {base_name_below(host, tunnel_domain), f"{tunnel_domain}:{int(port)}" if by_port else ""} - {""}
     return bool(wanted) and wanted <= {key.value for key in edge.unique_keys if key.kind == KIND}
 
 

@@ -18,10 +18,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 _AT_ONCE = 100  # addresses in one read
-_RESERVED_DOMAIN, _PROVED_DOMAIN = (
-    "reserved_domain",
-    "domain",
-)  # the keys of a domain in its account, and of a proved one
+PROVED_DOMAIN = "domain"  # the kind of the key of a proved domain
+_RESERVED_DOMAIN = "reserved_domain"  # the kind of its key in its account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +60,12 @@ class ReservedDomain(Described):
         Each has one in its account. A domain below TUNNEL_DOMAIN has a base name. Another one has a key in the whole
         service while it is proved.
         """
-        own = UniqueKey(_RESERVED_DOMAIN, f"{account}/{self.domain}", field="domain")
+        own = replace(reserved_key(account, self.domain), field="domain")
         proof = self.progress
         if proof is None:
             base_name = base_names.base_name(self.domain)
             return (own, base_names.key(base_name, field="domain")) if base_name else (own,)
-        proved = UniqueKey(_PROVED_DOMAIN, self.domain, {"account": account, "id": id})
+        proved = replace(proved_key(self.domain), attributes={"account": account, "id": id})
         return (own, proved) if proof.holds else (own,)
 
     @classmethod
@@ -114,7 +112,7 @@ def _decode_keys(item: Item) -> ServedReservation | None:
     """Return a reservation from its unique keys, or None if its domain is unknown."""
     keys = {f"{key.kind}": f"{key.value}" for key in item.unique_keys}
     domain = keys.get(_RESERVED_DOMAIN, "").partition("/")[2]
-    is_proved = _PROVED_DOMAIN in keys or base_names.KIND in keys
+    is_proved = PROVED_DOMAIN in keys or base_names.KIND in keys
     return ServedReservation(item.account, item.id, domain, is_proved, is_readable=False) if domain else None
 
 
@@ -177,7 +175,7 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
     places = [(record["home"], record["holder"]) for record in found.values() if _names_an_item(record)]
     for host in wanted:
         if host.startswith(domains.WILDCARD) and not domains.is_below(host, tunnel_domain):
-            places += _find_proved_below(host.removeprefix(domains.WILDCARD))
+            places += list_proved_below(host.removeprefix(domains.WILDCARD))
     stored = map(Item.from_record, table.records(places).values())
     return [reservation for item in stored if item.is_live and (reservation := ServedReservation.of(item))]
 
@@ -187,13 +185,13 @@ def _names_an_item(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 
-def _find_proved_below(domain: str) -> list[tuple[str, str]]:
-    """Return the keys of reservations proved directly below a domain.
+def list_proved_below(domain: str) -> list[tuple[str, str]]:
+    """Return the scopes and ids of reservations proved directly below a domain.
 
     Malformed entries are left out. The edge can write to the list, so an entry can name a record that the edge must not
     read, and then the whole read would fail. Raises aws.Unavailable.
     """
-    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(_proved_scope(domain)))
+    named = ((f"{entry.body.get('account')}", entry.id) for entry in table.every(proved_scope(domain)))
     return [
         (items.scope(account, kinds.RESERVED_DOMAINS.path), id)
         for account, id in named
@@ -210,13 +208,23 @@ def find_proving(host: str, tunnel_domain: str) -> ServedReservation | None:
 def require_proved(reservation: ServedReservation) -> Write:
     """Return the check that a reservation still proves its domain. It fails with NotProved."""
     same = Condition("#holder = :proved", {"proved": reservation.id})
-    return Write.check(UniqueKey(_PROVED_DOMAIN, reservation.domain).scope, unique_keys.ID, same, NotProved())
+    return Write.check(proved_key(reservation.domain).scope, unique_keys.ID, same, NotProved())
 
 
 def _list_keys(account: str, host: str, tunnel_domain: str) -> Iterable[UniqueKey]:
     is_below = domains.is_below(host, tunnel_domain)
     for domain in proofs.list_proving_domains(host):
-        yield UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}") if is_below else UniqueKey(_PROVED_DOMAIN, domain)
+        yield reserved_key(account, domain) if is_below else proved_key(domain)
+
+
+def reserved_key(account: str, domain: str) -> UniqueKey:
+    """Return the key of a reserved domain in its account."""
+    return UniqueKey(_RESERVED_DOMAIN, f"{account}/{domain}")
+
+
+def proved_key(domain: str) -> UniqueKey:
+    """Return the key of a proved domain outside TUNNEL_DOMAIN in the whole service."""
+    return UniqueKey(PROVED_DOMAIN, domain)
 
 
 def _list_scope(item: Item) -> str | None:
@@ -224,13 +232,14 @@ def _list_scope(item: Item) -> str | None:
     try:
         stored = records.decode(ReservedDomain, item)
     except MalformedRecord:  # so that its deletion also removes it from the list
-        domain = next((key.value for key in item.unique_keys if key.kind == _PROVED_DOMAIN), domains.WILDCARD)
+        domain = next((key.value for key in item.unique_keys if key.kind == PROVED_DOMAIN), domains.WILDCARD)
     else:
         domain = stored.domain if stored.progress and stored.progress.holds else domains.WILDCARD
-    return None if domain.startswith(domains.WILDCARD) else _proved_scope(domain.partition(".")[2])
+    return None if domain.startswith(domains.WILDCARD) else proved_scope(domain.partition(".")[2])
 
 
-def _proved_scope(domain: str) -> str:
+def proved_scope(domain: str) -> str:
+    """Return the scope of the list of domains that are proved directly below a domain."""
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
@@ -265,10 +274,13 @@ def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
 def _address_uses_proxy_protocol(account: str, id: str) -> bool:
     """Return whether a reserved address has `proxy_protocol`. Raises UnreadableReservation."""
     found = table.find_any(items.scope(account, kinds.RESERVED_ADDRS.path), id)
-    if found is None:
-        return False
+    return decode_proxy_protocol(found) if found else False
+
+
+def decode_proxy_protocol(address: Item) -> bool:
+    """Return the `proxy_protocol` of a reserved address. Raises UnreadableReservation."""
     try:
-        return records.decode(ReservedAddr, found).proxy_protocol
+        return records.decode(ReservedAddr, address).proxy_protocol
     except MalformedRecord:
         raise UnreadableReservation from None
 

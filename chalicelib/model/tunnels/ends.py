@@ -3,7 +3,8 @@
 from chalicelib import ids
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base.kinds import EDGE
-from chalicelib.model.names import base_names, histories
+from chalicelib.model.names import base_names, histories, special_names
+from chalicelib.model.names.special_names import SpecialOwner
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
@@ -32,6 +33,16 @@ def describe_duration(item: Item, end: int) -> Details:
 def record_end(item: Item, end: int) -> list[Write]:
     """Return the write that adds the end to the history of its name."""
     return histories.record_tunnel(host_name(item), item.account, item.id, item.body, ended=end)
+
+
+def unlist(item: Item) -> list[Write]:
+    """Return the write that removes a tunnel from the list of special names. Only some tunnels are in it."""
+    proto = item.body.get("proto")
+    return (
+        []
+        if proto in ("http", "https") or "labels" in item.body
+        else [special_names.remove(SpecialOwner(item.account, item.id))]
+    )
 
 
 def remove_from_gateway(item: Item) -> list[Write]:

@@ -52,7 +52,12 @@ def withdraw(id: str) -> None:
 def read(id: str) -> Gateway | None:
     """Return a gateway, or None if it is not up. Raises aws.Unavailable."""
     found = table.find(GATEWAYS, id)
-    return next((_decode(found, stored) for _, stored in records.decoded(_Record, [found])), None) if found else None
+    return decode(found) if found else None
+
+
+def decode(item: Item) -> Gateway | None:
+    """Return the gateway of an item, or None if it is malformed."""
+    return next((_decode(found, stored) for found, stored in records.decoded(_Record, [item])), None)
 
 
 def list_gateways() -> list[tuple[Gateway, bool]]:

@@ -12,13 +12,13 @@ from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
-_BANNED = items.scope(EDGE, "/banned_names")
+SCOPE = items.scope(EDGE, "/banned_names")
 
 
 def ban_name(name: str) -> None:
     """Ban a host name and close the tunnel that uses it. Raises aws.Unavailable."""
     body = Created(created_at=clock.rfc3339(clock.now())).to_record()
-    item = Item(_BANNED, name, body, unique_keys=(UniqueKey(base_names.KIND, name, hold="over"),))
+    item = Item(SCOPE, name, body, unique_keys=(UniqueKey(base_names.KIND, name, hold="over"),))
     ban = Change(trail.OPERATOR).put(item).also(trail.operator_event("name_ban.create", name))
     while True:
         try:
@@ -31,14 +31,14 @@ def ban_name(name: str) -> None:
 
 def lift_name_ban(name: str) -> bool:
     """Lift the ban of a host name. Return False if it is not banned. Raises aws.Unavailable."""
-    return changes.delete(Change(trail.OPERATOR).also(trail.operator_event("name_ban.delete", name)), _BANNED, name)
+    return changes.delete(Change(trail.OPERATOR).also(trail.operator_event("name_ban.delete", name)), SCOPE, name)
 
 
 def is_banned(name: str) -> bool:
     """Return whether the operator has banned a host name. Raises aws.Unavailable."""
-    return table.find(_BANNED, name) is not None
+    return table.find(SCOPE, name) is not None
 
 
 def banned_names() -> list[str]:
     """Return all banned host names, sorted. Raises aws.Unavailable."""
-    return sorted(item.id for item in table.every(_BANNED))
+    return sorted(item.id for item in table.every(SCOPE))

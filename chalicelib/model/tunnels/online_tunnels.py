@@ -37,14 +37,17 @@ def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
 def read(account: str, id: str) -> ServedTunnel | None:
     """Return an online tunnel as its gateway serves it, or None. Raises aws.Unavailable."""
     item = table.find(tunnels.scope(account), id)
-    if item is None:
-        return None
+    return decode(item) if item else None
+
+
+def decode(item: Item) -> ServedTunnel | None:
+    """Return the tunnel of an item as its gateway serves it, or None if it is malformed."""
     try:
         stored = tunnels.decode(item)
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)
         return None
-    return _build_served(item, account, stored.gateway, ends.host_name(item), stored)
+    return _build_served(item, item.account, stored.gateway, ends.host_name(item), stored)
 
 
 def remove_expired(account: str) -> list[Item]:

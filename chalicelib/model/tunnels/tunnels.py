@@ -19,7 +19,8 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.base.records import Ending, Stored
 from chalicelib.model.changes import Change
-from chalicelib.model.names import base_names, histories
+from chalicelib.model.names import base_names, histories, special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tunnels import ends
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
@@ -91,7 +92,7 @@ class EitherTunnel(StoredTunnel):
     @classmethod
     def ending(cls, item: Item) -> Ending:
         end = min(ends.lease_end(item), clock.seconds())
-        writes = (*ends.record_end(item, end), *ends.remove_from_gateway(item))
+        writes = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
         return Ending(ends.describe_duration(item, end), writes)
 
 
@@ -179,8 +180,16 @@ def open_tunnel(
         listened = base_names.listening_key(account, hostport_of(name)).scope
         free = Condition("attribute_not_exists(#id)")
         change = change.also(Write.check(listened, unique_keys.ID, free, EdgeHasName()), *checks)
+        change = change.also(*list_special(item, name))
     change.commit()
     return id
+
+
+def list_special(item: Item, name: str) -> list[Write]:
+    """Return the write that lists the name of a tunnel, if the name is special: a port, or TLS that ends upstream."""
+    is_special = name and item.body.get("proto") in ("tcp", "tls")
+    owner = SpecialOwner(item.account, item.id)
+    return [special_names.add(SpecialEntry(owner, (hostport_of(name),)))] if is_special else []
 
 
 def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
@@ -227,7 +236,8 @@ def close_tunnel(
         item = table.find(scope(account), id)
         if item:
             end = clock.seconds()
-            change.remove(item, details=_describe_end(item, end, usage)).also(*ends.record_end(item, end)).commit()
+            removal = change.remove(item, details=_describe_end(item, end, usage))
+            removal.also(*ends.record_end(item, end), *ends.unlist(item)).commit()
         return item is not None
 
     return writes.retried(attempt)

@@ -20,11 +20,12 @@ from chalicelib.storage.records.shards import Shards
 OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
 _SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
-# The scopes of items that the edge reads, or needs to decide about rights.
+# The scopes of items that the edge reads, or needs to decide about rights, and of the keys that decide who owns a name.
 _LOGGED = re.compile(
-    r"accounts|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
+    r"accounts|(?:domain|tunnel_name)#.+"
+    r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
     r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
-    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted))"
+    r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted)|special/[0-9]+)"
 )
 
 

@@ -38,6 +38,7 @@ class Record:
     revision: int = 0
     indexed: str | None = None
     acted: str | None = None
+    changed: int | None = None
 
 
 class Secrets(dict[str, bytes]):
@@ -70,6 +71,7 @@ class Item:
       stays for another day, so that the event of the end can be written
     - `revision`: the number of its writes, 0 before the first one
     - `indexed`, `acted`: its keys in the table's indexes by resource and by actor, if any
+    - `changed`: the Unix second of its last change, None before the first one
     - `read_at`: the key of the record that was read, None for a new item
     - `malformed`: the error in its record, or None. A malformed item has an empty body, no modules, and only the unique
       keys, references and referrers that can be read
@@ -89,6 +91,7 @@ class Item:
     indexed: str | None = None
     lease: int | None = None
     acted: str | None = None
+    changed: int | None = field(default=None, compare=False)
     read_at: Place | None = field(default=None, compare=False)
     malformed: MalformedRecord | None = field(default=None, compare=False, repr=False)
 
@@ -133,6 +136,7 @@ class Item:
                 "indexed": found.indexed,
                 "lease": found.lease,
                 "acted": found.acted,
+                "changed": found.changed,
                 "read_at": read_at,
                 "malformed": None,
             }
@@ -153,6 +157,7 @@ class Item:
             "unseen": self.unseen,
             "indexed": self.indexed,
             "acted": self.acted,
+            "changed": self.changed,
             **({"expires": self.expires} if self.lease is None else leased(self.lease)),
         }
         present = {name: value for name, value in optional.items() if value not in (None, {}, [])}
@@ -197,7 +202,8 @@ def rewrite(before: Item, after: Item) -> Write:
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
     schema = {} if before.body else {"schema": OLDEST_FORMAT}  # it may have no record yet
-    sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
+    changed = {"changed": clock.seconds()}
+    sets = {**body, **unseen, **differing, **_modules(before, after), **schema, **changed}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
 

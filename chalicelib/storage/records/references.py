@@ -3,7 +3,7 @@
 Both are written in the transaction that writes the referring item.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from dataclasses import field as default
 from itertools import groupby
@@ -76,22 +76,26 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
     return [list(group) for _, group in targets]
 
 
-def record(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
+def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
     """Return the write that adds references to the record of their target.
 
+    `changed` is the Unix second of a change of the target, None if this is none.
     It fails with MissingTarget if the target does not exist or has `max_referrers` already.
     """
     first = named[0]
     free = "attribute_not_exists(#pointed_by) OR size(#pointed_by) < :most"
     condition = Condition(f"attribute_exists(#body) AND ({free})", {"most": first.max_referrers})
     paths = _paths(named, scope, id)
-    return Write.update(*first.target, condition, adds={"pointed_by": paths, **adds}, failing=MissingTarget(first))
+    sets, counts = _count_change(changed)
+    adds: dict[str, int | Set[str]] = {"pointed_by": paths, **counts}
+    return Write.update(*first.target, condition, sets=sets, adds=adds, failing=MissingTarget(first))
 
 
-def erase(named: list[Reference], scope: str, id: str, *, adds: Mapping[str, int]) -> Write:
-    """Return the write that removes references from the record of their target."""
+def erase(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
+    """Return the write that removes references from the record of their target, as `record` adds them."""
     exists, paths = Condition("attribute_exists(#id)"), _paths(named, scope, id)
-    return Write.update(*named[0].target, exists, removes={"pointed_by": paths}, adds=adds)
+    sets, counts = _count_change(changed)
+    return Write.update(*named[0].target, exists, sets=sets, removes={"pointed_by": paths}, adds=counts)
 
 
 def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
@@ -109,6 +113,11 @@ def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
     for reference in sorted(references):
         record.setdefault(reference.module or _BODY, []).append([reference.scope, reference.id])
     return record
+
+
+def _count_change(changed: int | None) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the attributes to set and to add for a change of a target."""
+    return ({"changed": changed}, {"revision": 1}) if changed else ({}, {})
 
 
 def _paths(references: list[Reference], scope: str, id: str) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from chalicelib import clock
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import direct_writes, items, places, references, shared_keys, table, unique_keys
@@ -238,7 +239,8 @@ def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:
     if max(len(changes), len(after.unique_keys) + len(after.references)) > MAX_RELATIONS:
         raise TransactionTooLarge(after.references)
     if holder and holder not in {named.target for named in set(after.references) ^ set(before.references)}:
-        changes.append(Write.update(*holder, Condition("attribute_exists(#body)"), adds={"revision": 1}))
+        sets = {"changed": clock.seconds()}
+        changes.append(Write.update(*holder, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))
     return changes
 
 
@@ -259,10 +261,10 @@ def _shared(keys: Iterable[UniqueKey]) -> list[UniqueKey]:
 
 
 def _references(before: Item, after: Item, holder: Place | None) -> Iterator[Write]:
-    def counted(named: list[Reference]) -> Mapping[str, int]:
-        return {"revision": 1} if named[0].target == holder else {}
+    def changed(named: list[Reference]) -> int | None:
+        return clock.seconds() if named[0].target == holder else None
 
     for new in references.by_target(set(after.references) - set(before.references)):
-        yield references.record(new, after.scope, after.id, adds=counted(new))
+        yield references.record(new, after.scope, after.id, changed=changed(new))
     for old in references.by_target(set(before.references) - set(after.references)):
-        yield references.erase(old, after.scope, after.id, adds=counted(old))
+        yield references.erase(old, after.scope, after.id, changed=changed(old))

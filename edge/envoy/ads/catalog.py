@@ -16,11 +16,12 @@ from envoy.config.cluster.v3.cluster_pb2 import Cluster
 from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
 from envoy.config.listener.v3.listener_pb2 import Listener
 from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from google.protobuf import json_format
 
+from edge.envoy import selector
 from edge.envoy.resources import Changes, Form, Kind, Resource
-from edge.plan.groups import Index
 
 # Messages that stand within others by the name of their type: importing them makes them known.
 for _module in (
@@ -40,6 +41,7 @@ for _module in (
     "filters.network.http_connection_manager.v3.http_connection_manager",
     "filters.network.set_filter_state.v3.set_filter_state",
     "filters.network.tcp_proxy.v3.tcp_proxy",
+    "http.early_header_mutation.header_mutation.v3.header_mutation",
     "matching.common_inputs.network.v3.network_inputs",
     "matching.input_matchers.ip.v3.ip",
     "transport_sockets.proxy_protocol.v3.upstream_proxy_protocol",
@@ -48,21 +50,19 @@ for _module in (
     "upstreams.http.v3.http_protocol_options",
 ):
     importlib.import_module(f"envoy.extensions.{_module}_pb2")
+selector.register_messages()
 
 MESSAGES: dict[Kind, Any] = {
     "cluster": Cluster,
     "extension": TypedExtensionConfig,
     "listener": Listener,
     "routes": RouteConfiguration,
+    "scope": ScopedRouteConfiguration,
     "secret": Secret,
 }
 TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
 
 
-_WILDCARD_KINDS: tuple[Kind, ...] = (
-    "cluster",
-    "listener",
-)  # kinds that Envoy subscribes to as a whole; of the others it requests names
 _FILL = "\x7f"  # padding of placeholders; occurs in no name, id or PEM
 
 
@@ -122,9 +122,9 @@ class Catalog:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        self.is_complete = True  # until then, what only Envoy has is not removed
         self.answers: dict[Name, Answer] = {}
         self._parts: dict[Name, Parts] = {}
-        self._listeners_by_name: Index[str, Name] = Index()  # by edge id and certificate id
 
     def apply(self, changes: Changes) -> list[Name]:
         """Apply changes. Return the names of the resources that are different now."""
@@ -134,12 +134,17 @@ class Catalog:
             if resource is None:
                 parts.drop(key.part)
             else:
-                value = encode(resource)
-                digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
-                parts.put(key.part, Encoded(int.from_bytes(digest), value))
+                parts.put(key.part, self._sign(encode(resource)))
         for name in before:
-            self._update_index(name)
+            self._drop_if_partial(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
+
+    def restore(self, name: Name, value: bytes | None) -> None:
+        """Replace a resource with an earlier encoding of it, or remove it."""
+        parts = self._parts[name] = Parts()
+        if value is not None:
+            parts.put("", self._sign(value))
+        self._drop_if_partial(name)
 
     def version(self, name: Name) -> str | None:
         """Return the version of a resource, or None if it does not exist.
@@ -153,6 +158,10 @@ class Catalog:
         """Return the encoding of a resource. Raises KeyError if it does not exist."""
         return self._parts[name].joined()
 
+    def find_value(self, name: Name) -> bytes | None:
+        """Return the encoding of a resource, or None if it does not exist."""
+        return self._parts[name].joined() if name in self._parts else None
+
     def names(self, kind: Kind) -> Iterable[Name]:
         """Return the names of all resources of a kind."""
         return [name for name in self._parts if name.kind == kind]
@@ -162,43 +171,24 @@ class Catalog:
         answer = self.answers.get(name)
         return answer if answer and answer.version == self.version(name) else None
 
-    def is_answered(self, name: Name) -> bool:
-        """Return whether Envoy has answered the current version of a resource, or does not request it."""
-        return name not in self._parts or self.current_answer(name) is not None or not self._is_requested(name)
-
     def refusal(self, name: Name) -> str:
         """Return Envoy's error about the current version of a resource, or ""."""
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
-    def _is_requested(self, name: Name) -> bool:
-        """Return whether Envoy requests a resource, which depends on the listeners that reference it."""
-        edge, _, end = name.name.rpartition("/")
-        by = edge if name.kind == "routes" and edge else end
-        return name.kind in _WILDCARD_KINDS or any(
-            not self.refusal(it) for it in self._listeners_by_name.get(by).values()
-        )
+    def _sign(self, value: bytes) -> Encoded:
+        digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
+        return Encoded(int.from_bytes(digest), value)
 
     def _digest(self, name: Name) -> int | None:
         parts = self._parts.get(name)
         return parts.digest if parts else None
 
-    def _update_index(self, name: Name) -> None:
-        """Update the index of listeners. Remove a resource without its main part."""
-        is_whole, named = self._parts[name].is_whole, _edge_and_certificate(name.name)
-        if not is_whole:
+    def _drop_if_partial(self, name: Name) -> None:
+        """Remove a resource without its main part."""
+        if not self._parts[name].is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
-        if name.kind == "listener" and is_whole:
-            self._listeners_by_name.put(named, name.name, name)
-        elif name.kind == "listener" and name.name in self._listeners_by_name.get(named[0]):
-            self._listeners_by_name.drop(named, name.name)
-
-
-def _edge_and_certificate(listener: str) -> list[str]:
-    """Return the edge id of a listener, or "", and its certificate id."""
-    edge, _, certificate = listener.rpartition("/")
-    return [edge, certificate]
 
 
 def encode(resource: Resource) -> bytes:

@@ -1,9 +1,11 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
-If Envoy rejects several resources together, halves are sent until the bad one is known.
+If Envoy rejects several resources together, halves are sent until the bad one is known. Scopes are sent one by one,
+since Envoy rejects good ones with a bad one. A rejected secret that Envoy had requested is answered with a removal, or
+visitors would wait for it.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,7 +22,24 @@ _ORDER: tuple[Kind, ...] = (
     "extension",
     "listener",
     "routes",
+    "scope",
 )  # referenced resources come before those that reference them
+_MAX_SCOPES = 100  # of the first responses to a new Envoy
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Secrets that Envoy requests, and the resources with which it connected.
+
+    `requested` are secrets that Envoy does not have: server names as visitors spell them, in any case, or reserved
+    names. Those in the catalog are answered automatically.
+    """
+
+    requested: frozenset[str] = frozenset()
+    held: frozenset[Name] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.requested or self.held)
 
 
 @dataclass
@@ -30,18 +49,28 @@ class _Subscription:
     versions: dict[str, str]
     wants_all: bool
     names: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)  # names of which Envoy has a version
 
     def wants(self, name: str) -> bool:
         return self.wants_all or name in self.names
 
+    def forget(self, name: str) -> bool:
+        """Forget the version of a resource. Return whether Envoy may have one."""
+        self.accepted.discard(name)
+        return self.versions.pop(name, None) is not None
+
 
 @dataclass(frozen=True)
 class _Batch:
-    """Resources of one kind in one response. The first response of a kind is sent even if it is empty."""
+    """Resources of one kind in one response. The first response of a kind is sent even if it is empty.
+
+    A refusal removes resources that Envoy requested, even if it never had them.
+    """
 
     kind: Kind
     names: Sequence[str]
     is_first: bool = False
+    is_refusal: bool = False
 
 
 class Stream:
@@ -52,7 +81,10 @@ class Stream:
         self._subscriptions: dict[Kind, _Subscription] = {}
         self._waiting: deque[_Batch] = deque()
         self._sent: dict[str, tuple[_Batch, dict[str, str]]] = {}  # batch and versions by nonce
+        self._unanswered: Counter[Name] = Counter()
+        self._settled: list[Name] = []
         self._nonces = map(str, count(1))
+        self._demand = Demand()
 
     def receive(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         """Process a request of Envoy. Return the answers in it."""
@@ -63,12 +95,40 @@ class Stream:
         self._subscribe(kind, request)
         return self._current_answers(kind) if is_first else self._read_answer(request)
 
+    def take_demand(self) -> Demand:
+        """Return what Envoy requested since the last call."""
+        found, self._demand = self._demand, Demand()
+        return found
+
     def enqueue(self, names: Iterable[Name]) -> None:
         """Queue changed or removed resources."""
         wanted = [it for it in names if it.kind in self._subscriptions and self._subscriptions[it.kind].wants(it.name)]
         for kind in _ORDER:
             if of_kind := [it.name for it in wanted if it.kind == kind]:
-                self._waiting.append(_Batch(kind, of_kind))
+                for batch in _split(kind, of_kind, 1):
+                    self._append(batch)
+
+    def refuse(self, secrets: Iterable[str]) -> None:
+        """Queue removals of secrets that Envoy requested and the catalog does not have."""
+        known = self._subscriptions.get("secret")
+        refused = [it for it in secrets if known and it in known.names and not self._exists(it)]
+        if refused:
+            self._append(_Batch("secret", refused, is_refusal=True))
+
+    def enqueue_unknown(self) -> None:
+        """Queue removals of resources that Envoy has and the catalog does not have."""
+        for kind, known in self._subscriptions.items():
+            gone = [Name(kind, it) for it in known.versions if self._catalog.version(Name(kind, it)) is None]
+            self.enqueue(gone)
+
+    def take_settled(self) -> list[Name]:
+        """Return the resources about which Envoy has answered everything since the last call."""
+        found, self._settled = self._settled, []
+        return found
+
+    def is_settled(self, name: Name) -> bool:
+        """Return whether Envoy has answered all that was sent about a resource."""
+        return name not in self._unanswered
 
     def responses(self) -> Iterator[DeltaDiscoveryResponse]:
         """Yield the responses to send now."""
@@ -78,23 +138,38 @@ class Stream:
             if response.resources or response.removed_resources or batch.is_first:
                 self._sent[response.nonce] = batch, versions
                 yield response
+            else:
+                self._finish(batch)
 
     def _subscribe(self, kind: Kind, request: DeltaDiscoveryRequest) -> None:
         known, names = self._subscriptions.get(kind), [*request.resource_names_subscribe]
         if known is None:
-            has_all = not names or "*" in names
-            known = self._subscriptions[kind] = _Subscription(dict(request.initial_resource_versions), has_all)
-            known.names.update(names)
-            wanted = {*names, *known.versions, *(it.name for it in self._catalog.names(kind) if has_all)}
-            self._waiting.append(_Batch(kind, [it for it in wanted if self._differs(kind, it)], is_first=True))
+            known = self._subscribe_first(kind, request)
         elif names:
             known.names.update(names)
             for name in names:
-                known.versions.pop(name, None)  # a repeated subscription requests the resource again
-            self._waiting.append(_Batch(kind, names))
+                known.forget(name)  # a repeated subscription requests the resource again
+            self._append(_Batch(kind, names))
         known.names.difference_update(request.resource_names_unsubscribe)
         for name in request.resource_names_unsubscribe:
-            known.versions.pop(name, None)
+            known.forget(name)
+        if kind == "secret":
+            requested = self._demand.requested.union(it for it in names if it not in known.accepted)
+            self._demand = Demand(requested, self._demand.held)
+
+    def _subscribe_first(self, kind: Kind, request: DeltaDiscoveryRequest) -> _Subscription:
+        """Start a subscription. What Envoy has and the catalog does not know yet is removed later."""
+        names, versions = [*request.resource_names_subscribe], dict(request.initial_resource_versions)
+        has_all = not names or "*" in names
+        known = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
+        self._demand = Demand(self._demand.requested, self._demand.held | {Name(kind, it) for it in versions})
+        wanted = {*names, *versions, *(it.name for it in self._catalog.names(kind) if has_all)}
+        different = [it for it in wanted if self._differs(kind, it)]
+        if not self._catalog.is_complete:
+            different = [it for it in different if self._catalog.version(Name(kind, it)) is not None]
+        for number, batch in enumerate(_split(kind, different, _MAX_SCOPES) or [_Batch(kind, ())]):
+            self._append(_Batch(kind, batch.names, is_first=number == 0))
+        return known
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
         """Return current versions that Envoy accepted in an earlier stream. They are not sent again."""
@@ -105,29 +180,61 @@ class Stream:
         """Return whether Envoy has another version than the catalog."""
         return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
+    def _exists(self, secret: str) -> bool:
+        return self._catalog.version(Name("secret", secret)) is not None
+
     def _read_answer(self, request: DeltaDiscoveryRequest) -> list[tuple[Name, Answer]]:
         batch, versions = self._sent.pop(request.response_nonce, (None, {}))
         if batch is None:
             return []
-        if not request.HasField("error_detail"):
-            return [(Name(batch.kind, name), Answer(version, "")) for name, version in versions.items()]
+        if request.HasField("error_detail"):
+            return self._read_error(batch, versions, request.error_detail.message)
+        self._finish(batch)
+        known = self._subscriptions[batch.kind]
+        known.accepted.update(filter(known.wants, versions))
+        return [(Name(batch.kind, name), Answer(version, "")) for name, version in versions.items()]
+
+    def _read_error(self, batch: _Batch, versions: dict[str, str], error: str) -> list[tuple[Name, Answer]]:
         if len(batch.names) > 1:
             middle = len(batch.names) // 2
-            self._waiting.extendleft(_Batch(batch.kind, half) for half in (batch.names[middle:], batch.names[:middle]))
+            for half in (batch.names[middle:], batch.names[:middle]):
+                self._append(_Batch(batch.kind, half), first=True)
+            self._finish(batch)
             return []
-        error = request.error_detail.message
+        self._finish(batch)
+        known = self._subscriptions[batch.kind]
+        if batch.kind == "secret" and batch.names[0] in known.names - known.accepted:
+            self._append(_Batch("secret", batch.names, is_refusal=True))
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
+
+    def _append(self, batch: _Batch, *, first: bool = False) -> None:
+        (self._waiting.appendleft if first else self._waiting.append)(batch)
+        self._unanswered.update(Name(batch.kind, it) for it in batch.names)
+
+    def _finish(self, batch: _Batch) -> None:
+        for name in (Name(batch.kind, it) for it in batch.names):
+            self._unanswered[name] -= 1
+            if not self._unanswered[name]:
+                del self._unanswered[name]
+                self._settled.append(name)
 
     def _build_response(self, batch: _Batch) -> tuple[DeltaDiscoveryResponse, dict[str, str]]:
         """Build the response of a batch, with its versions. Envoy removes routes with their listener."""
-        known, url = self._subscriptions[batch.kind].versions, TYPES[batch.kind]
+        known, url = self._subscriptions[batch.kind], TYPES[batch.kind]
         response = DeltaDiscoveryResponse(type_url=url, nonce=next(self._nonces))
         versions = {}
         for name in batch.names:
-            if version := self._catalog.version(Name(batch.kind, name)):
+            version = None if batch.is_refusal else self._catalog.version(Name(batch.kind, name))
+            if version:
                 resource = response.resources.add(name=name, version=version)
                 resource.resource.type_url, resource.resource.value = url, self._catalog.value(Name(batch.kind, name))
-                known[name] = versions[name] = version
-            elif known.pop(name, None) and batch.kind != "routes":
+                known.versions[name] = versions[name] = version
+            elif (known.forget(name) or batch.is_refusal) and batch.kind != "routes":
                 response.removed_resources.append(name)
         return response, versions
+
+
+def _split(kind: Kind, names: Sequence[str], most: int) -> list[_Batch]:
+    """Return batches of at most `most` scopes. Other kinds have no such bound."""
+    size = most if kind == "scope" else max(1, len(names))
+    return [_Batch(kind, names[start : start + size]) for start in range(0, len(names), size)]

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from envoy.service.discovery.v3 import ads_pb2_grpc
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.envoy.ads.catalog import Answer, Catalog, Name
-from edge.envoy.ads.delta import Stream
+from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Changes
 from edge.process import log
 
@@ -24,13 +24,17 @@ _MAX_MESSAGE = 64 << 20  # bytes of a request: after a reconnect it names all th
 
 
 class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # no type hints
-    """The streams of Envoy, which receive every change. `key` is the secret of the versions."""
+    """The streams of Envoy, which receive every change. `key` is the secret of the versions.
 
-    def __init__(self, key: bytes) -> None:
+    `on_demand` is called when Envoy requests certificates by server name, or connects with resources that it has.
+    """
+
+    def __init__(self, key: bytes, on_demand: Callable[[Demand], None] = lambda _: None) -> None:
         self.catalog = Catalog(key)
+        self.on_demand = on_demand
         self._streams: dict[Stream, asyncio.Event] = {}  # with the event of new responses
-        self._answers_changed = asyncio.Condition()
         self._answered: set[Name] = set()
+        self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # monotonic time of the last connection
 
     @property
@@ -65,19 +69,45 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self.send(names)
         return names
 
+    def restore(self, name: Name, value: bytes | None) -> None:
+        """Return to an earlier encoding of a resource, or remove it, after Envoy rejected a later one."""
+        self.catalog.restore(name, value)
+        self.send([name])
+
     def send(self, names: Iterable[Name]) -> None:
         """Send resources again, including rejected ones, which Envoy may accept now."""
         for stream, woken in self._streams.items():
             stream.enqueue(names)
             woken.set()
 
-    async def wait_for_answers(self, names: Iterable[Name], *, timeout: float) -> None:
-        """Wait until Envoy has answered all resources, at most `timeout` seconds. Return at once without Envoy."""
+    def refuse(self, secrets: Collection[str]) -> None:
+        """Answer requests for secrets with a removal. Envoy then ends the handshakes that wait for them."""
+        for stream, woken in self._streams.items():
+            stream.refuse(secrets)
+            woken.set()
+
+    def complete(self) -> None:
+        """Remove what Envoy has and the catalog does not have. See `Catalog.is_complete`."""
+        self.catalog.is_complete = True
+        for stream, woken in self._streams.items():
+            stream.enqueue_unknown()
+            woken.set()
+
+    async def wait_until_settled(self, names: Collection[Name], *, timeout: float) -> None:
+        """Wait until every stream has answered what was sent about resources, at most `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout), self._answers_changed:
-                await self._answers_changed.wait_for(
-                    lambda: not self._streams or all(map(self.catalog.is_answered, names))
-                )
+            async with asyncio.timeout(timeout):
+                for name in names:
+                    while not self._is_settled(name):
+                        await self._settling.setdefault(name, asyncio.Event()).wait()
+
+    def _is_settled(self, name: Name) -> bool:
+        return all(stream.is_settled(name) for stream in self._streams)
+
+    def _wake_waiting(self, names: Iterable[Name]) -> None:
+        for name in names:
+            if event := self._settling.pop(name, None):
+                event.set()
 
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
@@ -87,26 +117,28 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             while not receiving.done():
                 for response in stream.responses():
                     await context.write(response)
+                self._wake_waiting(stream.take_settled())
                 await woken.wait()
                 woken.clear()
         finally:
             receiving.cancel()
             del self._streams[stream]
-            async with self._answers_changed:
-                self._answers_changed.notify_all()
+            self._wake_waiting([*self._settling])
 
     async def _receive(
         self, stream: Stream, requests: AsyncIterator[DeltaDiscoveryRequest], woken: asyncio.Event
     ) -> None:
         try:
             async for request in requests:
-                if answers := stream.receive(request):
-                    await self._record_answers(answers)
+                self._record_answers(stream.receive(request))
+                self._wake_waiting(stream.take_settled())
+                if demand := stream.take_demand():
+                    self.on_demand(demand)
                 woken.set()
         finally:
             woken.set()
 
-    async def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+    def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
         for name, answer in answers:
             if self.catalog.answers.get(name) == answer:
                 continue
@@ -114,5 +146,3 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
             self.catalog.answers[name] = answer
             self._answered.add(name)
-        async with self._answers_changed:
-            self._answers_changed.notify_all()

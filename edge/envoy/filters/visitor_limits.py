@@ -12,7 +12,6 @@ _LOCAL = f"{parts.TYPE}.extensions.filters.http.local_ratelimit.v3.LocalRateLimi
 _KEY = "masked_remote_address"  # Envoy's descriptor with the network
 _BURST = 5  # seconds of requests that a visitor can send at once: a page of modules loads a thousand files
 _FILLS_PER_SECOND = 10  # of a bucket: with one a second, all waiting visitors would return at the same time
-_MAX_VISITORS = 1000  # of one HTTP manager, the most recent ones
 _UNLIMITED = 1_000_000_000
 _ALL: Json = {"default_value": {"numerator": 100}}
 
@@ -33,7 +32,7 @@ def build_rate_limit(limits: Limits) -> Json:
         filter_enforced=_ALL,
         descriptors=[own],
         rate_limits=[{"actions": [address]}],
-        max_dynamic_descriptors=_MAX_VISITORS,
+        max_dynamic_descriptors=limits.max_connections,  # more visitors cannot be connected
         always_consume_default_token_bucket=False,
     )
 

@@ -10,14 +10,11 @@ import re2
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import ServedRoute
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import answers, clusters, edge_listeners, edge_routes
 from edge.envoy.resources import Resource
-from edge.plan import edges
-from edge.plan.edges import Plan
 from edge.process.settings import Settings
-from tests.edge.plan.served import serving
-from tests.edge.plan.values import EDGE, GATEWAY, GROUP, HOST, NOW
-from tests.edge.plan.worlds import authority, edge, group, route, tunnel
+from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, authority, edge, group, plan_of, route, tunnel
 
 SETTINGS = Settings()
 
@@ -28,12 +25,11 @@ OF_CONNECTION.append("Transfer-Encoding")
 
 def planned(**asked: Any) -> Plan:
     authorities = (authority(pem="PEM 1"), authority("ca_2", pem="PEM 2"))
-    world = serving(GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked)).world
-    return edges.make_plan(world.edges[asked.get("id", EDGE)], world, NOW)
+    return plan_of(asked.get("id", EDGE), GATEWAY, tunnel(), group(), *authorities, edge(route(), **asked))
 
 
 def chain(plan: Plan) -> Any:
-    body: Any = edge_listeners.build_edge_listener(plan, "cert_1", SETTINGS).body
+    body: Any = edge_listeners.build_on_demand_listener(plan, SETTINGS).body
     (found,) = body["filter_chains"]
     return found
 
@@ -47,23 +43,6 @@ def headers_said(plan: Plan) -> dict[str, str]:
     return {it["append"]["header"]["key"]: it["append"]["header"]["value"] for it in said}
 
 
-@pytest.mark.parametrize(
-    ("version", "least", "has_old_ciphers"),
-    [
-        (None, "TLSv1_2", False),
-        ("1.0", "TLSv1_0", True),
-        ("1.1", "TLSv1_1", True),
-        ("1.2", "TLSv1_2", False),
-        ("1.3", "TLSv1_3", False),
-    ],
-)
-def test_the_oldest_version_of_tls_is_the_edges(version: str | None, least: str, has_old_ciphers: bool) -> None:
-    params = chain(planned(version=version))["transport_socket"]["typed_config"]["common_tls_context"]["tls_params"]
-    assert params["tls_minimum_protocol_version"] == least
-    assert ("ECDHE-RSA-AES128-SHA" in params.get("cipher_suites", [])) is has_old_ciphers
-    assert "signature_algorithms" not in params
-
-
 def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream() -> None:
     plan = planned(authorities=["ca_2", "ca_1"])
     context = chain(plan)["transport_socket"]["typed_config"]
@@ -75,37 +54,34 @@ def test_mutual_tls_wants_a_certificate_of_the_authorities_and_tells_it_upstream
     )
 
 
-def test_without_mutual_tls_no_certificate_is_wanted_and_none_told() -> None:
-    context = chain(planned())["transport_socket"]["typed_config"]
-    assert "require_client_certificate" not in context
-    assert "validation_context" not in context["common_tls_context"]
-    assert "x-forwarded-client-cert" not in headers_said(planned())
-
-
 @pytest.mark.parametrize(
-    ("asked", "certificate", "protocols", "wants_client"),
+    ("asked", "protocols", "wants_client"),
     [
-        ({}, "cert_1", ["h2", "http/1.1"], False),
-        ({"id": "edgtls_1", "backend": GROUP}, "cert_1", None, False),
-        ({"id": "edgtls_1", "backend": GROUP, "authorities": ["ca_1"]}, "cert_1", None, True),
-        ({"place": "upstream"}, "", None, False),
+        ({"authorities": ["ca_1"]}, ["h2", "http/1.1"], True),
+        ({"id": "edgtls_1", "backend": GROUP}, None, False),
+        ({"id": "edgtls_1", "backend": GROUP, "authorities": ["ca_1"]}, None, True),
     ],
 )
-def test_tls_ends_at_an_edge_with_its_own_certificate_or_upstream(
-    asked: Mapping[str, Any], certificate: str, protocols: list[str] | None, wants_client: bool
+def test_a_special_edge_requests_certificates_on_demand(
+    asked: Mapping[str, Any], protocols: list[str] | None, wants_client: bool
 ) -> None:
-    body: Any = edge_listeners.build_edge_listener(planned(**asked), certificate, SETTINGS).body
+    body: Any = edge_listeners.build_on_demand_listener(planned(**asked), SETTINGS).body
     (found,) = body["filter_chains"]
-    is_stream = bool(asked)
     read = [it["name"].rpartition(".")[2] for it in body["listener_filters"]]
-    assert read == ["proxy_protocol", *["tls_inspector"] * is_stream]  # the name is a word of the log of connections
+    assert read == ["proxy_protocol", "tls_inspector"]
+    is_stream = protocols is None
     assert found["filters"][-1]["name"].endswith("tcp_proxy" if is_stream else "http_connection_manager")
-    assert ("transport_socket" in found) is bool(certificate)
-    if certificate:
-        context = found["transport_socket"]["typed_config"]
-        common = context["common_tls_context"]
-        assert [it["name"] for it in common["tls_certificate_sds_secret_configs"]] == [certificate]
-        assert (common.get("alpn_protocols"), "require_client_certificate" in context) == (protocols, wants_client)
+    context = found["transport_socket"]["typed_config"]
+    common = context["common_tls_context"]
+    assert "custom_tls_certificate_selector" in common
+    assert (common.get("alpn_protocols"), "require_client_certificate" in context) == (protocols, wants_client)
+
+
+def test_tls_that_ends_upstream_is_not_ended_here() -> None:
+    body: Any = edge_listeners.build_upstream_listener(planned(place="upstream"), SETTINGS).body
+    (found,) = body["filter_chains"]
+    assert [it["name"].rpartition(".")[2] for it in body["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
+    assert ("transport_socket" in found, found["filters"][-1]["name"].rpartition(".")[2]) == (False, "tcp_proxy")
 
 
 def test_a_port_of_an_edge_passes_bytes_on() -> None:
@@ -116,16 +92,18 @@ def test_a_port_of_an_edge_passes_bytes_on() -> None:
     assert proxy["typed_config"]["cluster"] == "stream/edgtcp_1"
 
 
+def domains_of(plan: Plan) -> list[Any]:
+    hosts: Any = edge_routes.build_edge_hosts(plan)
+    return [host["domains"] for host in hosts]
+
+
 def test_hosts_that_are_not_live_are_in_no_route() -> None:
-    some = planned(hosts=[HOST, "shop.example.com"])
-    body: Any = edge_routes.build_edge_routes(some).body
-    assert [host["domains"] for host in body["virtual_hosts"]] == [[HOST], ["*"]]
-    body = edge_routes.build_edge_routes(planned(hosts=["shop.example.com"])).body
-    assert [host["domains"] for host in body["virtual_hosts"]] == [["*"]]
+    assert domains_of(planned(hosts=[HOST, "shop.example.com"])) == [[HOST], ["*"]]
+    assert domains_of(planned(hosts=["shop.example.com"])) == [["*"]]
 
 
 def test_an_edges_connections_are_bounded() -> None:
-    bound = chain(planned())["filters"][0]["typed_config"]
+    bound = chain(planned(authorities=["ca_1"]))["filters"][0]["typed_config"]
     assert (bound["max_connections"], bound["stat_prefix"]) == (SETTINGS.limits.max_connections_per_edge, "edge")
 
 
@@ -137,9 +115,9 @@ def test_an_edges_connections_are_bounded() -> None:
         ({"authorities": ["ca_1"]}, {"authorities": ["ca_1", "ca_2"]}),
     ],
 )
-def test_what_is_asked_in_the_handshake_names_the_routes(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    assert planned(**first).routes_name != planned(**second).routes_name
-    assert planned(**first).routes_name == planned(**first).routes_name
+def test_each_requirement_on_handshakes_has_its_own_digest(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    assert planned(**first).digest != planned(**second).digest
+    assert planned(**first).digest == planned(**first).digest
 
 
 def test_a_groups_tunnels_share_an_address_and_differ_by_their_name() -> None:
@@ -234,11 +212,12 @@ def test_a_response_is_as_stored_without_what_is_of_the_connection(
 
 
 def test_grpc_goes_to_a_group_by_http2() -> None:
-    body: Any = edge_routes.build_edge_routes(planned()).body
-    _, first, second, *_ = body["virtual_hosts"][0]["routes"]
+    hosts: Any = edge_routes.build_edge_hosts(planned())
+    host = hosts[0]
+    _, first, second, *_ = host["routes"]
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
-    assert body["virtual_hosts"][0]["domains"] == [HOST]
+    assert host["domains"] == [HOST]
 
 
 FILTER = UserAgentModule(deny=["bot"])
@@ -256,9 +235,9 @@ FILTER = UserAgentModule(deny=["bot"])
 def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_refused(
     routes: Sequence[ServedRoute], is_refusing: bool
 ) -> None:
-    world = serving(GATEWAY, tunnel(), group(), edge(*routes)).world
-    body: Any = edge_routes.build_edge_routes(edges.make_plan(world.edges[EDGE], world, NOW)).body
-    challenges, first, *_ = body["virtual_hosts"][0]["routes"]
+    hosts: Any = edge_routes.build_edge_hosts(plan_of(EDGE, GATEWAY, tunnel(), group(), edge(*routes)))
+    host = hosts[0]
+    challenges, first, *_ = host["routes"]
     assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing
     if is_refusing:

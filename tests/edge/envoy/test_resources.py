@@ -9,19 +9,21 @@ from typing import Any, cast
 import pytest
 import re2
 
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, listeners, overload, parts, routes, stats
 from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
+from edge.envoy.names import https_listener, managers
+from edge.envoy.names.managers import SCOPE_HEADER
 from edge.envoy.resources import Key, Resource
-from edge.plan import pages
-from edge.plan.world import OPERATOR, OPERATOR_PROXIED, Site
 from edge.process.settings import Limits, Settings
 
 SETTINGS = Settings(directory=Path("/edge"), edge_port=8443, http_port=8080, limits=Limits(max_socket_kib=1))
 PLAIN = Site("a.example.com", ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
-OWN = replace(PLAIN, certificate="cert_1")
 GATEWAY = Gateway("gw-AB", "192.0.2.1", 4433)
 TYPE = "type.googleapis.com/envoy"
 SOCKETS = [
@@ -58,20 +60,8 @@ def plain(resource: Resource) -> Any:
 MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 
 
-def test_the_routes_of_the_operators_certificate() -> None:
-    unknown = answer("unknown", "*", 404, "404: there is no tunnel of this name.\n")
-    whole: Any = {**ROUTES, "name": "operator", "virtual_hosts": [unknown]}
-    assert routes.build_operator_routes() == Resource(Key("routes", "operator"), whole)
-    part = Key("routes", "operator", "a.example.com")
-    assert routes.build_host_part(PLAIN) == Resource(part, {"virtual_hosts": [HOST]})
-    misdirected = answer("a.example.com", "a.example.com", 421, MISDIRECTED)
-    assert routes.build_misdirected_part("a.example.com") == Resource(part, {"virtual_hosts": [misdirected]})
-
-
-def test_the_routes_of_an_uploaded_certificate() -> None:
-    hosts = [HOST, answer("misdirected", "*", 421, MISDIRECTED)]
-    whole: Any = {**ROUTES, "name": "cert_1", "virtual_hosts": hosts}
-    assert routes.build_certificate_routes([OWN]) == Resource(Key("routes", "cert_1"), whole)
+def test_the_virtual_host_of_a_tunnel() -> None:
+    assert json.loads(json.dumps(routes.build_site_host(PLAIN))) == HOST
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -79,7 +69,7 @@ def test_the_upstreams_of_a_gateway() -> None:
         "@type": f"{TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
         "common_tls_context": {
             "tls_certificate_sds_secret_configs": [
-                {"name": "link", "sds_config": {"ads": {}, "resource_api_version": "V3"}}
+                {"name": LINK_SECRET, "sds_config": {"ads": {}, "resource_api_version": "V3"}}
             ],
             "validation_context": {
                 "trusted_ca": {"inline_string": "PEM"},
@@ -153,14 +143,14 @@ def test_the_upstream_of_a_gateway_near_by_names_the_tunnel_without_tls() -> Non
     assert behind["transport_socket"]["name"] == "envoy.transport_sockets.raw_buffer"
 
 
-def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> None:
+def test_a_special_name_is_sent_to_its_listener_with_the_address_of_the_visitor() -> None:
     raw = {"@type": f"{TYPE}.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}
     proxy_protocol = {
         "@type": f"{TYPE}.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport",
         "config": {"version": "V2"},
         "transport_socket": {"name": "envoy.transport_sockets.raw_buffer", "typed_config": raw},
     }
-    endpoint = {"endpoint": {"address": {"envoy_internal_address": {"server_listener_name": "certificate/cert_1"}}}}
+    endpoint = {"endpoint": {"address": {"envoy_internal_address": {"server_listener_name": "tunnel/tn_1"}}}}
     name = "name/a.example.com"
     body: Any = {
         "name": name,
@@ -169,8 +159,8 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
         "transport_socket": {"name": "envoy.transport_sockets.upstream_proxy_protocol", "typed_config": proxy_protocol},
     }
-    assert clusters.build_name_cluster(OWN) == Resource(Key("cluster", name), body)
-    bound, state, passed = plain(listeners.build_public(SETTINGS)[1])["filter_chains"][0]["filters"]
+    assert clusters.build_listener_cluster("a.example.com", "tunnel/tn_1") == Resource(Key("cluster", name), body)
+    bound, state, passed = plain(https_listener.build_https_listener(SETTINGS))["filter_chains"][0]["filters"]
     assert state["typed_config"]["on_new_connection"] == [
         {
             "object_key": "envoy.tcp_proxy.cluster",
@@ -181,43 +171,45 @@ def test_a_name_leads_to_the_listener_of_its_certificate_behind_a_prefix() -> No
     assert bound["typed_config"]["max_connections"] == SETTINGS.limits.max_connections
 
 
-def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> None:
-    chain = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "passed-on"}
+def chain(name: str) -> Any:
+    value = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": name}
+    return {"action": {"name": "chain", "typed_config": value}}
+
+
+def matcher(name: str, to: str) -> Any:
     server_name = {"@type": f"{TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"}
-    action = {"action": {"name": "chain", "typed_config": chain}}
+    tree = {
+        "input": {"name": "server_name", "typed_config": server_name},
+        "exact_match_map": {"map": {name: chain(to)}},
+    }
+    return {"filter_chain_matcher": {"matcher_tree": tree}}
 
-    def matcher(name: str) -> Any:
-        tree = {
-            "input": {"name": "server_name", "typed_config": server_name},
-            "exact_match_map": {"map": {name: action}},
-        }
-        return {"filter_chain_matcher": {"matcher_tree": tree}}
 
-    assert listeners.build_name_part("a.example.com", SETTINGS) == Resource(
-        Key("listener", "https", "a.example.com"), matcher("a.example.com")
-    )
-    redirecting, front = listeners.build_public(SETTINGS)
+@pytest.mark.parametrize("to", ["passed-on", "1.3"])
+def test_a_special_name_has_an_entry_in_the_matcher_of_the_public_listener(to: str) -> None:
+    part = https_listener.build_special_part("a.example.com", to, SETTINGS)
+    assert part == Resource(Key("listener", "https", "a.example.com"), matcher("a.example.com", to))
+    unreserved = plain(https_listener.build_unreserved_special_part("a.example.com", to, SETTINGS))
+    tree = unreserved["filter_chain_matcher"]["matcher_tree"]["exact_match_map"]["map"]["a.example.com"]["matcher"]
+    (challenge,) = tree["matcher_list"]["matchers"]
+    assert (tree["on_no_match"], challenge["on_match"]) == (chain(to), chain("refused"))
+
+
+def test_the_public_listener_chooses_a_chain_by_the_server_name() -> None:
+    redirecting, front, _ = https_listener.build_public(SETTINGS)
     assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
     body = plain(front)
     on_no_match = body["filter_chain_matcher"].pop("on_no_match")
-    assert body["filter_chain_matcher"] == matcher("")["filter_chain_matcher"]
+    assert body["filter_chain_matcher"] == matcher("", "passed-on")["filter_chain_matcher"]
     (by_wildcard,) = on_no_match["matcher"]["matcher_list"]["matchers"]
     assert by_wildcard["predicate"]["single_predicate"]["value_match"]["safe_regex"]["regex"] == " "
-    elsewhere, challenge = on_no_match["matcher"]["on_no_match"]["matcher"]["matcher_list"]["matchers"]
+    normal = on_no_match["matcher"]["on_no_match"]["matcher"]
+    (challenge,) = normal["matcher_list"]["matchers"]
     offered = challenge["predicate"]["single_predicate"]
     assert offered["input"]["typed_config"]["@type"].endswith(".ApplicationProtocolInput")
     assert offered["value_match"]["safe_regex"]["regex"] == ".*'acme-tls/1'.*"
-    assert challenge["on_match"] == elsewhere["on_match"]
-    unreserved = plain(listeners.build_unreserved_name_part("a.example.com", SETTINGS))["filter_chain_matcher"][
-        "matcher_tree"
-    ]
-    assert unreserved["exact_match_map"]["map"]["a.example.com"]["matcher"]["matcher_list"]["matchers"] == [challenge]
-    named, below = elsewhere["predicate"]["and_matcher"]["predicate"]
-    regexes = [it["single_predicate"]["value_match"]["safe_regex"]["regex"] for it in (named, below["not_matcher"])]
-    assert regexes == [".+", "(?i:(.*[.])?tunnels\\.localhost)"]
-    assert elsewhere["on_match"]["action"]["typed_config"]["value"] not in [it["name"] for it in body["filter_chains"]]
-    assert body["filter_chains"][0]["name"] == "passed-on"
-    assert body["default_filter_chain"]["filters"][1]["typed_config"]["rds"]["route_config_name"] == "operator"
+    assert (challenge["on_match"], normal["on_no_match"]) == (chain("refused"), chain("1.2"))
+    assert [it["name"] for it in body["filter_chains"]] == ["passed-on", "1.0", "1.1", "1.2", "1.3"]
     assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 8443}}
     deferred = {"level": 6, "name": 9, "int_value": 15, "state": "STATE_LISTENING"}
     assert body["socket_options"] == [*SOCKETS, deferred]
@@ -226,63 +218,56 @@ def test_the_public_listener_passes_on_the_names_that_have_a_certificate() -> No
     assert manager["common_http_protocol_options"] == {"idle_timeout": "15s"}
 
 
-def test_the_port_without_tls_redirects_the_names_of_the_domain_and_those_that_are_served_besides() -> None:
+@pytest.mark.parametrize(
+    ("version", "oldest", "has_old_ciphers"),
+    [("1.0", "TLSv1_0", True), ("1.1", "TLSv1_1", True), ("1.2", "TLSv1_2", False), ("1.3", "TLSv1_3", False)],
+)
+def test_each_version_of_tls_has_a_chain(version: str, oldest: str, has_old_ciphers: bool) -> None:
+    chains = plain(https_listener.build_https_listener(SETTINGS))["filter_chains"]
+    (found,) = (it for it in chains if it["name"] == version)
+    context = found["transport_socket"]["typed_config"]
+    params = context["common_tls_context"]["tls_params"]
+    assert params["tls_minimum_protocol_version"] == oldest
+    assert ("ECDHE-RSA-AES128-SHA" in params.get("cipher_suites", [])) is has_old_ciphers
+    assert context["common_tls_context"]["alpn_protocols"] == ["h2", "http/1.1"]
+    assert "require_client_certificate" not in context
+    assert context["disable_stateless_session_resumption"] is context["disable_stateful_session_resumption"] is True
+    assert found["filters"][0]["typed_config"]["max_connections"] == SETTINGS.limits.max_connections
+
+
+def test_the_port_without_tls_redirects_every_host() -> None:
     def redirect(name: str, host: str) -> Any:
         to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
         return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
 
-    body = plain(routes.build_redirects(SETTINGS))
-    assert (body["name"], body["ignore_port_in_host_matching"]) == ("http", True)
-    domain = redirect("domain", "*.tunnels.localhost")
+    body = plain(routes.build_all_redirects(SETTINGS))
+    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [redirect("every", "*")]}
     response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
     challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
-    assert body["virtual_hosts"][0] == {**domain, "routes": [challenges, *domain["routes"]]}
-    assert routes.build_redirect_part("a.example.com", SETTINGS) == Resource(
-        Key("routes", "http", "a.example.com"), {"virtual_hosts": [redirect("a.example.com", "a.example.com")]}
-    )
-
-
-def test_a_certificates_listener_holds_nothing_of_its_names_and_no_key() -> None:
-    found = listeners.build_certificate_listener("cert_1", SETTINGS)
-    assert found.key == Key("listener", "certificate/cert_1")
-    body = plain(found)
-    assert (body["name"], body["internal_listener"]) == ("certificate/cert_1", {})
-    assert body["stat_prefix"] == "certificate"
-    (chain,) = body["filter_chains"]
-    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
-    ads = {"ads": {}, "resource_api_version": "V3"}
-    assert context == {
-        "alpn_protocols": ["h2", "http/1.1"],
-        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
-        "tls_certificate_sds_secret_configs": [{"name": "cert_1", "sds_config": ads}],
+    own = redirect("a.example.com", "a.example.com")
+    assert plain(routes.build_unreserved_redirect_part("a.example.com", SETTINGS)) == {
+        "virtual_hosts": [{**own, "routes": [challenges, *own["routes"]]}]
     }
-    (manager,) = (it["typed_config"] for it in chain["filters"])
-    assert manager["rds"] == {"route_config_name": "cert_1", "config_source": ads}
-    assert [it["name"].rpartition(".")[2] for it in manager["http_filters"]] == [
-        "blocked",
-        "local_ratelimit",
-        "header_to_metadata",
-        "header_mutation",
-        "set_filter_state",
-        "router",
-    ]
-    assert manager["use_remote_address"] is manager["skip_xff_append"] is manager["strip_trailing_host_dot"] is True
-    assert "allow_connect" not in json.dumps(manager)
 
 
 def test_how_requests_are_treated() -> None:
-    found = json.loads(json.dumps(routes.build_https_manager("cert_1", SETTINGS)))["typed_config"]
+    found = json.loads(json.dumps(managers.build_names_manager(SETTINGS)))["typed_config"]
     access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
     assert blocked == blocking.build_http_filter()
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
     (of_whom,) = rate["typed_config"]["rate_limits"]
     assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
-    silent, late = found.pop("local_reply_config")["mappers"]
+    *others, silent, late = found.pop("local_reply_config")["mappers"]
+    assert [it["status_code"] for it in others] == [503, 503, 404]
+    scoped, early = found.pop("scoped_routes"), found.pop("early_header_mutation_extensions")
+    assert scoped["scope_key_builder"]["fragments"] == [{"header_value_extractor": {"name": SCOPE_HEADER, "index": 0}}]
+    removal, addition = early[0]["typed_config"]["mutations"]
+    assert removal == {"remove": SCOPE_HEADER}
+    assert addition["append"]["header"] == {"key": SCOPE_HEADER, "value": "%REQUESTED_SERVER_NAME%"}
     assert found == {
         "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "https",
-        "rds": {"route_config_name": "cert_1", "config_source": {"ads": {}, "resource_api_version": "V3"}},
         "upgrade_configs": [{"upgrade_type": "websocket"}],
         "use_remote_address": True,
         "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
@@ -293,7 +278,7 @@ def test_how_requests_are_treated() -> None:
         "request_headers_timeout": "15s",
         "stream_idle_timeout": "300s",
         "strip_trailing_host_dot": True,
-        "common_http_protocol_options": {"idle_timeout": "300s"},
+        "common_http_protocol_options": {"idle_timeout": "300s", "max_connection_duration": "3600s"},
         "http_protocol_options": {"accept_http_10": True, "enable_trailers": True},
         "proxy_100_continue": True,
         "http2_protocol_options": {
@@ -387,7 +372,10 @@ def test_requests_of_blocked_networks_are_refused(networks: list[str], principal
 
 def test_each_listener_of_bytes_refuses_blocked_networks_in_a_part_of_its_own() -> None:
     tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
-    port, http = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS), listeners.build_public(SETTINGS)[0]
+    port, http = (
+        listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS),
+        listeners.build_http_listener(SETTINGS),
+    )
     served, part = blocking.BlockedListeners(), Key("listener", port.key.name, "blocked")
     assert served.guard({port.key: port, http.key: http}) == {port.key: port, http.key: http}
     (refusing,) = served.block(["192.0.2.0/24", "2001:db8::/32"]).values()
@@ -491,7 +479,7 @@ def test_the_percent_of_a_contact_is_no_command_of_envoys() -> None:
 
 @pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
 def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
-    body = plain(routes.build_redirect_part("a.example.com", replace(SETTINGS, edge_port=port)))
+    body = plain(routes.build_all_redirects(replace(SETTINGS, edge_port=port)))
     assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
         "https_redirect": True,
         "response_code": "PERMANENT_REDIRECT",
@@ -499,14 +487,11 @@ def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mappi
     }
 
 
-def test_a_tunnel_that_reads_who_visitors_are_is_led_to_by_connections_of_its_own() -> None:
-    reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True), certificate=OPERATOR_PROXIED)
-    led = [it["route"]["cluster"] for it in plain(routes.build_host_part(reading))["virtual_hosts"][0]["routes"]]
+def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> None:
+    reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
+    host: Any = routes.build_site_host(reading)
+    led = [it["route"]["cluster"] for it in host["routes"]]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
-    (chain,) = plain(listeners.build_certificate_listener(OPERATOR_PROXIED, SETTINGS))["filter_chains"]
-    context = chain["transport_socket"]["typed_config"]["common_tls_context"]
-    assert [it["name"] for it in context["tls_certificate_sds_secret_configs"]] == [OPERATOR]
-    assert chain["filters"][0]["typed_config"]["rds"]["route_config_name"] == OPERATOR_PROXIED
 
 
 def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
@@ -528,9 +513,9 @@ RANGES = [{"address_prefix": "192.0.2.0", "prefix_len": 24}, {"address_prefix": 
 @pytest.mark.parametrize(
     ("make", "refusals"),
     [
-        (lambda settings: listeners.build_public(settings)[1], 1),
-        (lambda settings: listeners.build_name_part("a.example.com", settings), 0),  # the parts are joined to the whole
-        (lambda settings: listeners.build_wildcard_part("*.example.com", settings), 0),
+        (https_listener.build_https_listener, 1),
+        (lambda settings: https_listener.build_special_part("a.example.com", "passed-on", settings), 0),  # it is joined
+        (lambda settings: https_listener.build_special_part("*.example.com", "passed-on", settings), 0),
     ],
     ids=["all", "a name", "a wildcard"],
 )
@@ -551,7 +536,7 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
 def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
     tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
-        http, https = map(plain, listeners.build_public(settings))
+        http, https, _ = map(plain, https_listener.build_public(settings))
         port = plain(listeners.build_tunnel_port_listener(tunnel, "20001", settings))
         for body in (http, https, port):
             names = [it["name"] for it in body["listener_filters"]]

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost
+from chalicelib.model.serving.streams import Destinations
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import stream_filters
-from edge.plan.edges import Plan, PlannedHost
-from edge.plan.streams import Destinations
 from edge.process.settings import Limits, Settings
 from tests.edge.plan.values import A
 from tests.edge.plan.worlds import edge

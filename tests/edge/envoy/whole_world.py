@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.serving.account_view import AccountView
 from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.filters import blocking
+from edge.envoy.names import https_listener
+from edge.link.authority import KeyPair
+from edge.plan import names
 from edge.process.settings import Limits, Settings
-from edge.serving.serving import Serving
+from edge.serving.name_resources import build_name_resources
+from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.edge.plan import worlds
 from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW
 
@@ -32,28 +37,39 @@ _ROUTES = (
     worlds.route("/closed", GROUP, id="edghtsrt_4", unenforced=("oauth",)),
     worlds.route("/none", None, id="edghtsrt_5"),
 )
-FACTS = (
+RECORDS = (
     GATEWAY,
     worlds.tunnel(name="demo.tunnels.localhost"),
     worlds.tunnel("tn_2", name="own.tunnels.localhost"),
     worlds.tunnel("tn_3"),
+    worlds.tunnel("tn_4", name="passed.tunnels.localhost", proto="tls"),
     worlds.group(),
     worlds.response(503, "away\n", **{"x-reason": "100% away"}),
     worlds.weighted("bkdwd_1", {GROUP: 3, ANSWER: 1}),
     worlds.authority(),
     worlds.certificate("cert_1", "own.tunnels.localhost"),
     worlds.edge(*_ROUTES, hosts=(HOST, "*.wild.tunnels.localhost"), authorities=["ca_1"], version="1.0"),
+    worlds.edge(*_ROUTES, id="edghts_2", hosts=("b.tunnels.localhost",)),
 )
+VISITED = [f"{it}.tunnels.localhost" for it in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
 def told() -> dict[str, Any]:
-    """Return all resources as JSON has them, by kind, name and part."""
-    made = Serving(SETTINGS, "PEM")
-    changes = {**made.start(), **made.update(FACTS, NOW)}
-    for account in made.world.accounts():
-        changes |= made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
-    changes |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
-    bodies = {" ".join(key).strip(): it.body for key, it in changes.items() if it}
+    """Return all resources as JSON, by kind, name and part."""
+    records = worlds.records_of(*RECORDS)
+    view, special = AccountView(records, worlds.SERVICE), SpecialServing(SETTINGS, "PEM")
+    plans = names.plan_names(VISITED, records, NOW, worlds.SERVICE)
+    edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
+    tunnels = tuple(it for it in plans.values() if it.site and it.is_special)
+    special_plans = SpecialPlans(tuple(it for it in edges if it and names.is_special_edge(it.edge)), tunnels)
+    found = {it.key: it for it in https_listener.build_public(SETTINGS)}
+    found |= {key: it for key, it in special.update(special_plans, view).items() if it}
+    for plan in plans.values():
+        pair = KeyPair("CHAIN", "KEY") if plan.certificate else None
+        made = build_name_resources(plan, pair, view, "PEM", SETTINGS)
+        found |= {it.key: it for it in (*made.clusters, made.scope, made.secret) if it}
+    found |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
+    bodies = {" ".join(key).strip(): it.body for key, it in found.items()}
     return dict(json.loads(json.dumps({"bootstrap": build_bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
 
 

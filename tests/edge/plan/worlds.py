@@ -1,14 +1,31 @@
-"""Records of edges for tests: backends, tunnels, routes, edges and certificates, each with a short id."""
+"""Records for tests: edges, tunnels, backends and certificates, each with a short id."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
-from tests.edge.plan.values import ANSWER, EDGE, GROUP, HOST, NOW, A
+
+Record: TypeAlias = (
+    Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedBackend | ServedAuthority
+)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+A, B = "acct_a", "acct_b"
+GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
+GROUP, ANSWER, EDGE = "bkdtg_1", "bkdhr_1", "edghts_1"
+DOMAIN = "tunnels.localhost"
+HOST = f"a.{DOMAIN}"
+SERVICE = Service(DOMAIN, range(20000, 20100), frozenset({DOMAIN, f"*.{DOMAIN}"}))
 
 
 def group(id: str = GROUP, *, account: str = A, **labels: str) -> ServedBackend:
@@ -75,3 +92,31 @@ def authority(id: str = "ca_1", *, account: str = A, pem: str = "PEM") -> Served
 
 def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
     return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
+
+
+def records_of(*records: Record, account: str = A, rejected: Mapping[str, str] | None = None) -> AccountRecords:
+    """Return the records of one account, and all gateways and reservations."""
+    own = [it for it in records if not isinstance(it, Gateway | ServedReservation) and it.account == account]
+    return AccountRecords(
+        account,
+        frozenset(),
+        tunnels={it.id: it for it in own if isinstance(it, ServedTunnel)},
+        gateways={it.id: it for it in records if isinstance(it, Gateway)},
+        edges={it.id: it for it in own if isinstance(it, ServedEdge)},
+        backends={it.id: it for it in own if isinstance(it, ServedBackend)},
+        authorities={it.id: it for it in own if isinstance(it, ServedAuthority)},
+        certificates={it.id: it for it in own if isinstance(it, ServedCertificate)},
+        reservations=tuple(it for it in records if isinstance(it, ServedReservation)),
+        rejected=rejected or {},
+    )
+
+
+def view_of(*records: Record, account: str = A, service: Service = SERVICE) -> AccountView:
+    """Return the decisions about the names of one account."""
+    return AccountView(records_of(*records, account=account), service)
+
+
+def plan_of(id: str, *records: Record, service: Service = SERVICE) -> Plan:
+    """Return the plan of an edge of account A."""
+    view = view_of(*records, service=service)
+    return edge_plans.make_plan(view.edges[id], view, NOW)

@@ -9,6 +9,8 @@ from chalicelib.storage.records.change_log import Change, Place
 from edge.store.changes import OVERLAP, Follower
 from tests.edge.memory import Memory
 
+POLL = 0.4  # seconds between reads
+
 
 @dataclass
 class Log(Memory):
@@ -28,7 +30,7 @@ def ids(changes: list[Change]) -> list[str]:
     return [place.id for change in changes for place in change.places]
 
 
-def test_each_change_is_told_once() -> None:
+def test_each_change_is_returned_once() -> None:
     log = Log()
     follower = Follower(log, 1000)
     log.write(999, "before")
@@ -39,23 +41,58 @@ def test_each_change_is_told_once() -> None:
     assert [ids(follower.read(1002 + number)) for number in range(1, 200)] == [[]] * 199
 
 
-@pytest.mark.parametrize(("late", "within"), [(0.0, 1), (5.0, 1), (9.0, 1), (31.0, 5), (54.0, 5)])
-def test_what_was_stamped_early_and_written_late_is_told(late: float, within: int) -> None:
+@pytest.mark.parametrize(("late", "within"), [(0.0, 0.4), (1.5, 0.4), (5.0, 15), (31.0, 15), (54.0, 15)])
+def test_a_change_that_is_stamped_early_and_written_late_is_returned(late: float, within: float) -> None:
     log = Log()
     follower = Follower(log, 1000)
-    for number in range(1, 8):
-        follower.read(1000 + 0.4 * number)
-    log.write(1002.8 - late, "late")
-    assert any(ids(follower.read(1003.2 + 0.4 * number)) == ["late"] for number in range(within))
+    for number in range(50):
+        log.write(1000 + POLL * number, f"c{number}")
+        follower.read(1000 + POLL * number)
+    log.write(1020 - late, "late")
+    reads = [1020 + POLL * number for number in range(40)]
+    (found,) = (now for now in reads if "late" in ids(follower.read(now)))
+    assert found <= 1020 + within
 
 
-def test_one_reading_of_five_goes_back_a_minute_and_the_others_ten_seconds() -> None:
+@pytest.mark.parametrize("ahead", [-50.0, -5.0, 0.0, 5.0, 50.0])
+def test_a_reader_with_a_wrong_clock_returns_a_change_at_its_next_read(ahead: float) -> None:
+    log = Log()
+    follower = Follower(log, 1000 + ahead)
+    follower.read(1000 + ahead)
+    for number in range(200):
+        log.write(1000 + POLL * number, f"c{number}")
+        assert ids(follower.read(1000 + POLL * number + ahead)) == [f"c{number}"]
+
+
+def test_one_writer_with_a_fast_clock_delays_no_other() -> None:
     log = Log()
     follower = Follower(log, 1000)
-    for number in range(1, 8):
+    follower.read(1000)
+    log.write(1040, "fast")
+    assert ids(follower.read(1001)) == ["fast"]
+    log.write(1001.5, "right")
+    assert ids(follower.read(1002)) == ["right"]
+
+
+def test_reads_go_back_two_seconds_and_a_minute_every_fifteen_seconds() -> None:
+    log = Log()
+    follower = Follower(log, 1000)
+    for number in range(0, 40, 4):
+        log.write(1000 + number, f"c{number}")
         follower.read(1000 + number)
     assert OVERLAP == 60
-    assert log.since == [940, 991, 992, 993, 994, 941, 996]
+    assert log.since == [940, 998, 1002, 1006, 940, 1014, 1018, 1022, 956, 1030]
+
+
+def test_a_reader_whose_clock_is_set_back_reads_on() -> None:
+    log = Log()
+    follower = Follower(log, 5000)
+    follower.read(5000)
+    follower.read(1000)
+    log.write(1001, "a")
+    assert ids(follower.read(1001.4)) == ["a"]
+    log.write(1000 - 30, "late")
+    assert [it for number in range(40) for it in ids(follower.read(1001.8 + POLL * number))] == ["late"]
 
 
 def test_a_reader_that_was_away_reads_all_that_it_has_missed() -> None:
@@ -86,6 +123,6 @@ def test_nothing_is_missed_where_clocks_are_five_seconds_apart_and_writers_slow(
             if chance.random() < 0.5:
                 heard[place] += ids(followers[place].read(now + skew))
     for place, follower in enumerate(followers):
-        for number in range(5):
+        for number in range(20):
             heard[place] += ids(follower.read(now + number))
     assert sorted(heard[0]) == sorted(heard[1]) == sorted(written)

@@ -22,9 +22,10 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.names import base_names, proof_checks
+from chalicelib.model.names import base_names, proof_checks, special_names
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import name_bans, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
@@ -842,6 +843,7 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admi
         f"{admin.account}#/ssh_certificate_authorities/{authority['id']}/revocations",
         "accounts",
         "edge#/banned_names",
+        f"tunnel_name#{NAME}",
     }
     admin.get("/tunnels")
     assert changed(time.time()) == set()
@@ -880,3 +882,41 @@ def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) 
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
     assert records.list_banned_names() == [NAME, "*bank*"]
+
+
+def test_special_names_of_edges_and_tunnels_are_listed_together(
+    either: Store, records: TableStore, admin: Client, tmp_path: Path
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    if isinstance(either, Memory):
+        found = records.read_edge(admin.account, edge)
+        assert found
+        either.keep(found)
+    _, id = credential(admin, tmp_path)
+    grant = Grant(admin.account, id, ())
+    tunnels = [
+        either.open(opening(grant, PORT, proto="tcp"), lease=60, most=9),
+        either.open(opening(grant, NAME, proto="tls"), lease=60, most=9),
+        either.open(opening(grant, f"other.{NAME}"), lease=60, most=9),
+    ]
+    entries = {
+        SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",)),
+        SpecialEntry(SpecialOwner(admin.account, tunnels[0].id), (PORT,)),
+        SpecialEntry(SpecialOwner(admin.account, tunnels[1].id), (f"{NAME}:443",)),
+    }
+    assert {*either.list_special_names()} == entries
+    assert either.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
+    assert either.read_special_names([SpecialOwner(admin.account, tunnels[2].id)]) == {}
+    named = {special_names.find_owner(place) for change in either.list_changes(0) for place in change.places}
+    assert {it.owner for it in entries} <= named
+
+
+def test_malformed_entries_of_special_names_are_logged(
+    records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edge = admin.create("/edges/tls", {"hostports": ["shop.example.com:443"]})["id"]
+    dynamodb.do(Write.put({"scope": "edge#/special/3", "id": "x", "body": {}}))
+    expected = [SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",))]
+    assert records.list_special_names() == expected
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["id"]) == ("listing_unreadable", "x")

@@ -26,6 +26,10 @@ def _listener(name: str, port: str = "https") -> str:
     return f'envoy_listener_downstream_{name}_total{{envoy_listener_address="{port}"}}'
 
 
+def _refused(budget: str) -> str:
+    return f'edge_names_refused_total{{reason="{budget}_budget"}}'
+
+
 _4XX = 'envoy_http_downstream_rq_xx_total{envoy_response_code_class="4",envoy_http_conn_manager_prefix="https"}'
 _HEADERS = 'envoy_http_downstream_rq_header_timeout_total{envoy_http_conn_manager_prefix="https"}'
 _TOO_OFTEN = 'envoy_http_local_rate_limit_rate_limited_total{envoy_local_http_ratelimit_prefix="visitor"}'
@@ -63,6 +67,11 @@ _QUIET: Mapping[str, str] = {
     _HEAP: "10x40",
     "edge_gateway_process_resident_memory_bytes": f"{300 * _MIB}x40",
     _control("resource_refused"): "0x40",
+    "edge_names_loaded_bytes": f"{500 * _MIB}x40",
+    "edge_names_limit_bytes": f"{1000 * _MIB}x40",
+    _refused("host"): "0x40",
+    _refused("domain"): "0+5x40",
+    "edge_secrets_pending": "3x40",
 }
 
 _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
@@ -95,6 +104,17 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "the gateway's memory is short": (
         {"edge_gateway_process_resident_memory_bytes": "1600000000x40"},
         ["EdgeMemoryShort"],
+    ),
+    "the loaded names need most of their memory": (
+        {"edge_names_loaded_bytes": f"{910 * _MIB}x40"},
+        ["EdgeNamesNearLimit"],
+    ),
+    "a burst of loaded names": ({"edge_names_loaded_bytes": f"{910 * _MIB}x25 {500 * _MIB}x14"}, []),
+    "names of many domains are requested": ({_refused("host"): "0+300x40"}, ["EdgeNamesRefused"]),
+    "labels below one domain are invented": ({_refused("domain"): "0+300x40"}, ["EdgeNamesRefused"]),
+    "control answers no requests for certificates": (
+        {"edge_secrets_pending": "3x30 6000+1000x9"},
+        ["EdgeSecretsPending"],
     ),
     "Envoy refuses a value, once": ({_control("resource_refused"): "0x25 1x14"}, ["EdgeResourceRefused"]),
 }

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ssl
-import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,13 +12,9 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from chalicelib.model.tls.tls_certificates import SealedCertificate
-from edge.control.certificates import Certificates
 from edge.link import authority
-from edge.link.authority import KeyPair
-from tests.edge.memory import Memory
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, Key, running, until, uploaded
+from tests.live.edge.running import Edge, Key, running, until
 
 _CHANNEL_OPEN, _CHANNEL_OPEN_CONFIRMATION, _CHANNEL_CLOSE = 90, 91, 97
 
@@ -143,64 +138,6 @@ def test_an_account_that_opens_many_tunnels_at_once_keeps_the_store_from_nobody(
 
 async def _forwarded(client: asyncssh.SSHClientConnection, number: int) -> None:
     await client.create_server(lambda *_: asyncssh.SSHTCPSession(), f"many{number}", 80)
-
-
-class Slow(Memory):
-    """A store that does not read the certificates of one account until it may, and cannot read those of another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.may_go_on = threading.Event()
-
-    def list_certificates(self, account: str) -> list[SealedCertificate]:
-        if account == "acct_broken":
-            raise KeyError(account)
-        assert account != "acct_slow" or self.may_go_on.wait(10)
-        return super().list_certificates(account)
-
-
-def test_an_account_whose_certificates_take_long_to_read_or_cannot_be_read_delays_nobody_else() -> None:
-    accounts = {account: frozenset({f"{account}.example.com"}) for account in ("acct_a", "acct_slow", "acct_broken")}
-
-    async def ask() -> list[list[tuple[str, list[str]]]]:
-        store = Slow()
-        for account, names in accounts.items():
-            store.upload(uploaded(f"cert_{account}", account, *names), KeyPair("chain", "key"))
-        certificates = Certificates(store)
-        for account, names in accounts.items():
-            certificates.read(account, names)
-        taken = [await certificates.collect(timeout=0.2)]
-        store.may_go_on.set()
-        taken.append(await certificates.collect(timeout=None))
-        return [sorted((it.account, [found.id for found in it.certificates]) for it in each) for each in taken]
-
-    assert asyncio.run(ask()) == [
-        [("acct_a", ["cert_acct_a"]), ("acct_broken", [])],
-        [("acct_slow", ["cert_acct_slow"])],
-    ]
-
-
-class Broken(Memory):
-    """A store that cannot open the key of one certificate."""
-
-    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        if sealed.certificate.id == "cert_broken":
-            raise KeyError(sealed.certificate.id)
-        return super().unseal_key_pair(sealed)
-
-
-def test_a_certificate_whose_key_cannot_be_opened_is_passed_over_and_those_beside_it_are_served() -> None:
-    async def ask() -> list[tuple[list[str], list[str]]]:
-        store = Broken()
-        for id in ("cert_broken", "cert_whole"):
-            store.upload(uploaded(id, "acct_a", "a.example.com"), KeyPair("chain", "key"))
-        certificates = Certificates(store)
-        certificates.read("acct_a", frozenset({"a.example.com"}))
-        return [
-            ([it.id for it in each.certificates], [*each.pairs]) for each in await certificates.collect(timeout=None)
-        ]
-
-    assert asyncio.run(ask()) == [(["cert_whole"], ["cert_whole"])]
 
 
 async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

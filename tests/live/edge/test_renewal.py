@@ -13,12 +13,12 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.control.control import Control
 from edge.envoy.ads.catalog import TYPES
+from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority
 from edge.link import server as link
 from edge.link.authority import Authority, KeyPair
 from edge.link.proxy_protocol import Header
 from edge.link.renewal import RenewedPair
-from edge.plan.world import OPERATOR
 from edge.process.settings import Settings
 from tests.edge.memory import Memory
 from tests.live.edge.running import until
@@ -123,7 +123,7 @@ async def _secret(folder: Path) -> KeyPair:
         while not (folder / "discovery.sock").exists():
             await asyncio.sleep(0.01)
         async with grpc.aio.insecure_channel(f"unix:{folder / 'discovery.sock'}") as channel:
-            ask = DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_subscribe=[OPERATOR])
+            ask = DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_subscribe=[OPERATOR_SECRET])
             answers = ads_pb2_grpc.AggregatedDiscoveryServiceStub(channel).DeltaAggregatedResources(iter([ask]))
             async for answer in answers:
                 found = Secret.FromString(answer.resources[0].resource.value).tls_certificate

@@ -78,3 +78,11 @@ def test_the_log_tells_of_each_part_of_what_an_edge_serves(admin: Client) -> Non
 
 def _item(admin: Client, edge: dict[str, Any]) -> Any:
     return table.read(f"{admin.account}#/edges/https", edge["id"])
+
+
+def test_the_log_names_the_keys_that_give_a_name_an_account(admin: Client) -> None:
+    before = len(change_log.since(0))
+    admin.create("/edges/https", {"hostports": ["app.tunnels.localhost:443", "app.example.com:443"]})
+    admin.create("/reserved_domains", {"domain": "shop.tunnels.localhost"})
+    keys = {scope for scope, _ in places(before) if scope.startswith(("domain#", "tunnel_name#"))}
+    assert keys == {"tunnel_name#app.tunnels.localhost", "tunnel_name#shop.tunnels.localhost"}

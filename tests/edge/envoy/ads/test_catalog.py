@@ -6,12 +6,14 @@ from hashlib import blake2b
 import pytest
 from google.protobuf import json_format
 
+from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, listeners, routes
 from edge.envoy.ads import catalog
 from edge.envoy.ads.catalog import Answer, Catalog, Name
+from edge.envoy.names import https_listener, scopes
 from edge.envoy.resources import Json, Key, Resource
-from edge.plan.world import Site
+from edge.plan.names import NamePlan
 from edge.process.settings import Settings
 
 SITES = [
@@ -26,13 +28,12 @@ SITES = [
     Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
 RESOURCES = {
-    "cluster": clusters.build_name_cluster,
-    "listener": lambda site: listeners.build_certificate_listener(site.certificate, Settings()),
+    "cluster": lambda site: clusters.build_listener_cluster(site.name, site.certificate),
     "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
-    "part of a listener": lambda site: listeners.build_name_part(site.name, Settings()),
-    "routes": lambda site: routes.build_certificate_routes([site, *SITES]),
-    "part of routes": routes.build_host_part,
-    "misdirected": lambda site: routes.build_misdirected_part(site.name),
+    "part of a listener": lambda site: https_listener.build_special_part(site.name, "1.3", Settings()),
+    "scope": lambda site: scopes.build_scope(NamePlan(site.name, site.tunnel.account, site.certificate, site)),
+    "closed scope": lambda site: scopes.build_closed_scope(site.name),
+    "part of routes": lambda site: routes.build_unreserved_redirect_part(site.name, Settings()),
     "secret": lambda site: listeners.build_secret(site.certificate, site.tunnel.account, site.name),
 }
 
@@ -61,11 +62,11 @@ def cancelling(digests: Mapping[str, int]) -> set[str]:
 
 def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
-    parts = {name: listeners.build_name_part(name, Settings()) for name in names}
+    parts = {name: https_listener.build_special_part(name, "1.3", Settings()) for name in names}
     known = {name: int.from_bytes(blake2b(catalog.encode(it), digest_size=16).digest()) for name, it in parts.items()}
     chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
-    whole = listeners.build_public(Settings())[1]
+    whole = https_listener.build_https_listener(Settings())
     made.apply({whole.key: whole})
     assert made.apply(chosen) == [Name("listener", whole.key.name)]
     assert made.apply(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
@@ -116,42 +117,11 @@ def test_the_order_of_what_has_none_makes_no_other_version() -> None:
 def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
     made, name = Catalog(b"a key"), Name("cluster", "a")
     put(made, "cluster a")
-    assert (made.current_answer(name), made.is_answered(name)) == (None, False)
+    assert made.current_answer(name) is None
     refused = Answer(made.version(name) or "", "no")
     made.answers[name] = refused
-    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (refused, True, "no")
+    assert (made.current_answer(name), made.refusal(name)) == (refused, "no")
     put(made, "cluster a", connect_timeout="1s")
-    assert (made.current_answer(name), made.is_answered(name), made.refusal(name)) == (None, False, "")
+    assert (made.current_answer(name), made.refusal(name)) == (None, "")
     made.apply({Key("cluster", "a"): None})
-    assert (made.is_answered(name), made.answers) == (True, {})
-
-
-@pytest.mark.parametrize(
-    ("asking", "named", "is_asked_for"),
-    [
-        ([], "cluster a", True),
-        ([], "listener a", True),
-        ([], "secret cert_1", False),
-        ([], "routes cert_1", False),
-        (["certificate/cert_1"], "secret cert_1", True),
-        (["certificate/cert_1"], "routes cert_1", True),
-        (["certificate/cert_1"], "secret cert_2", False),
-        (["edge/edghts_1/cert_1"], "secret cert_1", True),
-        (["edge/edghts_1/cert_1"], "routes edge/edghts_1/abc", True),
-        (["edge/edghts_1/abc"], "routes edge/edghts_2/abc", False),
-        (["certificate/cert_1", "gone certificate/cert_1"], "secret cert_1", False),
-        (["certificate/cert_1", "refused certificate/cert_1"], "secret cert_1", False),
-        (["edge/edghts_1/cert_1", "refused edge/edghts_1/cert_1", "edge/edghts_2/cert_1"], "secret cert_1", True),
-    ],
-)
-def test_what_no_listener_names_is_waited_for_in_vain(asking: list[str], named: str, is_asked_for: bool) -> None:
-    made = Catalog(b"a key")
-    put(made, named)
-    for what, _, listener in (text.rpartition(" ") for text in asking):
-        key, name = Key("listener", listener), Name("listener", listener)
-        if what == "refused":
-            made.answers[name] = Answer(made.version(name) or "", "no")
-        else:
-            made.apply({key: None if what else Resource(key, {"name": listener})})
-    kind, _, name_of = named.partition(" ")
-    assert made.is_answered(Name(kind, name_of)) is not is_asked_for  # type: ignore[arg-type]
+    assert made.answers == {}

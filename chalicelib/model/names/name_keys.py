@@ -1,0 +1,122 @@
+"""The unique keys that decide who owns a host, and what has it. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from chalicelib import domains
+from chalicelib.model.base import kinds
+from chalicelib.model.names import base_names, proofs, reservations
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.storage.records import unique_keys
+from chalicelib.storage.records.change_log import Place
+
+_MAX_DIRECT = 10  # reservations below a base name that are read without their own keys
+
+
+@dataclass(frozen=True)
+class NameKey:
+    """The record of a unique key.
+
+    `holder` is the id of the item that has it exclusively, and `scope` the scope of that item. `sharers` are the scopes
+    and ids of the items of `account` that share it.
+    """
+
+    account: str
+    scope: str = ""
+    holder: str = ""
+    sharers: tuple[Place, ...] = ()
+
+    @staticmethod
+    def of(record: Mapping[str, Any]) -> "NameKey":
+        """Return the key of a record. Malformed fields are left out."""
+        body, scope, holder = (record.get(it) for it in ("body", "home", "holder"))
+        attributes = body if isinstance(body, Mapping) else {}
+        scope = scope if isinstance(scope, str) else ""
+        account = record.get("account") or attributes.get("account") or scope.partition("#")[0]
+        shared = record.get("sharers", ())
+        paths = sorted(it for it in shared if isinstance(it, str)) if isinstance(shared, set | frozenset) else ()
+        parts = [path.rpartition("/") for path in paths]
+        sharers = tuple(Place(f"{account}#{path}", id) for path, _, id in parts)
+        return NameKey(f"{account}", scope, holder if isinstance(holder, str) else "", sharers)
+
+    @property
+    def is_in_use(self) -> bool:
+        """Return whether an account uses the key. A key in its cooldown or of a ban is not in use."""
+        return bool(self.holder or self.sharers) and not kinds.is_internal(self.scope)
+
+    @property
+    def reserved_domains(self) -> list[Place]:
+        return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
+
+    def holder_of(self, kind: kinds.Kind) -> Place | None:
+        """Return the place of the holder if it is of a kind, or None."""
+        is_alike = self.holder and self.scope.partition("#")[2] == kind.path
+        return Place(self.scope, self.holder) if is_alike else None
+
+
+FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the known key at a place, or None
+
+
+def name_place(name: str) -> Place:
+    """Return the place of the key of a base name, port or tunnel's name."""
+    return Place(f"{base_names.KIND}#{name}", unique_keys.ID)
+
+
+def list_owner_places(host: str, tunnel_domain: str) -> list[Place]:
+    """Return the places of the keys that decide who owns a host, most specific domain first.
+
+    Below TUNNEL_DOMAIN this is the key of the base name, none for TUNNEL_DOMAIN itself. The key of a tunnel that has
+    the host is included.
+    """
+    if domains.is_below(host, tunnel_domain):
+        base_name = base_names.base_name_below(host, tunnel_domain)
+        return [name_place(base_name)] if base_name else []
+    proving = [key_place(reservations.proved_key(domain)) for domain in proofs.list_proving_domains(host)]
+    return [*proving, *([] if host.startswith(domains.WILDCARD) else [name_place(host)])]
+
+
+def find_owner(host: str, tunnel_domain: str, find_key: FindKey) -> str:
+    """Return the account that owns a host, or "", from the keys at `list_owner_places`."""
+    deciding = list_owner_places(host, tunnel_domain)
+    if not domains.is_below(host, tunnel_domain):
+        deciding = [it for it in deciding if it != name_place(host)]
+    found = next(filter(None, map(find_key, deciding)), None)
+    return found.account if found and found.is_in_use else ""
+
+
+def list_hostport_places(account: str, host: str) -> list[Place]:
+    """Return the places of the keys of an account's edges at a host and at the wildcard above it."""
+    wildcard = f"{domains.WILDCARD}{host.partition('.')[2]}"
+    hosts = dict.fromkeys([host, host if host.startswith(domains.WILDCARD) else wildcard])
+    return [key_place(base_names.listening_key(account, f"{it}:443")) for it in hosts]
+
+
+def list_reservation_places(account: str, host: str, tunnel_domain: str, find_key: FindKey) -> list[Place]:
+    """Return the places of an account's reservations that cover a host, or of their keys.
+
+    A base name with few reservations names them. Otherwise their keys must be read first.
+    """
+    owner_keys = [key for place in list_owner_places(host, tunnel_domain) if (key := find_key(place))]
+    if not domains.is_below(host, tunnel_domain):
+        found = (key.holder_of(kinds.RESERVED_DOMAINS) for key in owner_keys)
+        return [it for it in found if it and it.scope.partition("#")[0] == account]
+    reserved = [it for key in owner_keys for it in key.reserved_domains]
+    if len(reserved) <= _MAX_DIRECT:
+        return reserved
+    own = [key_place(reservations.reserved_key(account, domain)) for domain in proofs.list_proving_domains(host)]
+    holders = (key.holder_of(kinds.RESERVED_DOMAINS) for place in own if (key := find_key(place)))
+    return [*own, *filter(None, holders)]
+
+
+def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[Place]:
+    """Return the places of the keys that a reservation has, as far as its domain is known."""
+    domain, own = reservation.domain, key_place(reservations.reserved_key(reservation.account, reservation.domain))
+    if domains.is_below(domain, tunnel_domain):
+        return [own, name_place(base_names.base_name_below(domain, tunnel_domain))]
+    return [own, *([key_place(reservations.proved_key(domain))] if reservation.is_proved else [])]
+
+
+def key_place(key: unique_keys.UniqueKey) -> Place:
+    """Return the place of the record of a unique key."""
+    return Place(key.scope, unique_keys.ID)

@@ -1,0 +1,94 @@
+"""The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
+
+Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel writes it, so
+the change log names it too. Its id begins with the account: edge hosts of earlier versions treat an id in the log that
+they cannot read as removed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.shards import Shards
+
+_PREFIX = items.scope(EDGE, "/special/")
+_SHARDS = Shards(_PREFIX, 16)
+_KINDS = (*kinds.EDGES, kinds.TUNNELS)
+
+
+class SpecialOwner(NamedTuple):
+    """The account and id of an edge or tunnel with special names."""
+
+    account: str
+    id: str
+
+
+@dataclass(frozen=True)
+class SpecialEntry:
+    """The special hostports of an edge or tunnel, host:port.
+
+    Some of them may not be special: the records of the edge or tunnel decide.
+    """
+
+    owner: SpecialOwner
+    hostports: tuple[str, ...]
+
+
+def add(entry: SpecialEntry) -> Write:
+    """Return the write that adds or replaces an entry."""
+    place, body = find_place(entry.owner), {"hostports": list(entry.hostports)}
+    return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
+
+
+def remove(owner: SpecialOwner) -> Write:
+    """Return the write that removes the entry of an edge or tunnel, if there is one."""
+    place = find_place(owner)
+    return Write.delete(place.scope, place.id)
+
+
+def is_listed(owner: SpecialOwner) -> bool:
+    """Return whether an edge or tunnel has an entry. Raises aws.Unavailable."""
+    place = find_place(owner)
+    return dynamodb.get(place.scope, place.id) is not None
+
+
+def every() -> Iterator[SpecialEntry | Place]:
+    """Yield all entries, and the places of malformed ones. Raises aws.Unavailable."""
+    for scope in _SHARDS.scopes:
+        for item in table.every(scope):
+            place = Place(item.scope, item.id)
+            yield _decode(find_owner(place), item.body) or place
+
+
+def read(owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+    """Return the entries of edges and tunnels, without missing and malformed ones. Raises aws.Unavailable."""
+    owned = {(place.scope, place.id): owner for owner in owners if (place := find_place(owner))}
+    entries = (_decode(owned[place], record.get("body")) for place, record in table.records(owned).items())
+    return {entry.owner: entry for entry in entries if entry}
+
+
+def find_place(owner: SpecialOwner) -> Place:
+    """Return the place of the entry of an edge or tunnel."""
+    return Place(_SHARDS.scope_of(owner.id), f"{owner.account}/{owner.id}")
+
+
+def find_owner(place: Place) -> SpecialOwner | None:
+    """Return the owner of the entry at a place in the change log, or None if it is no entry."""
+    account, _, id = place.id.partition("/")
+    is_valid = bool(account) and any(kind.has(id) for kind in _KINDS)
+    return SpecialOwner(account, id) if is_valid and place.scope.startswith(_PREFIX) else None
+
+
+def _decode(owner: SpecialOwner | None, body: Any) -> SpecialEntry | None:
+    """Return the entry of a record, or None if it is malformed."""
+    hostports = body.get("hostports") if isinstance(body, Mapping) else None
+    is_list = isinstance(hostports, Sequence) and not isinstance(hostports, str)
+    if owner is None or not is_list or not all(isinstance(it, str) for it in hostports or ()):
+        return None
+    return SpecialEntry(owner, tuple(hostports or ()))

@@ -1,0 +1,94 @@
+"""Which earlier values a change makes stale. Pure."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+
+from chalicelib.model.base import kinds
+from chalicelib.model.names import name_keys
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.account_places import (
+    Found,
+    ServedAddress,
+    certificates_place,
+    digest,
+    routes_place,
+    tunnels_place,
+)
+from chalicelib.model.tunnels import name_bans, tunnels
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records import items
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+
+_NAMING = (*kinds.EDGES, kinds.TUNNELS, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)  # kinds with names or ports
+
+
+def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> bool:
+    """Return whether a change at a place can affect an account with these values."""
+    return place in found or place.scope.startswith(f"{account}#") or _key_of_ban(place) in found
+
+
+def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
+    """Return the places of changed items to read: known ones, and those that may have a name.
+
+    Gateways are not among them: the caller knows the live ones.
+    """
+    naming = {items.scope(account, kind.path) for kind in _NAMING}
+    known = {it for it in places if it.id and (it in found or it.scope in naming)}
+    return {it for it in known if it.scope != tunnels.GATEWAYS}
+
+
+def replace_stale(
+    account: str, places: Set[Place], found: Mapping[Place, Found], fresh: Mapping[Place, Found], tunnel_domain: str
+) -> dict[Place, Found]:
+    """Return the values with fresh ones, and without those that the changes may have made stale."""
+    stale = {key for place in places if (key := _key_of_ban(place))} - fresh.keys()
+    for place, it in fresh.items():
+        named = _named_keys(it, found, tunnel_domain) & found.keys()
+        stale |= (_referring_keys(place, found) ^ named) - fresh.keys()
+        if kinds.is_id(place.id) and kinds.of(place.id) is kinds.HTTPS_EDGES:
+            stale.add(routes_place(place))
+    if any(place.scope == certificates_place(account).scope for place in places):
+        stale.add(certificates_place(account))
+    kept = {place: it for place, it in found.items() if place not in stale}
+    return {**kept, **{place: it for place, it in fresh.items() if place not in stale}, **_merged(account, kept, fresh)}
+
+
+def _key_of_ban(place: Place) -> Place | None:
+    return name_keys.name_place(place.id) if place.scope == name_bans.SCOPE else None
+
+
+def _referring_keys(item: Place, found: Mapping[Place, Found]) -> set[Place]:
+    """Return the places of the keys that an item has or shares."""
+    keys = ((place, it.value) for place, it in found.items() if isinstance(it.value, NameKey))
+    return {place for place, key in keys if Place(key.scope, key.holder) == item or item in key.sharers}
+
+
+def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
+    """Return the places of the keys that an item has or may have."""
+    match fresh.value:
+        case Item(unique_keys=keys):
+            return {name_keys.key_place(key) for key in keys}
+        case ServedTunnel(name=name) if name:
+            return {name_keys.name_place(name)}
+        case ServedReservation() as reservation:
+            return set(name_keys.list_reservation_keys(reservation, tunnel_domain))
+        case ServedAddress():
+            return {place for place, it in found.items() if isinstance(it.value, NameKey) and ":" in place.scope}
+    return set()
+
+
+def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
+    """Return the list of an account's labelled tunnels with the fresh ones, if it is known."""
+    place = tunnels_place(account)
+    before = found.get(place)
+    changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}
+    if before is None or not changed:
+        return {}
+    listed = before.value if isinstance(before.value, tuple) else ()
+    known = {it.id: it for it in listed if isinstance(it, ServedTunnel) and it.id not in changed}
+    new = {id: it for id, it in changed.items() if isinstance(it, ServedTunnel) and it.labels}
+    merged = {**known, **new}
+    newest = tuple(merged[id] for id in sorted(merged, reverse=True))
+    return {place: replace(before, version=digest(it.id for it in newest), value=newest)}

@@ -1,0 +1,259 @@
+"""The places of the records that decide about names of an account, as far as earlier reads show them. Pure.
+
+A list has the place of its scope, with the id "".
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from chalicelib import domains
+from chalicelib.domains import WILDCARD
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges, served
+from chalicelib.model.edges.backends import TunnelGroup, Weighted
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
+from chalicelib.model.names import name_keys, reservations
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tls.tls_certificates import SealedCertificate
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records import items
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+
+
+@dataclass(frozen=True)
+class Switch:
+    """The switch of an account."""
+
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class ServedAddress:
+    """A reserved address. `proxy_protocol` is None if its record is malformed."""
+
+    proxy_protocol: bool | None
+
+
+Routes: TypeAlias = tuple[Item, ...]  # of an edge that is not decoded yet
+Value: TypeAlias = (
+    Switch
+    | NameKey
+    | Item
+    | Routes
+    | ServedEdge
+    | ServedBackend
+    | ServedAuthority
+    | ServedReservation
+    | ServedAddress
+    | ServedTunnel
+    | Gateway
+    | tuple[SealedCertificate, ...]
+    | tuple[ServedTunnel, ...]
+    | tuple[Place, ...]
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value that was read, or None if there is none. `version` changes with it, and is "" if there is none."""
+
+    version: str = ""
+    value: Value | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request for an account's hosts and ports, and its edges or tunnels by id."""
+
+    account: str
+    hosts: frozenset[str] = frozenset()
+    ports: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
+
+
+def digest(versions: Iterable[str]) -> str:
+    """Return one version of several."""
+    return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
+
+
+def item_place(account: str, id: str) -> Place:
+    """Return the place of an item of an account."""
+    return Place(items.scope(account, kinds.of(id).path), id)
+
+
+def certificates_place(account: str) -> Place:
+    return Place(items.scope(account, kinds.TLS_CERTIFICATES.path), "")
+
+
+def tunnels_place(account: str) -> Place:
+    return Place(items.scope(account, kinds.TUNNELS.path), "")
+
+
+def routes_place(edge: Place) -> Place:
+    """Return the place of the routes of an HTTPS edge."""
+    return Place(edges.routes_scope(edge.scope, edge.id), "")
+
+
+def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
+    """Return the places of the records that decide about what is wanted.
+
+    Values at these places can name further ones: read the missing places and call this again until none is missing.
+    """
+    walk = _Walk(wanted.account, found, tunnel_domain)
+    for host in wanted.hosts:
+        walk.add_host(host)
+    for port in wanted.ports:
+        walk.add_port(port)
+    for id in wanted.ids:
+        walk.add_item(id)
+    return walk.places
+
+
+class _Walk:
+    """A walk over the known records of an account, which collects `places`."""
+
+    def __init__(self, account: str, found: Mapping[Place, Found], tunnel_domain: str) -> None:
+        self.places = {Place(accounts.SCOPE, account), certificates_place(account)}
+        self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
+
+    def add_host(self, host: str) -> None:
+        """Add what owns and has a host."""
+        self._add_owner(host)
+        hostports = name_keys.list_hostport_places(self._account, host)
+        for key in self._add_keys(hostports):
+            self._add_holder(key, kinds.EDGES)
+        if not host.startswith(WILDCARD):
+            for key in self._add_keys(self._tunnel_places(host)):
+                self._add_holder(key, [kinds.TUNNELS])
+
+    def add_port(self, port: str) -> None:
+        """Add the tunnel and the TCP edges of a port."""
+        for key in self._add_keys([name_keys.name_place(f"{self._tunnel_domain}:{port}")]):
+            self._add_holder(key, [kinds.TUNNELS])
+            for place in key.sharers:
+                if kinds.TCP_EDGES.has(place.id):
+                    self._add_edge(place)
+
+    def add_item(self, id: str) -> None:
+        """Add an edge, or a tunnel with its name or port."""
+        place = item_place(self._account, id)
+        if kinds.of(id) in kinds.EDGES:
+            self._add_edge(place)
+            if isinstance(edge := self._value(place), ServedEdge):
+                self._add_proved_below(edge)
+        elif tunnel := self._add_tunnel(place):
+            if port := port_of(tunnel.name):
+                self.add_port(port)
+            elif tunnel.name:
+                self.add_host(tunnel.name)
+
+    def _tunnel_places(self, host: str) -> list[Place]:
+        place = name_keys.name_place(host)
+        return [it for it in name_keys.list_owner_places(host, self._tunnel_domain) if it == place]
+
+    def _add_owner(self, host: str) -> None:
+        self._add_keys(name_keys.list_owner_places(host, self._tunnel_domain))
+        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
+            self.places.add(place)
+
+    def _add_keys(self, places: Iterable[Place]) -> list[NameKey]:
+        """Add the places of keys. Return the known keys."""
+        wanted = list(places)
+        self.places.update(wanted)
+        return [key for place in wanted if (key := self._find_key(place))]
+
+    def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> None:
+        """Add the holder of a key, if it is the account's."""
+        places = [place for kind in of_kinds if (place := self._holder(key, kind))]
+        for place in places:
+            if kinds.of(place.id) is kinds.TUNNELS:
+                self._add_tunnel(place)
+            else:
+                self._add_edge(place)
+
+    def _add_tunnel(self, place: Place) -> ServedTunnel | None:
+        """Add a tunnel and its gateway. Return the tunnel if it is known."""
+        self.places.add(place)
+        tunnel = self._value(place)
+        if not isinstance(tunnel, ServedTunnel):
+            return None
+        self.places.add(Place(tunnels.GATEWAYS, tunnel.gateway))
+        return tunnel
+
+    def _holder(self, key: NameKey, kind: kinds.Kind) -> Place | None:
+        found = key.holder_of(kind)
+        return found if found and found == Place(items.scope(self._account, kind.path), found.id) else None
+
+    def _add_edge(self, place: Place) -> None:
+        """Add an edge with all that it names. An HTTPS edge is read after its routes, since they name backends."""
+        if kinds.of(place.id) is kinds.HTTPS_EDGES:
+            routes = routes_place(place)
+            self.places.add(routes)
+            if routes not in self._found:
+                return
+            self._add_parts(served.list_backends_of(it for it in self._entries(routes) if isinstance(it, Item)))
+        if place in self.places:
+            return
+        self.places.add(place)
+        if isinstance(edge := self._value(place), ServedEdge):
+            self._add_parts(edge.named)
+            for host in hosts_of(edge):
+                self._add_owner_of(host)
+
+    def _add_owner_of(self, name: str) -> None:
+        """Add what owns a name of an edge. An address of a TCP edge can be reserved."""
+        host, _, port = name.partition(":")
+        self._add_owner(host)
+        if port:
+            address = name_keys.name_place(name)
+            self.places.add(address)
+            self.add_port(port)
+            for key in self._add_keys([address]):
+                self.places.update(it for it in key.sharers if kinds.RESERVED_ADDRS.has(it.id))
+
+    def _add_proved_below(self, edge: ServedEdge) -> None:
+        """Add the list of domains that are proved directly below an edge's wildcards."""
+        for host in hosts_of(edge):
+            if host.startswith(WILDCARD) and not domains.is_below(host, self._tunnel_domain):
+                below = Place(reservations.proved_scope(host.removeprefix(WILDCARD)), "")
+                self.places.add(below)
+                self.places.update(it for it in self._entries(below) if isinstance(it, Place))
+
+    def _add_parts(self, ids: Iterable[str]) -> None:
+        """Add backends and authorities, the backends below them, and the tunnels of groups."""
+        for id in ids:
+            place = item_place(self._account, id)
+            if kinds.of(id) is kinds.OTHER_BACKENDS or place in self.places:
+                continue
+            self.places.add(place)
+            match self._value(place):
+                case ServedBackend(value=Weighted(backends=shared)):
+                    self._add_parts(shared)
+                case ServedBackend(value=TunnelGroup()):
+                    self._add_tunnels()
+
+    def _add_tunnels(self) -> None:
+        place = tunnels_place(self._account)
+        self.places.add(place)
+        found = (it for it in self._entries(place) if isinstance(it, ServedTunnel))
+        self.places.update(Place(tunnels.GATEWAYS, it.gateway) for it in found)
+
+    def _entries(self, place: Place) -> tuple[object, ...]:
+        """Return the entries of a list, none if it has not been read."""
+        value = self._value(place)
+        return value if isinstance(value, tuple) else ()
+
+    def _find_key(self, place: Place) -> NameKey | None:
+        value = self._value(place)
+        return value if isinstance(value, NameKey) else None
+
+    def _value(self, place: Place) -> Value | None:
+        found = self._found.get(place)
+        return found.value if found else None

@@ -1,0 +1,157 @@
+"""Reads of the records that decide about names of an account, each as one value."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds, switches
+from chalicelib.model.edges import edges, served
+from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.names import base_names, reservations
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import account_places
+from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, Wanted, digest, routes_place
+from chalicelib.model.tls import tls_certificates
+from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.storage.records import items, table, unique_keys
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+
+_PARTS = frozenset(
+    kind.path
+    for kind in (
+        *(kinds.HTTP_RESPONSE_BACKENDS, kinds.TUNNEL_GROUPS, kinds.WEIGHTED_BACKENDS),
+        kinds.CERTIFICATE_AUTHORITIES,
+    )
+)
+_EDGES = frozenset(kind.path for kind in kinds.EDGES)
+_ROUTES = "/routes"
+
+
+def read_items(places: Iterable[Place]) -> dict[Place, Found]:
+    """Return the values of keys and items, 100 in a call. Raises aws.Unavailable."""
+    wanted = list(places)
+    records = table.records((it.scope, it.id) for it in wanted)
+    return {it: _decode(it, records.get((it.scope, it.id))) for it in wanted}
+
+
+def read_places(places: Iterable[Place]) -> dict[Place, Found]:
+    """Return the values of items, in one call, and of lists, in one call each. Raises aws.Unavailable."""
+    wanted = list(places)
+    found = read_items(it for it in wanted if it.id)
+    return found | {it: read_list(it) for it in wanted if not it.id}
+
+
+def complete(
+    wanted: Wanted,
+    known: Mapping[Place, Found],
+    tunnel_domain: str,
+    read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
+) -> dict[Place, Found]:
+    """Return the values of all places that a request needs. Read those that are not known, in rounds.
+
+    Raises what `read` does.
+    """
+    found = dict(known)
+    while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
+        found |= read(missing)
+        found |= decode_edges(found, tunnel_domain)
+    return {place: found[place] for place in places}
+
+
+def read_list(place: Place) -> Found:
+    """Return the entries of a list. Raises aws.Unavailable."""
+    account, _, path = place.scope.partition("#")
+    if path == kinds.TLS_CERTIFICATES.path:
+        certificates = tuple(tls_certificates.read_certificates(account))
+        return _found(certificates, *(it.certificate.id for it in certificates))
+    if path == kinds.TUNNELS.path:
+        decoded = (online_tunnels.decode(it) for it in online_tunnels.list_online(account) if it.body.get("labels"))
+        labelled = tuple(it for it in decoded if it and it.gateway)
+        return _found(labelled, *(it.id for it in labelled))
+    if path.endswith(_ROUTES):
+        routes = tuple(edges.list_routes(place.scope))
+        return _found(routes, *(f"{it.id} {it.revision}" for it in routes))
+    below = place.scope.removeprefix(reservations.proved_scope(""))
+    proved = tuple(Place(*it) for it in reservations.list_proved_below(below))
+    return _found(proved, *(it.id for it in proved))
+
+
+def decode_edges(found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
+    """Return the values that replace edges and routes that are not decoded yet. Raises aws.Unavailable.
+
+    An edge whose hostports cannot be read has those of the keys that name it, so that nothing else answers there.
+    """
+    made: dict[Place, Found] = {}
+    for place, it in found.items():
+        routes = routes_place(place)
+        has_routes = routes in found or kinds.at(place.scope.partition("#")[2]) is not kinds.HTTPS_EDGES
+        if has_routes and isinstance(item := it.value, Item):
+            edge = _decode_edge(item, found.get(routes), tunnel_domain)
+            if edge.error and not edge.hostports:
+                edge = replace(edge, hostports=_hostports_of_keys(place, found))
+            is_served = edge.hostports or edge.error
+            made[place] = replace(it, value=edge if is_served else None)
+            if routes in found:
+                made[routes] = replace(found[routes], value=())
+    return made
+
+
+def _decode_edge(item: Item, routes: Found | None, tunnel_domain: str) -> ServedEdge:
+    listed = routes.value if routes and isinstance(routes.value, tuple) else ()
+    of_edge = [it for it in listed if isinstance(it, Item)]
+    if kinds.of(item.id) is kinds.HTTPS_EDGES:
+        of_edge = edges.complete_routes(item, of_edge)
+    edge = served.decode_edge(item, of_edge)
+    return replace(
+        edge, hostports=tuple(it for it in edge.hostports if base_names.has_keys_of(item, it, tunnel_domain))
+    )
+
+
+def _hostports_of_keys(edge: Place, found: Mapping[Place, Found]) -> tuple[str, ...]:
+    held = ((place, it.value) for place, it in found.items() if place.scope.startswith(f"{base_names.HOSTPORTS}#"))
+    own = (place for place, key in held if isinstance(key, NameKey) and Place(key.scope, key.holder) == edge)
+    return tuple(sorted(place.scope.rpartition("/")[2] for place in own))
+
+
+def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
+    if record is None:
+        return Found()
+    if place.id == unique_keys.ID:
+        key = NameKey.of(record)
+        return _found(key, repr(key))
+    item = items.live_item(record)
+    value = _decoder(place)(item) if item and (item.body or item.malformed) else None
+    return _found(value, f"{item.revision}") if item and value else Found()
+
+
+def _decoder(place: Place) -> Callable[[Item], Value | None]:
+    path = place.scope.partition("#")[2]
+    if place.scope == accounts.SCOPE:
+        return lambda item: Switch(switches.is_on(item))
+    if place.scope == tunnels.GATEWAYS:
+        return gateways.decode
+    if path in _EDGES:
+        return lambda item: item
+    if path in _PARTS:
+        return served.decode_part
+    others: dict[str, Callable[[Item], Value | None]] = {
+        kinds.TUNNELS.path: online_tunnels.decode,
+        kinds.RESERVED_DOMAINS.path: ServedReservation.of,
+        kinds.RESERVED_ADDRS.path: _decode_address,
+    }
+    return others[path]
+
+
+def _decode_address(item: Item) -> ServedAddress:
+    try:
+        return ServedAddress(reservations.decode_proxy_protocol(item))
+    except reservations.UnreadableReservation:
+        return ServedAddress(None)
+
+
+def _found(value: Value, *versions: str) -> Found:
+    """Return a value with a digest of the versions of its records."""
+    return Found(digest(versions), value)

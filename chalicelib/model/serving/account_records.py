@@ -1,0 +1,124 @@
+"""The records of one account that its loaded names use. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from chalicelib.model.accounts import accounts
+from chalicelib.model.edges import served
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
+from chalicelib.model.names import name_keys, reservations
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import account_changes
+from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Wanted, item_place
+from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records.change_log import Place
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Identified)
+
+_NOTHING = Wanted("")
+
+
+@dataclass(frozen=True)
+class AccountRecords:
+    """The records of one account that some names of it use.
+
+    `names` are these names. `reservations` decide about them and may belong to other accounts. `gateways` are the live
+    ones. `versions` has every record and list that was read, with a text that changes with it, "" if it is absent.
+    `wanted` and `found` are what was asked for and the values read, for later reads.
+    """
+
+    account: str
+    names: frozenset[str]
+    is_active: bool = True
+    tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
+    gateways: Mapping[str, Gateway] = field(default_factory=dict)
+    edges: Mapping[str, ServedEdge] = field(default_factory=dict)
+    backends: Mapping[str, ServedBackend] = field(default_factory=dict)
+    authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
+    certificates: Mapping[str, ServedCertificate] = field(default_factory=dict)
+    reservations: tuple[ServedReservation, ...] = ()
+    versions: Mapping[Place, str] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error by certificate id
+    wanted: Wanted = _NOTHING
+    found: Mapping[Place, Found] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def of(wanted: Wanted, found: Mapping[Place, Found], rejected: Mapping[str, str]) -> "AccountRecords":
+        """Return the records of the values that were read. Errors of unknown certificates are dropped."""
+        switch = found.get(Place(accounts.SCOPE, wanted.account), Found()).value
+        every = list(_list_values(found))
+        certificates = _by_id(it.certificate for it in every if isinstance(it, SealedCertificate))
+        reserved = [it for it in every if isinstance(it, ServedReservation)]
+        reserved += _reservations_of_others(wanted.account, found)
+        return AccountRecords(
+            wanted.account,
+            wanted.hosts,
+            isinstance(switch, Switch) and switch.is_active,
+            _by_id(it for it in every if isinstance(it, ServedTunnel)),
+            _by_id(it for it in every if isinstance(it, Gateway)),
+            {it.id: _with_addresses(it, found) for it in every if isinstance(it, ServedEdge)},
+            _by_id(it for it in every if isinstance(it, ServedBackend)),
+            _by_id(it for it in every if isinstance(it, ServedAuthority)),
+            certificates,
+            tuple(sorted(reserved, key=lambda reservation: reservation.id)),
+            {place: it.version for place, it in found.items()},
+            {id: error for id, error in rejected.items() if id in certificates},
+            wanted,
+            found,
+        )
+
+    def is_affected_by(self, place: Place) -> bool:
+        """Return whether a change at a place can affect these records."""
+        return account_changes.is_affected(self.account, place, self.found)
+
+    def list_lapsed(self, now: float) -> frozenset[Place]:
+        """Return the places of tunnels with a lease that ended by a Unix time, to read them again.
+
+        Renewals are not in the change log.
+        """
+        ended = (it for it in self.tunnels.values() if it.expires <= now)
+        return frozenset(item_place(it.account, it.id) for it in ended)
+
+
+def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:
+    """Yield the values that are no keys, also those in lists."""
+    for it in found.values():
+        if isinstance(it.value, tuple):
+            yield from it.value
+        elif it.value is not None and not isinstance(it.value, NameKey):
+            yield it.value
+
+
+def _by_id(values: Iterable[R]) -> dict[str, R]:
+    return {value.id: value for value in values}
+
+
+def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
+    """Yield the domains that other accounts have proved, as their keys show."""
+    for place, it in found.items():
+        kind, _, domain = place.scope.partition("#")
+        if kind == reservations.PROVED_DOMAIN and isinstance(key := it.value, NameKey) and key.account != account:
+            yield ServedReservation(key.account, key.holder, domain, True)
+
+
+def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdge:
+    """Return a TCP edge with the PROXY protocol of its reserved addresses. If one is malformed, the edge is closed."""
+    proxied: set[str] = set()
+    for name in filter(port_of, hosts_of(edge)):
+        key = found.get(name_keys.name_place(name), Found()).value
+        shared = key.sharers if isinstance(key, NameKey) and key.account == edge.account else ()
+        addresses = [it for place in shared if isinstance(it := found.get(place, Found()).value, ServedAddress)]
+        if any(it.proxy_protocol is None for it in addresses):
+            return replace(edge, error=served.UNREADABLE)
+        proxied |= {name} if any(it.proxy_protocol for it in addresses) else set()
+    return replace(edge, proxied=frozenset(proxied))

@@ -1,0 +1,220 @@
+"""The decisions about the names of one account, from its records. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TypeVar
+
+from chalicelib import domains
+from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
+from chalicelib.model.names import proofs
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import certificate_choice
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.sites import OPERATOR, Site
+from chalicelib.model.tls.tls_certificates import ServedCertificate
+from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Service:
+    """The settings that decide about names. `operator_names` are those in the operator's certificate."""
+
+    tunnel_domain: str
+    tcp_ports: range = range(0)
+    operator_names: frozenset[str] = frozenset()
+
+
+class AccountView:
+    """The records of an account, and the decisions about its names.
+
+    A name is a host, or host:port for TCP. The methods that take an account serve only the account of the records.
+    """
+
+    def __init__(self, records: AccountRecords, service: Service) -> None:
+        self.account, self.service, self.tcp_ports = records.account, service, service.tcp_ports
+        self.backends: Mapping[str, ServedBackend] = records.backends
+        self.gateways: Mapping[str, Gateway] = records.gateways
+        self.certificates: Mapping[str, ServedCertificate] = records.certificates
+        self.edges: Mapping[str, ServedEdge] = records.edges if records.is_active else {}
+        self._records = records
+
+    def is_own_domain(self, name: str) -> bool:
+        """Return whether a name is outside TUNNEL_DOMAIN, so that an account must prove it."""
+        return not domains.is_below(host_of(name), self.service.tunnel_domain)
+
+    def owner_of(self, host: str) -> str | None:
+        """Return the account that has proved a host, or None. The longest proved domain decides."""
+        for domain in proofs.list_proving_domains(host):
+            if accounts := {it.account for it in self._reservations_by_domain.get(domain, ()) if it.is_proved}:
+                return accounts.pop() if len(accounts) == 1 else None  # two while a domain changes its owner
+        return None
+
+    def may_serve(self, account: str, name: str) -> bool:
+        """Return whether an account's edge or tunnel may be served at a name.
+
+        Below TUNNEL_DOMAIN the store's unique keys decide instead: an account with a record there is the owner.
+        """
+        return account == self.account and (not self.is_own_domain(name) or self.owner_of(host_of(name)) == account)
+
+    def reservation_of(self, account: str, host: str) -> ServedReservation | None:
+        """Return an account's proved reservation that covers a host, or None. The longest domain wins."""
+        every = (
+            it for domain in proofs.list_proving_domains(host) for it in self._reservations_by_domain.get(domain, ())
+        )
+        return next((it for it in every if it.account == account and it.is_proved), None)
+
+    def refuses_challenges(self, account: str, host: str) -> bool:
+        """Return whether a host of an account is below TUNNEL_DOMAIN and not reserved.
+
+        Another account may get such a host soon, while a certificate for it would still be valid.
+        """
+        return not self.is_own_domain(host) and self.reservation_of(account, host) is None
+
+    def certificate(self, account: str, host: str, now: datetime) -> str | None:
+        """Return the id of the certificate for an account's host, or None to refuse the handshake.
+
+        Certificates that Envoy rejected are ignored, so an earlier one stays in service.
+        """
+        reservation = self.reservation_of(account, host)
+        chosen = reservation.certificate_id if reservation else ""
+        usable = [it for it in self._certificates_for(host) if it.id not in self._records.rejected]
+        found = certificate_choice.choose(host, usable, now, chosen=chosen)
+        return found or (None if self.is_own_domain(host) else OPERATOR)
+
+    def certificate_error(self, account: str, host: str) -> str:
+        """Return Envoy's error about an account's certificate for a host, or ""."""
+        rejected = self._records.rejected
+        return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
+
+    def is_covered(self, certificate: str, host: str) -> bool:
+        """Return whether a host's certificate covers it. Only the operator's may not."""
+        names = self.service.operator_names
+        return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
+
+    def site(self, name: str, now: datetime) -> Site | None:
+        """Return the site of a name, or None if an edge has the name or no tunnel may serve it."""
+        tunnel = self.tunnel_at_host(name)
+        if tunnel is None or self.edge_at_host(name):
+            return None
+        refuses = self.refuses_challenges(tunnel.account, name)
+        if tunnel.proto == "tls":
+            return Site(name, tunnel, "", refuses_challenges=refuses)
+        certificate = self.certificate(tunnel.account, name, now)
+        reservation = self.reservation_of(tunnel.account, name)
+        headers = reservation.keep_headers if reservation else ()
+        return Site(name, tunnel, certificate, headers, refuses) if certificate else None
+
+    def tunnel_at_host(self, host: str) -> ServedTunnel | None:
+        """Return the newest tunnel that may serve a host and has a live gateway, or None."""
+        return None if port_of(host) else self._newest_tunnel(host)
+
+    def tunnel_at(self, port: str) -> ServedTunnel | None:
+        """Return the tunnel that serves a port, or None if an edge has the port or it is not in TCP_PORTS."""
+        is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
+        return self._newest_tunnel(f"{self.service.tunnel_domain}:{port}") if is_available else None
+
+    def edge_at_host(self, host: str) -> ServedEdge | None:
+        """Return the edge that has a host, or None. Even a closed edge takes precedence over a tunnel."""
+        return next((it for it in self._edges_by_name.get(host, ()) if self.may_serve(it.account, host)), None)
+
+    def edge_at_port(self, port: str) -> ServedEdge | None:
+        """Return the edge that has a port, or None. Even a closed edge takes precedence over a tunnel.
+
+        An account has a port if one of its edges has it below TUNNEL_DOMAIN. The port is never served at a domain that
+        another account has proved.
+        """
+        every = [it for it in self._oldest_edges if port in map(port_of, hosts_of(it))]
+        names = {it.id: [name for name in hosts_of(it) if port_of(name) == port] for it in every}
+        if all(self.is_own_domain(name) for it in every for name in names[it.id]):
+            return None
+        return next((it for it in every if any(self.may_serve(it.account, name) for name in names[it.id])), None)
+
+    def names_below(self, domain: str) -> list[str]:
+        """Return the known names directly below a domain that edges or tunnels have, or that are withheld."""
+        hosts = {name for name in self._edges_by_name if _parent(name) == domain and self.edge_at_host(name)}
+        named = (it.name for it in self._records.tunnels.values() if it.name and _parent(it.name) == domain)
+        tunnels = {it for it in named if self.may_serve(self.account, it)}
+        reserved = (it.domain for it in self._records.reservations if _parent(it.domain) == domain)
+        return sorted({*hosts, *tunnels, *filter(self.is_withheld, reserved)})
+
+    def is_withheld(self, name: str) -> bool:
+        """Return whether a wildcard edge must not answer for a name, since another account has proved it."""
+        wildcard = self.edge_at_host(f"{domains.WILDCARD}{_parent(name)}")
+        return wildcard is not None and not self.may_serve(wildcard.account, name)
+
+    def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
+        """Return the tunnels of a group that have a live gateway, with that gateway, sorted by id."""
+        labels = group.value.labels if isinstance(group.value, TunnelGroup) else {}
+        fewest = min((self._tunnels_by_label.get(label, ()) for label in labels.items()), key=len, default=())
+        found = (it for it in fewest if online_tunnels.are_labels_included(it.labels, labels))
+        return [(it, self._records.gateways[it.gateway]) for it in found]
+
+    def is_online(self, group: str) -> bool:
+        """Return whether a group has a tunnel with a live gateway."""
+        found = self.backends.get(group)
+        return found is not None and bool(self.members(found))
+
+    def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
+        """Return the authorities that an edge trusts, with None for each that its account lacks."""
+        ids = edge.modules.mutual_tls.certificate_authority_ids if edge.modules.mutual_tls else []
+        return [self._records.authorities.get(id) for id in ids]
+
+    def _newest_tunnel(self, name: str) -> ServedTunnel | None:
+        found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))
+        return max(found, key=lambda tunnel: tunnel.id, default=None)  # several if a name was taken over
+
+    def _certificates_for(self, host: str) -> list[ServedCertificate]:
+        """Return the certificates that cover a host, in the order of the records."""
+        wildcard = f"{domains.WILDCARD}{_parent(host)}"
+        found = {it.id for name in (host, wildcard) for it in self._certificates_by_name.get(name, ())}
+        return [it for id, it in self.certificates.items() if id in found] if found else []
+
+    @cached_property
+    def _tunnels(self) -> list[ServedTunnel]:
+        """Return the tunnels with a live gateway sorted by id, none if the account is switched off."""
+        every = self._records.tunnels.values() if self._records.is_active else ()
+        return sorted((it for it in every if it.gateway in self._records.gateways), key=lambda tunnel: tunnel.id)
+
+    @cached_property
+    def _tunnels_by_name(self) -> Mapping[str, Sequence[ServedTunnel]]:
+        return _grouped((it.name, it) for it in self._tunnels)
+
+    @cached_property
+    def _tunnels_by_label(self) -> Mapping[tuple[str, str], Sequence[ServedTunnel]]:
+        return _grouped((label, it) for it in self._tunnels for label in it.labels.items())
+
+    @cached_property
+    def _edges_by_name(self) -> Mapping[str, Sequence[ServedEdge]]:
+        return _grouped((name, edge) for edge in self._oldest_edges for name in hosts_of(edge))
+
+    @cached_property
+    def _oldest_edges(self) -> list[ServedEdge]:
+        return sorted(self.edges.values(), key=lambda edge: edge.id)
+
+    @cached_property
+    def _certificates_by_name(self) -> Mapping[str, Sequence[ServedCertificate]]:
+        return _grouped((name.lower(), it) for it in self.certificates.values() for name in it.names)
+
+    @cached_property
+    def _reservations_by_domain(self) -> Mapping[str, Sequence[ServedReservation]]:
+        return _grouped((it.domain, it) for it in self._records.reservations)
+
+
+def _parent(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def _grouped(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
+    """Return the values of each key, in their order."""
+    found: dict[K, list[T]] = {}
+    for key, value in entries:
+        found.setdefault(key, []).append(value)
+    return found

@@ -1,0 +1,210 @@
+"""The plan of an edge: the state of its hosts, and the target of each route. Pure."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
+
+from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
+from chalicelib.model.serving import pages, shares, states, streams
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.states import HostFacts
+from chalicelib.model.serving.streams import Destinations
+
+State = Literal["live", "unproved", "refused"]
+_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
+
+
+@dataclass(frozen=True)
+class PlannedHost:
+    """The state of an edge's host, or of host:port for a TCP edge.
+
+    `certificate` is set if the host answers and its TLS ends here. `error` says why a host is closed, or describes a
+    problem. A host without a matching certificate answers with the operator's certificate, but is not live.
+    """
+
+    name: str
+    state: State
+    error: str = ""
+    certificate: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """Return whether handshakes or connections are accepted."""
+        return self.state == "live" or bool(self.certificate)
+
+
+@dataclass(frozen=True)
+class RouteTarget:
+    """The target of a route: backends by weight, or a page if the route is closed.
+
+    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can.
+    """
+
+    route: ServedRoute
+    weights: tuple[tuple[str, int], ...] = ()
+    page: str = ""
+    error: str = ""
+    online: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def restricts_visitors(self) -> bool:
+        """Return whether a module keeps some visitors from the target."""
+        return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The hosts, routes and destinations of an edge.
+
+    `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
+    authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
+    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities.
+    """
+
+    edge: ServedEdge
+    hosts: tuple[PlannedHost, ...]
+    served_elsewhere: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    targets: tuple[RouteTarget, ...] = ()
+    page: str = ""
+    destinations: Destinations = field(default_factory=Destinations)
+    is_proxied: bool = False
+    unreserved: tuple[str, ...] = ()
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether the edge forwards connections as bytes."""
+        return streams.is_stream(self.edge)
+
+    @property
+    def certificates(self) -> dict[str, str]:
+        """Return the certificate ids of the hosts that answer, by host."""
+        return {host.name: host.certificate for host in self.hosts if host.answers}
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """Return the ids of the edge's tunnel groups and HTTP responses."""
+        every = (*self.destinations.groups, *(it for target in self.targets for it in target.weights))
+        return frozenset(id for id, _ in every)
+
+    @property
+    def routes_name(self) -> str:
+        """Return the name of the edge's routes, which changes with its requirements on handshakes.
+
+        Connections that passed earlier requirements then find no routes.
+        """
+        return f"edge/{self.edge.id}/{self.digest}"
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a digest of the edge's requirements on handshakes."""
+        termination = self.edge.modules.tls_termination
+        asked = [termination.min_version or "" if termination else "", *self.trusted]
+        return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
+
+
+def close_refused(before: Plan, error: str) -> Plan:
+    """Return the plan of an edge after Envoy rejected its routes.
+
+    Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
+    new route restricts visitors. Otherwise the plan is unchanged.
+    """
+    if not any(it.restricts_visitors for it in before.targets):
+        return before
+    shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
+    targets = (replace(shut, route=it.route) for it in before.targets)
+    return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
+
+
+def listener_name(edge: str, certificate: str) -> str:
+    """Return the name of an edge's listener for a certificate, "" if TLS ends upstream."""
+    return f"edge/{edge}/{certificate or 'upstream'}"
+
+
+def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
+    """Return the plan of an edge at a time."""
+    destinations = _destinations(edge, view)
+    hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in hosts_of(edge))
+    trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
+    is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
+    if streams.is_stream(edge):
+        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
+    targets = tuple(_plan_target(edge, route, view) for route in sorted(edge.routes, key=_precedence))
+    page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
+    unreserved = tuple(it for it in hosts_of(edge) if view.refuses_challenges(edge.account, it))
+    elsewhere = tuple(_names_served_elsewhere(edge, view))
+    return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
+
+
+def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
+    return streams.find_destinations(edge, view.backends) if streams.is_stream(edge) else Destinations()
+
+
+def _plan_host(
+    edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
+) -> PlannedHost:
+    found = states.decide_host(edge, _gather_facts(edge, name, view, now, destinations))
+    return PlannedHost(name, found.state, found.error, found.certificate)
+
+
+def _gather_facts(
+    edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
+) -> HostFacts:
+    """Return what decides about one of an edge's hosts."""
+    ends_here = not port_of(name) and edge.terminate_at != "upstream"
+    certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
+    return HostFacts(
+        name,
+        view.may_serve(edge.account, name),
+        view.reservation_of(edge.account, name),
+        view.authorities_of(edge),
+        states.describe_port(edge, name, view.tcp_ports, view.edge_at_port(port_of(name))) if port_of(name) else "",
+        destinations.refusal,
+        destinations.error,
+        _is_proxied(edge, name, view) != _is_proxied(edge, hosts_of(edge)[0], view),
+        certificate,
+        view.is_covered(certificate, name),
+        view.certificate_error(edge.account, name),
+    )
+
+
+def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
+    """Return whether upstreams of a name read the PROXY protocol."""
+    if port := port_of(name):
+        return port in map(port_of, edge.proxied)
+    held = view.reservation_of(edge.account, name)
+    return held is not None and held.proxy_protocol
+
+
+def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
+    """Return the sort key of a route: exact paths first, then longer prefixes."""
+    return route.match_type != "exact_path", -len(route.match), route.id
+
+
+def _plan_target(edge: ServedEdge, route: ServedRoute, view: AccountView) -> RouteTarget:
+    found = states.decide_route(edge, route)
+    attached = route.modules.backend.backend_id if route.modules.backend else None
+    if found.closed or not attached:
+        return RouteTarget(route, page=_PAGES[found.closed], error=found.error)
+    shared = shares.resolve(attached, edge.account, view.backends)
+    page = "" if shared.weights else pages.NO_BACKEND
+    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, view))
+
+
+def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:
+    """Return HTTP responses and groups with tunnels, by weight, or all backends if none can answer."""
+    if len(weights) < 2:
+        return weights
+    found = ((id, weight) for id, weight in weights if not streams.is_group(id) or view.is_online(id))
+    return tuple(found) or weights
+
+
+def _names_served_elsewhere(edge: ServedEdge, view: AccountView) -> Iterator[str]:
+    """Yield the names directly below an edge's wildcards that the edge does not serve."""
+    own = set(hosts_of(edge))
+    for name in own:
+        if name.startswith("*."):
+            yield from (it for it in view.names_below(name[2:]) if it not in own)

@@ -1,0 +1,136 @@
+"""The status of an edge: decided from the records, with what Envoy rejected. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from chalicelib import clock
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import (
+    NO_STATUS,
+    BackendStatus,
+    EdgeStatus,
+    HostportStatus,
+    Reports,
+    RouteStatus,
+    State,
+    Trial,
+)
+from chalicelib.model.edges.served import port_of
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.model.serving.streams import is_group
+
+TRIAL_TIME = timedelta(seconds=60)  # from a change until the records decide without a trial
+_VALIDITY = timedelta(days=1)  # of a trial with errors; its host repeats it more often
+
+
+@dataclass(frozen=True)
+class ReportedStatus:
+    """The status of an edge, and the number of hosts that reported something about it."""
+
+    status: EdgeStatus
+    hosts: int = 0
+
+
+def decide(plan: Plan, view: AccountView, reports: Reports, changed: datetime, now: datetime) -> ReportedStatus:
+    """Return the status of an edge that changed last at a time.
+
+    It waits while no host is live, and until the trial of its revision has a result, but not longer than TRIAL_TIME.
+    """
+    if not (reports.hosts and plan.hosts):
+        return ReportedStatus(NO_STATUS)
+    current = _Current(plan, reports, changed, now)
+    hostports = tuple(current.hostport(it, view) for it in plan.hosts)
+    state: State = edge_status.combine_states([it.state for it in hostports])
+    routes = tuple(current.route(id, planned, error, state) for id, planned, error in _plan_routes(plan))
+    groups = sorted(filter(is_group, plan.backends))
+    counted = tuple(BackendStatus(id, len(view.members(view.backends[id]))) for id in groups)
+    if state in ("live", "partly"):
+        state = edge_status.combine_states([state, *(it.state for it in routes)])
+    made = EdgeStatus(current.overall(state), current.revision, current.at, hostports, routes, counted)
+    return ReportedStatus(made, current.reporting)
+
+
+def hostport_of(host: PlannedHost) -> str:
+    """Return a planned host as host:port."""
+    return host.name if port_of(host.name) else f"{host.name}:443"
+
+
+class _Current:
+    """The reports about the current revision of an edge."""
+
+    def __init__(self, plan: Plan, reports: Reports, changed: datetime, now: datetime) -> None:
+        revision, trial = plan.edge.revision, reports.trial
+        self._statuses = {host: it for host, it in reports.statuses.items() if it.revision == revision}
+        self._trial = trial if trial and trial.revision == revision else None
+        self._hosts, self._changed = reports.hosts, clock.rfc3339(changed)
+        has_result = bool(self._trial or self._statuses)
+        self.is_waiting = not has_result and now < changed + TRIAL_TIME
+        self.revision = (trial.revision if trial else 0) if self.is_waiting else revision
+        self.reporting = len(self._statuses.keys() | ({self._trial.host} if self._trial else set()))
+        self.at = max([self._changed, *_times(self._trial, self._statuses.values())])
+        self._errors = self._trial.errors if self._trial and not _is_stale(self._trial, now) else {}
+        self._refused: list[Mapping[str, tuple[str, str]]] = [_list_refused(it) for it in self._statuses.values()]
+
+    def overall(self, state: State) -> State:
+        return "waiting" if self.is_waiting else state
+
+    def hostport(self, host: PlannedHost, view: AccountView) -> HostportStatus:
+        certificate = "" if host.certificate == OPERATOR else host.certificate
+        known = view.certificates.get(certificate)
+        end = clock.rfc3339(known.not_after) if known else ""
+        return HostportStatus(
+            hostport_of(host), *self._decide(hostport_of(host), host.state, host.error), certificate, end
+        )
+
+    def route(self, id: str, state: State, error: str, of_hostports: State) -> RouteStatus:
+        """Return the status of a route, which is not live unless a hostport is."""
+        found, since, reason = self._decide(id, state, error)
+        hidden = found == "live" and of_hostports not in ("live", "partly")
+        return RouteStatus(id, of_hostports if hidden else found, since, reason)
+
+    def _decide(self, name: str, state: State, error: str) -> tuple[State, str, str]:
+        """Return state, time and error of a part, given what the records decide."""
+        if state != "live":
+            return state, self._changed, error
+        if self.is_waiting:
+            return "waiting", self._changed, error
+        if refused := self._errors.get(name):
+            return "refused", self._trial.at if self._trial else self._changed, refused
+        if reported := [it[name] for it in self._refused if name in it]:
+            since, sentence = max(reported)
+            silent: list[State] = ["live"] * (self._hosts - len(reported))
+            return edge_status.combine_states(["refused", *silent]), since, sentence
+        return "live", self._changed, error
+
+
+def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:
+    """Yield the id of each route, and what the records decide about it."""
+    if plan.is_stream:
+        refusal = plan.destinations.refusal
+        yield from (
+            (it.id, "refused" if refusal else "live", refusal or plan.destinations.error) for it in plan.edge.routes
+        )
+    for target in plan.targets:
+        yield target.route.id, "live" if _is_open(target) else "refused", target.error
+
+
+def _is_open(target: RouteTarget) -> bool:
+    return not target.page or (target.page == pages.NO_BACKEND and not target.error)
+
+
+def _list_refused(status: EdgeStatus) -> dict[str, tuple[str, str]]:
+    """Return time and error of the parts that a host reports as refused."""
+    hostports = {it.hostport: (it.since, it.error) for it in status.hostports if it.state == "refused"}
+    return hostports | {it.id: (it.since, it.error) for it in status.routes if it.state == "refused"}
+
+
+def _is_stale(trial: Trial, now: datetime) -> bool:
+    return clock.parse(trial.at) + _VALIDITY < now
+
+
+def _times(trial: Trial | None, statuses: Iterable[EdgeStatus]) -> Iterable[str]:
+    return [*([trial.at] if trial else []), *(it.at for it in statuses)]

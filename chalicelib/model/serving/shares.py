@@ -1,0 +1,123 @@
+"""The share of traffic that each tunnel group or HTTP response of a backend receives. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chalicelib.model.edges.backends import HttpResponse, Weighted
+from chalicelib.model.edges.served import ServedBackend
+
+MAX_BACKENDS = 200  # of one route; each change of an edge goes through the backends of all its routes
+WHOLE = 1_000_000_000  # approximate sum of all weights; Envoy requires less than 2**32
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Tunnel groups and HTTP responses with their weights above 0. `error` names backends that were left out."""
+
+    weights: tuple[tuple[str, int], ...] = ()
+    error: str = ""
+
+
+def resolve(id: str, account: str, backends: Mapping[str, ServedBackend]) -> Shares:
+    """Return the shares of an account's backend, without unknown backends and cycles.
+
+    There are no shares at all if the record of any backend below it is malformed.
+    """
+    tree = _Tree(account, backends)
+    order = tree.collect(id)
+    if unreadable := next(filter(tree.is_unreadable, order), None):
+        return Shares(error=f"The record of {unreadable} is malformed.")
+    if len(order) > MAX_BACKENDS:
+        return Shares(error=f"The backend shares traffic between more than {MAX_BACKENDS} backends.")
+    tree.break_cycles(order)
+    usable: set[str] = set()
+    for it in tree.children_first(id):
+        if tree.is_leaf(it) or tree.children(it).keys() & usable:
+            usable.add(it)
+    shares = dict.fromkeys(order, 0.0) | {id: 1.0}
+    for it in reversed(tree.children_first(id)):
+        children = {child: weight for child, weight in tree.children(it).items() if child in usable}
+        unit = shares[it] / (sum(children.values()) or 1)
+        for child, weight in children.items():
+            shares[child] += unit * weight
+    found = {it: max(1, round(shares[it] * WHOLE)) for it in order if it in usable and tree.is_leaf(it)}
+    return Shares(tuple(sorted(found.items())), " ".join(tree.errors))
+
+
+class _Tree:
+    """The backends of an account below one backend. `errors` are sentences about those left out."""
+
+    def __init__(self, account: str, backends: Mapping[str, ServedBackend]) -> None:
+        self.errors: list[str] = []
+        self._account, self._backends = account, backends
+        self._children: dict[str, Mapping[str, int]] = {}
+
+    def is_leaf(self, id: str) -> bool:
+        found = self._backend(id)
+        return found is not None and not isinstance(found.value, Weighted) and not _unusable(found)
+
+    def is_unreadable(self, id: str) -> bool:
+        found = self._backend(id)
+        return found is not None and found.value is None
+
+    def children(self, id: str) -> Mapping[str, int]:
+        return self._children.get(id, {})
+
+    def collect(self, id: str) -> list[str]:
+        """Return a backend and all backends below it, and stop soon after MAX_BACKENDS."""
+        order, seen = [id], {id}
+        for it in order:
+            if len(order) > MAX_BACKENDS:
+                break
+            self._children[it] = self._weights(it)
+            new = [child for child in self._children[it] if child not in seen]
+            order += new
+            seen.update(new)
+        return order
+
+    def break_cycles(self, order: list[str]) -> None:
+        """Remove the children of each backend that is part of a cycle."""
+        leading = [id for id in order if self.children(id)]
+        bits = {id: 1 << number for number, id in enumerate(leading)}
+        reach = {id: sum(bits.get(child, 0) for child in self.children(id)) for id in leading}  # sets, as bits
+        for middle in leading:
+            for id in leading:
+                if reach[id] & bits[middle]:
+                    reach[id] |= reach[middle]
+        for id in leading:
+            if reach[id] & bits[id]:
+                self.errors.append(f"{id} shares traffic with itself.")
+                self._children[id] = {}
+
+    def children_first(self, id: str) -> list[str]:
+        """Return a backend and all backends below it, children before parents."""
+        done: dict[str, None] = {}
+        waiting = [id]
+        while waiting:
+            new = [child for child in self.children(waiting[-1]) if child not in done]
+            if new and waiting[-1] not in done:
+                waiting += new
+            else:
+                done.setdefault(waiting.pop())
+        return list(done)
+
+    def _backend(self, id: str) -> ServedBackend | None:
+        found = self._backends.get(id)
+        return found if found and found.account == self._account else None
+
+    def _weights(self, id: str) -> Mapping[str, int]:
+        found = self._backend(id)
+        if found is None:
+            self.errors.append(f"{id} does not exist.")
+        elif error := _unusable(found):
+            self.errors.append(error)
+        elif isinstance(found.value, Weighted):
+            return {child: weight for child, weight in found.value.backends.items() if weight > 0}
+        return {}
+
+
+def _unusable(backend: ServedBackend) -> str:
+    """Return why a backend cannot answer requests, or ""."""
+    status = backend.value.status_code if isinstance(backend.value, HttpResponse) else 200
+    problem = f"{backend.id} has the status_code {status}, which is not a final response: use 200 or above."
+    return "" if status >= 200 else problem

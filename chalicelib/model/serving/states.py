@@ -1,0 +1,142 @@
+"""The states of an edge's hostports and routes, decided from the records. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib.model.edges import match_costs, user_agents
+from chalicelib.model.edges.served import ServedAuthority, ServedEdge, ServedRoute, port_of
+from chalicelib.model.names.reservations import ServedReservation
+
+_UNPROVED = "The account has not proved the domain: verify its reservation."
+_NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+_NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
+_UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
+_OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
+_NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
+_NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
+_PORT_TAKEN = "Another edge of the account already has the port."
+_UNREADABLE = "The record of the host's reservation is malformed."
+_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
+_NO_PATH = "No request can match the path, since it contains ? or #."
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """The facts that decide about a host of an edge, or host:port of a TCP edge.
+
+    `reservation` is the account's that covers the host. `port_error` says why a TCP edge has no port, and `refusal`
+    why its connections cannot be forwarded, and `error` describes a problem of their backends. `certificate` is the id
+    of the host's certificate or "", and `certificate_error` is Envoy's error about one of them.
+    """
+
+    name: str
+    is_allowed: bool
+    reservation: ServedReservation | None = None
+    authorities: Sequence[ServedAuthority | None] = ()
+    port_error: str = ""
+    refusal: str = ""
+    error: str = ""
+    has_other_proxy_protocol: bool = False
+    certificate: str = ""
+    is_covered: bool = False
+    certificate_error: str = ""
+
+
+@dataclass(frozen=True)
+class HostState:
+    """The state of a host. `error` says why it is closed, or describes a problem.
+
+    A host without a certificate that covers it answers with the operator's certificate, but is not live.
+    """
+
+    state: Literal["live", "unproved", "refused"]
+    error: str = ""
+    certificate: str = ""
+
+
+@dataclass(frozen=True)
+class RouteState:
+    """The state of a route, and why it is closed. Without a backend it answers with a page, which is no error."""
+
+    closed: Literal["", "not_enforced", "no_backend"] = ""
+    error: str = ""
+
+
+def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
+    """Return the state of a host of an edge. Ownership decides first, and the certificate last."""
+    if not facts.is_allowed:
+        return HostState("unproved", _UNPROVED)
+    if error := edge.error or facts.port_error or _reservation_error(facts) or facts.refusal:
+        return HostState("refused", error)
+    if error := _authority_error(edge, facts.authorities):
+        return HostState("refused", error)
+    if facts.has_other_proxy_protocol:
+        return HostState("refused", _DIFFERENT_PROXY_PROTOCOL)
+    if port_of(facts.name) or edge.terminate_at == "upstream":
+        return HostState("live", facts.error)
+    error = f"A certificate was refused: {facts.certificate_error}" if facts.certificate_error else facts.error
+    if facts.certificate and facts.is_covered:
+        return HostState("live", error, facts.certificate)
+    missing = (_UNCOVERED if facts.certificate else _NO_CERTIFICATE).format(names=_covering_names(facts.name))
+    return HostState("refused", f"{missing} {error}".rstrip(), facts.certificate)
+
+
+def decide_route(edge: ServedEdge, route: ServedRoute) -> RouteState:
+    """Return whether a route can be open, whatever its backend is."""
+    unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
+    if error := unenforced or _filter_cost_error(route):
+        return RouteState("not_enforced", error)
+    if set("?#") & set(route.match):
+        return RouteState("no_backend", _NO_PATH)
+    has_backend = route.modules.backend and route.modules.backend.backend_id
+    return RouteState() if has_backend else RouteState("no_backend")
+
+
+def describe_port(edge: ServedEdge, name: str, ports: range, holder: ServedEdge | None) -> str:
+    """Return why a TCP edge cannot have its port, or "". `holder` is the edge that has the port."""
+    if not (port := port_of(name)):
+        return ""
+    if int(port) not in ports:
+        return _OTHER_PORT.format(port=port, first=ports[0], last=ports[-1]) if ports else _NO_PORTS
+    if holder is None or holder.account != edge.account:
+        return _NO_PORT
+    return "" if holder.id == edge.id else _PORT_TAKEN
+
+
+def describe_unenforced(modules: tuple[str, ...]) -> str:
+    """Return an error about enabled modules that the edge cannot enforce, or ""."""
+    return f"Enabled, but not enforced by this version: {', '.join(modules)}." if modules else ""
+
+
+def _reservation_error(facts: HostFacts) -> str:
+    is_readable = port_of(facts.name) or facts.reservation is None or facts.reservation.is_readable
+    return "" if is_readable else _UNREADABLE
+
+
+def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | None]) -> str:
+    """Return why mutual TLS cannot accept any client, or ""."""
+    if edge.modules.mutual_tls and not (authorities and all(authorities)):
+        return _NO_AUTHORITY
+    return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
+
+
+def _covering_names(host: str) -> str:
+    """Return the certificate names that would cover a host, as text."""
+    domain = host.partition(".")[2]
+    return host if host.startswith("*.") or "." not in domain else f"{host} or *.{domain}"
+
+
+def _filter_cost_error(route: ServedRoute) -> str:
+    """Return an error if a route's filter, stored by an earlier version, costs too much, or "".
+
+    Envoy itself reports filters that do not compile.
+    """
+    rules = route.modules.user_agent_filter
+    try:
+        cost = user_agents.matching_cost(rules) if rules else 0
+    except match_costs.Uncompilable:
+        return ""
+    return _COSTLY.format(cost, user_agents.MAX_COST) if cost > user_agents.MAX_COST else ""

@@ -1,0 +1,35 @@
+"""Reads of all that decides about the status of an edge."""
+
+from datetime import datetime
+
+from chalicelib import clock, domains, ids
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import NO_STATUS
+from chalicelib.model.names import base_names
+from chalicelib.model.serving import account_reads, edge_plans, edge_states
+from chalicelib.model.serving.account_places import Wanted
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_states import ReportedStatus
+from chalicelib.storage.records.items import Item
+
+
+def read(edge: Item) -> ReportedStatus:
+    """Return the status of an edge. Only the reports are read if no edge host is live. Raises aws.Unavailable."""
+    reports = edge_status.read_reports(edge.account, edge.id)
+    if not reports.hosts:
+        return ReportedStatus(NO_STATUS)
+    domain, wanted = base_names.domain(), Wanted(edge.account, ids=frozenset({edge.id}))
+    records = AccountRecords.of(wanted, account_reads.complete(wanted, {}, domain), {})
+    names = reports.operator_names or frozenset({domain, f"{domains.WILDCARD}{domain}"})
+    view = AccountView(records, Service(domain, base_names.ports(), names))
+    if (served := view.edges.get(edge.id)) is None:
+        return ReportedStatus(NO_STATUS)
+    now = clock.now()
+    changed = _changed_at(edge) if served.revision == edge.revision else now
+    return edge_states.decide(edge_plans.make_plan(served, view, now), view, reports, changed, now)
+
+
+def _changed_at(edge: Item) -> datetime:
+    """Return the time of an edge's last change."""
+    return clock.at(edge.changed) if edge.changed else ids.created_at(edge.id)

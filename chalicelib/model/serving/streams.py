@@ -1,0 +1,81 @@
+"""Destinations of edges that forward bytes: TLS edges, TCP edges, and HTTPS edges with TLS upstream. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
+from chalicelib.model.serving import shares, states
+
+_NO_BACKEND = "The edge has no backend."
+_NO_GROUP = "The backend has no tunnel group."
+_ONE_ROUTE = "TLS that ends upstream requires exactly one route, with the path_prefix /."
+_NO_ROUTE_BACKEND = "The route has no backend."
+
+
+@dataclass(frozen=True)
+class Destinations:
+    """Backends of connections, by weight. The share of an HTTP response is closed.
+
+    `refusal` says why all connections are refused, `error` why some are.
+    """
+
+    weights: tuple[tuple[str, int], ...] = ()
+    error: str = ""
+    refusal: str = ""
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """Return the tunnel groups, by weight."""
+        return tuple((id, weight) for id, weight in self.weights if is_group(id))
+
+    @property
+    def responses(self) -> tuple[tuple[str, int], ...]:
+        """Return the HTTP responses, by weight."""
+        return tuple((id, weight) for id, weight in self.weights if not is_group(id))
+
+
+def is_stream(edge: ServedEdge) -> bool:
+    """Return whether an edge forwards connections as bytes."""
+    return edge.kind is not kinds.HTTPS_EDGES or edge.terminate_at == "upstream"
+
+
+def is_group(backend: str) -> bool:
+    return kinds.of(backend) is kinds.TUNNEL_GROUPS
+
+
+def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
+    """Return the destinations of an edge's connections."""
+    modules = edge.modules
+    if error := states.describe_unenforced(edge.modules.unenforced):
+        return Destinations(refusal=error)
+    if edge.kind is kinds.HTTPS_EDGES:
+        if error := _plaintext_error(edge):
+            return Destinations(refusal=error)
+        modules = edge.routes[0].modules
+    attached = modules.backend.backend_id if modules.backend else None
+    if not attached:
+        return Destinations(refusal=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
+    found = shares.resolve(attached, edge.account, backends)
+    made = Destinations(found.weights, found.error)
+    answers = [f"{id} is an HTTP response: its share of connections is closed." for id, _ in made.responses]
+    error = " ".join([*filter(None, [found.error]), *answers])
+    return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
+
+
+def _plaintext_error(edge: ServedEdge) -> str:
+    """Return why an HTTPS edge cannot forward its TLS unread, or ""."""
+    if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
+        return _ONE_ROUTE
+    needing = [
+        *_plaintext_modules(edge.modules),
+        *edge.routes[0].modules.unenforced,
+        *_plaintext_modules(edge.routes[0].modules),
+    ]
+    return f"Enabled, but impossible with TLS that ends upstream: {', '.join(needing)}." if needing else ""
+
+
+def _plaintext_modules(modules: Modules) -> list[str]:
+    """Return the enabled modules that need decrypted traffic."""
+    found = {"mutual_tls": modules.mutual_tls, "user_agent_filter": modules.user_agent_filter}
+    return [name for name, module in found.items() if module]

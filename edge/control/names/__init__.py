@@ -1,0 +1,1 @@
+"""Names on demand: reading the records of a visited name, its plan, and loading it."""

@@ -1,0 +1,195 @@
+"""The work for the loaded names of one account, one step after the other."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from chalicelib.storage.records.change_log import Place
+from edge.control.names import account_plans
+from edge.control.names.account_plans import AccountPlans
+from edge.control.names.loading import Loading, Outcome
+from edge.process import log
+from edge.store.records import Unavailable
+
+
+@dataclass
+class _Steps:
+    """The work for an account, in its order."""
+
+    changed: set[Place] = field(default_factory=set)
+    is_replanned: bool = False
+    ended_pages: set[str] = field(default_factory=set)
+    wanted: dict[str, None] = field(default_factory=dict)
+    without_secret: set[str] = field(default_factory=set)
+    unused: set[str] = field(default_factory=set)
+    is_resynced: bool = False
+
+    def __bool__(self) -> bool:
+        return any(vars(self).values())
+
+
+class AccountNames:
+    """The names of one account. A single task changes them, so that no plan overtakes a later one."""
+
+    def __init__(self, account: str, shared: Loading) -> None:
+        self.account = account
+        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly
+        self._shared, self._plans = shared, AccountPlans(account, shared)
+        self._work = _Steps()
+        self._unread: set[Place] = set()  # changed records after a failed read
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the account has no names and no work."""
+        return not self._plans.names and not self._work and not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None
+
+    @property
+    def gateways(self) -> frozenset[str]:
+        """Return the gateways that the account's tunnels use, including those that are down."""
+        records = self._plans.records
+        return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
+
+    def want(self, name: str) -> None:
+        """Load a name, or send its secret again."""
+        self._work.wanted[name] = None
+        self._wake()
+
+    def release(self, name: str) -> None:
+        """Forget a withdrawn name that has passed to another account."""
+        self._plans.release(name)
+
+    def change(self, places: Iterable[Place]) -> None:
+        """Read changed records again, and update the names that use them."""
+        self._work.changed.update(places)
+        self._wake()
+
+    def replan(self) -> None:
+        """Plan all names again, for example after a renewal of the operator's certificate."""
+        self._work.is_replanned = True
+        self._wake()
+
+    def check(self) -> None:
+        """Start what is due: a resync, failed reads, and what follows from the end of a lease or certificate."""
+        if self._unread:
+            self.change(self._unread)
+        if self.resync_at <= time.monotonic():
+            self.resync_at += self._shared.resync_period
+            self._work.is_resynced = True
+        if self._plans.has_unread_keys:
+            self.replan()
+        if self._plans.expires_at <= (now := time.time()):
+            self._plans.expires_at = float("inf")
+            self.change(self._plans.records.list_lapsed(now))
+            self.replan()
+        if self._work:
+            self._wake()
+
+    def end_page(self, name: str) -> None:
+        """Remove the page of a followed name, unless the name is served now."""
+        self._work.ended_pages.add(name)
+        self._wake()
+
+    def remove_secret(self, name: str) -> None:
+        """Remove the secret of a name, unless it is requested before."""
+        self._work.without_secret.add(name)
+        self._wake()
+
+    def unload(self, name: str) -> None:
+        """Unload a name without a secret, unless it is requested before."""
+        self._work.unused.add(name)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._work:
+                try:
+                    await self._do_next(self._work)
+                except Exception as error:
+                    log.event("name_failed", account=self.account, error=type(error).__name__)
+        finally:
+            self._task = None
+
+    async def _do_next(self, work: _Steps) -> None:
+        if work.changed:
+            places, work.changed = work.changed, set()
+            await self._read_changed(places)
+        elif work.is_replanned:
+            work.is_replanned = False
+            await self._plans.update_all()
+        elif work.ended_pages:
+            ended, work.ended_pages = work.ended_pages, set()
+            await self._plans.end_pages(ended)
+        elif work.wanted:
+            await self._load(next(iter(work.wanted)))
+        elif work.without_secret:
+            unrequested, work.without_secret = work.without_secret, set()
+            await self._plans.remove_secrets(unrequested)
+        elif work.unused:
+            unused, work.unused = work.unused, set()
+            await self._plans.unload(unused)
+        else:
+            work.is_resynced = False
+            await self._resync()
+
+    async def _read_changed(self, places: set[Place]) -> None:
+        used = {it for it in places if self._plans.records.is_affected_by(it)}
+        self._unread -= places - used
+        if not used:
+            return
+        try:
+            read = self._shared.reader.read_changed
+            records = await self._shared.reads.of_change(read, self._plans.records, used)
+        except Unavailable:
+            self._unread |= used
+            return
+        self._unread -= used
+        await self._plans.replace(records)
+
+    async def _load(self, name: str) -> None:
+        """Load a wanted name. Changes of its account that come meanwhile are read before it is refused."""
+        try:
+            outcome = await self._try_load(name)
+        except Unavailable:
+            outcome = "unavailable"
+        except Exception as error:
+            log.event("name_failed", account=self.account, error=type(error).__name__)
+            outcome = "failed"
+        if outcome == "unserved" and self._work.changed:
+            return
+        self._work.wanted.pop(name)
+        await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
+
+    async def _try_load(self, name: str) -> Outcome:
+        """Load a name. Raises Unavailable, also while changes of the account are unread."""
+        if name not in (names := self._plans.names):
+            if self._unread:
+                raise Unavailable("changed records")
+            reader, known = self._shared.reader, self._plans.records
+            if known.names - names:
+                known = reader.keep(known, names)
+            read = self._shared.reads.for_visitor(reader.read, self.account, name, known if names else None)
+            await self._plans.replace(await read)
+        return await self._plans.load(name)
+
+    async def _resync(self) -> None:
+        before = self._shared.reader.keep(self._plans.records, self._plans.names)
+        try:
+            records = await self._shared.reads.of_change(self._shared.reader.resync, before)
+        except Unavailable:
+            return  # the next resync is due anyway
+        lapsed = {it.id for it in before.tunnels.values() if not it.is_live}
+        both = before.versions.keys() & records.versions.keys()
+        differences = account_plans.find_differences(before, records, both) - self._work.changed
+        self._shared.missed.update(it for it in differences if it.id not in lapsed)
+        await self._plans.replace(records)

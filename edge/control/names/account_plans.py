@@ -1,0 +1,259 @@
+"""The plans of an account's loaded names, and what Envoy gets of them."""
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.sites import OPERATOR
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.loading import Loading, Outcome
+from edge.link.authority import KeyPair
+from edge.plan import sizes
+from edge.plan.loaded import LoadedName, Refusal
+from edge.plan.names import NamePlan
+from edge.process import log
+from edge.serving.order import Rejection
+from edge.store.records import Unavailable
+
+_AT_ONCE = 16  # names that are sent before other tasks of this process run
+_MAX_PLANS = 4  # of a name that Envoy rejects
+_TOO_LARGE = "The routes need more memory than an account can have on an edge host."
+_FAILED = "The edge host cannot plan the name."
+_NO_KEY = "Its private key cannot be decrypted."
+
+
+class AccountPlans:
+    """The records of an account, and the plans of its loaded names. Its methods must not run at the same time."""
+
+    def __init__(self, account: str, shared: Loading) -> None:
+        self.records = AccountRecords(account, frozenset())
+        self._records_by_name: dict[str, AccountRecords] = {}  # of the last name
+        self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
+        self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read
+        self._account = account
+        self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
+        self._plans: dict[str, NamePlan] = {}
+        self._used: dict[str, frozenset[Place]] = {}  # records by name
+        self._pairs: dict[str, KeyPair] = {}  # by certificate id
+        self._accepted: set[str] = set()  # names of which Envoy has a good state
+        self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._plans)
+
+    def find_pair(self, name: str) -> KeyPair | None:
+        """Return the key pair of a name that was loaded with its secret."""
+        plan = self._plans.get(name)
+        is_operator = plan is not None and plan.certificate == OPERATOR
+        return (
+            self._shared.builder.operator_pair() if is_operator else self._pairs.get(plan.certificate if plan else "")
+        )
+
+    async def replace(self, records: AccountRecords) -> None:
+        """Replace the records, and update the names that use one that differs."""
+        before, self.records, self._records_by_name = self.records, records, {}
+        self.expires_at = _next_expiry(records, time.time())
+        self._pairs = {id: pair for id, pair in self._pairs.items() if id in records.certificates}
+        if differing := find_differences(before, records, before.versions):
+            await self.update([name for name, used in self._used.items() if not used.isdisjoint(differing)])
+
+    async def load(self, name: str) -> Outcome:
+        """Plan a name and send it with its secret. Raises Unavailable."""
+        plan, is_new = self._plan(name), name not in self._plans
+        if not plan.certificate:
+            return "unserved"
+        if refusal := await self._make_room(plan):
+            return refusal
+        self._put(plan, None)
+        self._loaded.request(name, time.monotonic())
+        if await self._send(plan) is None:
+            return "served"
+        if is_new:
+            await self._sender.withdraw([name])
+            self._drop([name])
+        else:
+            self._put(plan, time.monotonic())
+        return "rejected"
+
+    async def update_all(self) -> None:
+        """Plan all names again and send the changes."""
+        self.has_unread_keys = False
+        await self.update(list(self._plans))
+
+    async def update(self, every: Sequence[str]) -> None:
+        """Plan names again and send the changes. Withdrawals come first."""
+        for start in range(0, len(every), _AT_ONCE):
+            plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]
+            await self._withdraw([it for it in plans if not it.certificate])
+            await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
+
+    async def end_pages(self, names: Iterable[str]) -> None:
+        """Remove the pages of names that are not served."""
+        await self._sender.withdraw([it for it in names if not self._is_served(it)])
+
+    async def remove_secrets(self, names: Iterable[str]) -> None:
+        """Remove the secrets of names that were not requested since."""
+        await self._sender.remove_secrets([it for it in names if self._is_without_secret(it)])
+
+    async def unload(self, names: Iterable[str]) -> None:
+        """Unload names that were not requested since."""
+        unused = [it for it in names if self._is_without_secret(it)]
+        await self._sender.remove_scopes(unused)
+        self._drop(unused)
+
+    def release(self, name: str) -> None:
+        """Forget a name that is not served."""
+        if name in self._plans and not self._is_served(name):
+            self._drop([name])
+
+    async def _withdraw(self, plans: Collection[NamePlan]) -> None:
+        """Withdraw names. They are still followed, for the connections that are open."""
+        gone = [it for it in plans if self._is_served(it.name)]
+        for plan in gone:
+            self._put(plan, time.monotonic())
+        if gone:
+            await self._sender.withdraw([it.name for it in gone])
+
+    async def _change(self, plan: NamePlan) -> None:
+        """Send the new plan of a loaded name. If Envoy rejects it, the last good state stays in service."""
+        refusal = await self._make_room(plan)
+        if (loaded := self._loaded.find(plan.name)) is None:
+            return
+        if refusal:
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE)])
+            return
+        has_page = plan.name in self._shared.pages
+        self._shared.pages.discard(plan.name)
+        self._put(plan, None if has_page else loaded.secret_removed_at)
+        try:
+            rejection = await self._send(plan)
+        except Unavailable:
+            self.has_unread_keys = True  # the last good state stays in service
+            return
+        if rejection and rejection.kind == "scope" and _restricts_visitors(plan):
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error)])
+
+    def _plan(self, name: str) -> NamePlan:
+        """Return the plan of a name. If it cannot be planned, it is not served."""
+        try:
+            return self._shared.builder.plan(name, self._records_of(name), datetime.now(UTC))
+        except Exception as error:
+            log.event("name_failed", account=self._account, error=type(error).__name__)
+            return NamePlan(name, self._account, refusal=_FAILED)
+
+    def _records_of(self, name: str) -> AccountRecords:
+        """Return only the records that a name uses. The last ones are remembered, since a load needs them often."""
+        if name not in self._records_by_name:
+            found = self._shared.reader.keep(self.records, [name])
+            self._records_by_name = {name: replace(found, rejected=self._rejected)}
+        return self._records_by_name[name]
+
+    async def _send(self, plan: NamePlan) -> Rejection | None:
+        """Send a plan, or the next one that Envoy may accept. Return why Envoy rejected the last one."""
+        rejection, error = None, ""
+        for _ in range(_MAX_PLANS):
+            rejection = await self._send_once(plan)
+            if rejection is None:
+                self._plans[plan.name] = plan
+                self._accepted.add(plan.name)
+                self._shared.report(plan, error)
+                return None
+            self._shared.report(plan, rejection.error)
+            error = rejection.error if rejection.kind == "scope" else error
+            if (other := self._avoid(plan, rejection)) is None:
+                break
+            plan = other
+        return rejection
+
+    async def _send_once(self, plan: NamePlan) -> Rejection | None:
+        pair = None
+        if not self._is_without_secret(plan.name) and (pair := await self._read_pair(plan)) is None:
+            return Rejection("secret", _NO_KEY)
+        try:
+            resources = self._shared.builder.build(plan, self._records_of(plan.name), pair)
+        except ValueError as error:
+            return Rejection("scope", str(error))
+        return await self._sender.send(resources)
+
+    async def _read_pair(self, plan: NamePlan) -> KeyPair | None:
+        """Return the key pair of a plan, or None if it cannot be decrypted. Raises Unavailable."""
+        if plan.certificate == OPERATOR:
+            return self._shared.builder.operator_pair()
+        if plan.certificate not in self._pairs:
+            read = self._shared.reader.key_pair
+            if found := await self._shared.reads.for_visitor(read, plan.certificate, self.records):
+                self._pairs[plan.certificate] = found
+        return self._pairs.get(plan.certificate)
+
+    def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
+        """Return the plan without what Envoy rejected, or None.
+
+        That is the next certificate, or no access to an edge whose new routes restrict visitors.
+        """
+        if rejection.kind == "secret" and plan.certificate != OPERATOR:
+            self._rejected[plan.certificate] = rejection.error
+            other = self._plan(plan.name)
+            return other if other.certificate not in (plan.certificate, "") else None
+        if rejection.kind == "secret" or plan.name not in self._accepted or plan.edge is None:
+            return None
+        closed = edge_plans.close_refused(plan.edge, rejection.error)
+        return None if closed == plan.edge else replace(plan, edge=closed)
+
+    async def _make_room(self, plan: NamePlan) -> Refusal:
+        """Unload other names of the account if a bound requires it. Return the bound that refuses the plan, or ""."""
+        room = self._loaded.make_room(self._measure(plan, None))
+        if room.refusal == "account":
+            self._shared.report(plan, _TOO_LARGE)
+        if room.unloaded:
+            await self._sender.withdraw(room.unloaded)
+            self._drop(room.unloaded)
+        return room.refusal
+
+    def _drop(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._loaded.remove(name)
+            self._accepted.discard(name)
+            self._used.pop(name, None)
+            if plan := self._plans.pop(name, None):
+                self._shared.report(plan, "")
+
+    def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
+        """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets its secret."""
+        self._plans[plan.name] = plan
+        self._used[plan.name] = frozenset(self._records_of(plan.name).versions)
+        self._loaded.put(self._measure(plan, secret_removed_at))
+
+    def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:
+        before, is_withdrawn = self._loaded.find(plan.name), not plan.certificate
+        requested_at = before.requested_at if before else time.monotonic()
+        kib, wildcard = sizes.estimate(plan, self.records.backends), sizes.find_wildcard(plan)
+        return LoadedName(plan.name, plan.account, wildcard, kib, requested_at, secret_removed_at, is_withdrawn)
+
+    def _is_served(self, name: str) -> bool:
+        plan = self._plans.get(name)
+        return plan is not None and bool(plan.certificate)
+
+    def _is_without_secret(self, name: str) -> bool:
+        loaded = self._loaded.find(name)
+        return loaded is not None and loaded.secret_removed_at is not None
+
+
+def find_differences(before: AccountRecords, after: AccountRecords, places: Iterable[Place]) -> set[Place]:
+    """Return the places with another version."""
+    return {it for it in places if before.versions.get(it) != after.versions.get(it)}
+
+
+def _next_expiry(records: AccountRecords, now: float) -> float:
+    """Return the Unix time of the next lease or certificate that begins or ends."""
+    leases = (float(it.expires) for it in records.tunnels.values())
+    validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
+    return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
+
+
+def _restricts_visitors(plan: NamePlan) -> bool:
+    return plan.edge is not None and any(it.restricts_visitors for it in plan.edge.targets)

@@ -1,0 +1,299 @@
+"""Loads the names that Envoy requests, keeps them current, and unloads them.
+
+Requests for a name that is being loaded are joined. Reads of cold names have a budget. Names that are not served get an
+answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused handshake.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from chalicelib import domains
+from chalicelib.model.accounts import accounts
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.records.change_log import Place
+from edge.control.names import loading
+from edge.control.names.account_names import AccountNames
+from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
+from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
+from edge.control.names.reads import StoreReads
+from edge.link.authority import KeyPair
+from edge.plan import cold_reads
+from edge.plan.cold_reads import Answers, ReadBudget
+from edge.plan.loaded import LoadedNames
+from edge.plan.names import NamePlan
+from edge.process import log
+from edge.process.name_metrics import NameMetrics
+from edge.process.settings import Settings
+from edge.store.records import Unavailable
+
+_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
+_SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
+_RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
+_MAX_PENDING = 2000  # names that are being loaded
+_MAX_RESTORING = 32  # of these, names that Envoy already has
+_MAX_SEARCHES = 3  # for the account of a name while its keys change
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
+
+    since: float
+    server_names: set[str]
+
+
+class Loader:
+    """The names that one edge host has loaded.
+
+    `report` receives Envoy's error about a name, "" when it is accepted or unloaded.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        reader: AccountReader,
+        builder: NameBuilder,
+        sender: NameSender,
+        report: Callable[[NamePlan, str], None],
+        reads: StoreReads,
+        *,
+        resync_period: float = _RESYNC_PERIOD,
+    ) -> None:
+        limits, self._domain = settings.limits, settings.tunnel_domain
+        self.metrics = NameMetrics(limits.max_loaded_mib << 20)
+        self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
+        self._loaded = LoadedNames(loading.find_bounds(limits))
+        self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
+        self._negatives = Answers(_NEGATIVE_TIME, limits.max_negative_answers)
+        self._pages = Answers(_PAGE_TIME, limits.max_unknown_names)
+        self._missed: set[Place] = set()
+        self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
+        self._accounts: dict[str, AccountNames] = {}
+        self._pending: dict[str, _Request] = {}  # names that are being loaded
+        self._searched: dict[str, bool] = {}  # True if the keys of the name changed during the search
+        self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
+        self._tasks: set[asyncio.Task[None]] = set()
+        state = self._loaded, self._pages, self._missed
+        self._shared = Loading(reader, builder, sender, reads, *state, report, self._answer, resync_period)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a name is being loaded or an account has work."""
+        return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
+
+    @property
+    def secrets(self) -> int:
+        """Return the number of secrets that Envoy has."""
+        return self._loaded.secrets + len(self._pages)
+
+    @property
+    def is_restored(self) -> bool:
+        """Return whether all names are loaded that Envoy had before."""
+        return not self._restored
+
+    def request(self, names: Iterable[str]) -> None:
+        """Load or refuse the server names of secrets that Envoy requests. Visitors may spell them with capitals."""
+        refused = []
+        for server_name in names:
+            name = server_name.lower()
+            if pending := self._pending.get(name):
+                pending.server_names.add(server_name)
+            elif reason := self._refusal(name):
+                self.metrics.on_refusal(reason)
+                refused.append(server_name)
+            else:
+                self._start(name, server_name)
+        if refused:
+            self._spawn(self._sender.refuse(refused))
+
+    def restore(self, names: Iterable[str]) -> None:
+        """Load the names that Envoy already has. They stay in service until the store answers."""
+        self._restored.update(name for it in names if cold_reads.is_host(name := it.lower()))
+        self._restore_next()
+
+    def apply(self, places: Iterable[Place]) -> None:
+        """Handle the changes that a read of the log returned, if any."""
+        changed = set(places)
+        for place in self._suspects - changed:
+            log.event("change_missed", id=place.id)
+        self._suspects = self._missed - changed
+        self._missed.clear()
+        by_account: defaultdict[str, set[Place]] = defaultdict(set)
+        for place in changed:
+            for account in self._accounts_of(place):
+                by_account[account].add(place)
+        for account in by_account.keys() & self._accounts.keys():
+            self._accounts[account].change(by_account[account])
+        self._drop_answers(by_account.keys(), {it.scope for it in changed})
+
+    def replan(self) -> None:
+        """Plan all names again, after a change of the operator's certificate."""
+        for account in self._accounts.values():
+            account.replan()
+
+    async def serve(self) -> None:
+        """Unload unused names, and check the loaded accounts, until cancelled."""
+        turn = 0
+        try:
+            while True:
+                await asyncio.sleep(_SWEEP)
+                self._sweep(time.monotonic())
+                self._check_accounts(list(self._accounts.values())[turn::_PARTS])
+                turn = (turn + 1) % _PARTS
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    def _refusal(self, name: str) -> str:
+        """Return why a name is refused without a read, or ""."""
+        if self._is_followed(name):
+            return ""
+        if name in self._negatives:
+            return "negative"
+        if not cold_reads.is_host(name):
+            return "invalid"
+        if self._reads.is_away:
+            return "unavailable"
+        if len(self._pending) >= _MAX_PENDING:
+            return "busy"
+        exceeded = self._budget.take(name, time.monotonic())
+        return f"{exceeded}_budget" if exceeded else ""
+
+    def _start(self, name: str, server_name: str) -> None:
+        """Start to load a name, or to send its secret again."""
+        self._pending[name] = _Request(time.monotonic(), {server_name})
+        loaded = self._loaded.find(name)
+        if loaded and self._is_followed(name):
+            self._accounts[loaded.account].want(name)
+        else:
+            self._spawn(self._load(name))
+
+    def _is_followed(self, name: str) -> bool:
+        """Return whether a name is loaded and not withdrawn. A withdrawn one may have passed to another account."""
+        loaded = self._loaded.find(name)
+        return loaded is not None and not loaded.is_withdrawn
+
+    async def _load(self, name: str) -> None:
+        try:
+            account = await self._find_account(name)
+        except Unavailable:
+            await self._answer(name, "", "unavailable")
+        except Exception as error:
+            log.event("name_failed", account="", error=type(error).__name__)
+            await self._answer(name, "", "failed")
+        else:
+            loaded = self._loaded.find(name)
+            if loaded and loaded.account != account and account:
+                self._accounts[loaded.account].release(name)
+            if account:
+                self._accounts.setdefault(account, AccountNames(account, self._shared)).want(name)
+            else:
+                await self._answer(name, "", "unserved")
+
+    async def _find_account(self, name: str) -> str:
+        """Return the account of a name, or "". Raises Unavailable."""
+        for _ in range(_MAX_SEARCHES):
+            self._searched[name] = False
+            try:
+                account = await self._reads.for_visitor(self._reader.find_account, name)
+            finally:
+                is_changed = self._searched.pop(name)
+            if account or not is_changed:
+                break
+        return account
+
+    async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
+        """Answer the visitors of a name, unless Envoy has its secret now."""
+        pending = self._pending.pop(name)
+        self.metrics.on_load(outcome, time.monotonic() - pending.since)
+        if name in self._restored:
+            if outcome == "unavailable":
+                return  # it stays in service, and is tried again
+            self._restored.discard(name)
+            self._restore_next()
+            if outcome != "served":
+                await self._sender.withdraw([name])
+        if outcome == "served" and pair:
+            await self._send_certificates(pending.server_names - {name}, account, pair)
+        elif outcome == "unserved" and domains.is_below(name, self._domain):
+            await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
+        else:
+            if outcome != "unavailable":
+                self._negatives.add(name, account, time.monotonic())
+            await self._sender.refuse(pending.server_names)
+
+    async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
+        """Send certificates without routes for a while: for unknown names, and for names with capitals."""
+        for server_name in server_names:
+            if not self._pages.is_full or server_name in self._pages:
+                self._pages.add(server_name, account, time.monotonic())
+                if await self._sender.send(self._builder.build_certificate(server_name, pair)) is None:
+                    continue
+                self._pages.discard(server_name)
+            await self._sender.refuse([server_name])
+
+    def _accounts_of(self, place: Place) -> Iterable[str]:
+        """Return the accounts that a changed record may affect."""
+        if place.scope == tunnels.GATEWAYS:
+            return [account for account, it in self._accounts.items() if place.id in it.gateways]
+        if place.scope.startswith(PROVED):
+            domain = place.scope.removeprefix(PROVED)
+            return {it.account for it in self._loaded if cold_reads.is_proved_by(it.name, domain)}
+        if place.scope.startswith(BASE_NAME):
+            return ()  # the change of the tunnel, edge or reservation is in the log, too
+        return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
+
+    def _drop_answers(self, changed: Iterable[str], scopes: Iterable[str]) -> None:
+        """Forget the answers about names of changed accounts or with changed keys."""
+        keys = KeyChanges(scopes, self._domain)
+        for name in self._searched:
+            self._searched[name] |= keys.concern(name)
+        self._negatives.take_affected(changed, keys.concern)
+        if pages := self._pages.take_affected(changed, keys.concern):
+            self._end_pages(pages)
+
+    def _end_pages(self, names: Iterable[str]) -> None:
+        """Remove pages. A name that is followed may be served meanwhile, so its account decides."""
+        unfollowed = []
+        for name in names:
+            if loaded := self._loaded.find(name):
+                self._accounts[loaded.account].end_page(name)
+            else:
+                unfollowed.append(name)
+        if unfollowed:
+            self._spawn(self._sender.withdraw(unfollowed))
+
+    def _sweep(self, now: float) -> None:
+        for loaded in self._loaded.take_unrequested(now):
+            self._accounts[loaded.account].remove_secret(loaded.name)
+        for loaded in self._loaded.list_unused(now):
+            self._accounts[loaded.account].unload(loaded.name)
+        self._end_pages(self._pages.take_expired(now))
+        self._negatives.take_expired(now)
+        self._budget.forget_idle(now)
+        self._restore_next()
+        self.metrics.loaded.set(len(self._loaded))
+        self.metrics.loaded_bytes.set(self._loaded.kib << 10)
+
+    def _check_accounts(self, every: Iterable[AccountNames]) -> None:
+        for account in every:
+            if account.is_idle:
+                del self._accounts[account.account]
+            else:
+                account.check()
+
+    def _restore_next(self) -> None:
+        """Load some of the names that Envoy already has."""
+        free = max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored))
+        for name in list(islice((it for it in self._restored if it not in self._pending), free)):
+            self._start(name, name)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

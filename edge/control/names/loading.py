@@ -1,0 +1,92 @@
+"""The parts that load names: reads of records, resources, and Envoy."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.reads import StoreReads
+from edge.link.authority import KeyPair
+from edge.plan.cold_reads import Answers
+from edge.plan.loaded import Bounds, LoadedNames
+from edge.plan.names import NamePlan
+from edge.process.settings import Limits
+from edge.serving.order import NameResources, Rejection
+
+# "unserved": the account is known, but does not serve the name. "host" and "account" are exceeded bounds of memory.
+Outcome: TypeAlias = Literal["served", "unserved", "rejected", "failed", "unavailable", "host", "account"]
+_DRAIN = 120.0  # seconds: the drain time of Envoy
+Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
+
+
+class AccountReader(Protocol):
+    """Reads of accounts. All but `keep` block, and raise Unavailable."""
+
+    def find_account(self, host: str) -> str: ...
+
+    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords: ...
+
+    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
+
+    def resync(self, records: AccountRecords) -> AccountRecords: ...
+
+    def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords: ...
+
+    def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None: ...
+
+
+class NameBuilder(Protocol):
+    """Plans names and builds their resources. Without a `pair` there is no secret. Raises ValueError."""
+
+    def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan: ...
+
+    def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources: ...
+
+    def build_certificate(self, server_name: str, pair: KeyPair) -> NameResources: ...
+
+    def operator_pair(self) -> KeyPair: ...
+
+
+class NameSender(Protocol):
+    """Sends names to Envoy, as `edge.serving.order.Sender` does."""
+
+    async def send(self, resources: NameResources) -> Rejection | None: ...
+
+    async def refuse(self, names: Iterable[str]) -> None: ...
+
+    async def withdraw(self, names: Iterable[str]) -> None: ...
+
+    async def remove_secrets(self, names: Iterable[str]) -> None: ...
+
+    async def remove_scopes(self, names: Iterable[str]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Loading:
+    """The parts that all accounts share.
+
+    `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for
+    each wanted name and account, with its key pair, and answers the visitors. `pages` are server names that have only a
+    certificate, `missed` the changes that only a resync found. `resync_period` is in
+    seconds.
+    """
+
+    reader: AccountReader
+    builder: NameBuilder
+    sender: NameSender
+    reads: StoreReads
+    loaded: LoadedNames
+    pages: Answers
+    missed: set[Place]
+    report: Callable[[NamePlan, str], None]
+    answer: Answer
+    resync_period: float
+
+
+def find_bounds(limits: Limits) -> Bounds:
+    """Return the bounds of loaded names."""
+    scope_lifetime = limits.max_connection_duration + _DRAIN
+    most = limits.max_loaded_names_per_account, limits.max_loaded_names_per_wildcard
+    return Bounds(limits.max_loaded_mib << 10, *most, limits.name_period, scope_lifetime)

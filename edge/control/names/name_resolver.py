@@ -1,0 +1,156 @@
+"""Reads of names on demand: from a host to its account, and to the records that decide about it.
+
+All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records that the
+earlier rounds name.
+"""
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from chalicelib import domains
+from chalicelib.model.names import name_keys
+from chalicelib.model.names.name_keys import NameKey
+from chalicelib.model.serving import account_changes, account_places, account_reads
+from chalicelib.model.serving.account_places import Found, Wanted
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.tls import tls_certificates
+from chalicelib.model.tls.tls_certificates import SealedCertificate
+from chalicelib.model.tunnels import gateways, tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.client import aws
+from chalicelib.storage.records.change_log import Place
+from edge.link.authority import KeyPair
+from edge.process import log
+from edge.store.errors import raises_unavailable
+
+_MAX_READS = 32  # lists that are read at the same time
+_MAX_RESOLVED = 1_000  # hosts whose keys wait for `read`
+
+
+class NameResolver:
+    """The only reader of the records of names. `locate` adds its socket to a gateway on this host."""
+
+    def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
+        self._tunnel_domain, self._locate = tunnel_domain, locate
+        self._gateways: dict[Place, Found] = {}  # the live ones
+        self._resolved: dict[str, Mapping[Place, Found]] = {}  # keys by host, that `find_account` has read
+        self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
+
+    @raises_unavailable
+    def find_account(self, host: str) -> str:
+        """Return the account that owns a host, or "". One call, none if no account can own it."""
+        places = self._owner_places(host)
+        if not places:
+            return ""
+        found = account_reads.read_items(places)
+        keys = {place: it.value for place, it in found.items() if isinstance(it.value, NameKey)}
+        account = name_keys.find_owner(host, self._tunnel_domain, keys.get)
+        if account:
+            while len(self._resolved) >= _MAX_RESOLVED:
+                self._resolved.pop(next(iter(self._resolved)), None)
+            self._resolved[host] = found
+        return account
+
+    @raises_unavailable
+    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
+        """Return an account's known records, extended by one host."""
+        return self._add(Wanted(account, hosts=frozenset({host})), known, self._resolved.pop(host, {}))
+
+    @raises_unavailable
+    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
+        """Return an account's known records, extended by edges and tunnels by id."""
+        return self._add(Wanted(account, ids=frozenset(ids)), known, {})
+
+    @raises_unavailable
+    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+        """Return the records after changes at some places. Reads only these, and what they newly name.
+
+        The places of gateways read nothing: call `refresh_gateways` before.
+        """
+        changed, account = frozenset(places), records.account
+        fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
+        found = account_changes.replace_stale(account, changed, records.found, fresh, self._tunnel_domain)
+        return self._complete(records.wanted, self._with_gateways(found), records.rejected)
+
+    @raises_unavailable
+    def resync(self, records: AccountRecords) -> AccountRecords:
+        """Return the records, all read again."""
+        return self._complete(records.wanted, {}, records.rejected)
+
+    def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
+        """Return only what some of the names use. Reads nothing."""
+        wanted = replace(records.wanted, hosts=records.names.intersection(names))
+        places = account_places.list_places(wanted, records.found, self._tunnel_domain)
+        found = {place: records.found[place] for place in places & records.found.keys()}
+        return AccountRecords.of(wanted, found, records.rejected)
+
+    @raises_unavailable
+    def key_pair(self, certificate_id: str, records: AccountRecords) -> KeyPair | None:
+        """Return a certificate with its decrypted key, or None if there is none or it cannot be decrypted."""
+        listed = records.found.get(account_places.certificates_place(records.account), Found()).value
+        sealed = (it for it in listed if isinstance(it, SealedCertificate)) if isinstance(listed, tuple) else ()
+        found = next((it for it in sealed if it.certificate.id == certificate_id), None)
+        return _unseal(found) if found else None
+
+    @raises_unavailable
+    def refresh_gateways(self) -> frozenset[Place]:
+        """Read all gateways. Return the places of those that changed, since leases end without a log entry."""
+        live = (self._locate(it) for it, is_up in gateways.list_gateways() if is_up)
+        before = self._gateways
+        self._gateways = {Place(tunnels.GATEWAYS, it.id): Found(f"{it.host}:{it.port}", it) for it in live}
+        differing = before.items() ^ self._gateways.items()
+        return frozenset(place for place, _ in differing)
+
+    def _owner_places(self, host: str) -> list[Place]:
+        try:
+            is_normal = domains.normal(host) == host and not host.startswith(domains.WILDCARD)
+        except ValueError:
+            is_normal = False
+        return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
+
+    def _with_gateways(self, found: Mapping[Place, Found]) -> dict[Place, Found]:
+        """Return values with the gateways of the last refresh."""
+        used = (place for place in found if place.scope == tunnels.GATEWAYS)
+        return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
+
+    def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
+        """Return the known records with what more is wanted."""
+        if known is None:
+            return self._complete(more, keys, {})
+        added = self._complete(more, {**known.found, **keys}, known.rejected)
+        before = known.wanted
+        wanted = Wanted(more.account, before.hosts | more.hosts, before.ports | more.ports, before.ids | more.ids)
+        return AccountRecords.of(wanted, {**known.found, **added.found}, known.rejected)
+
+    def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
+        """Return the records of what is wanted. Read those that are not known."""
+        return AccountRecords.of(
+            wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
+        )
+
+    def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
+        """Read items in one call, and lists at the same time. Gateways come from the last refresh, if known."""
+        if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
+            return cached
+        lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}
+        found = account_reads.read_items(it for it in places if it.id)
+        located = {place: self._located(it) for place, it in found.items()}
+        return {**located, **{place: it.result() for place, it in lists.items()}}
+
+    def _located(self, found: Found) -> Found:
+        return replace(found, value=self._locate(found.value)) if isinstance(found.value, Gateway) else found
+
+
+def _unseal(sealed: SealedCertificate) -> KeyPair | None:
+    """Return a certificate with its key, or None if the key cannot be decrypted. Raises aws.Unavailable."""
+    try:
+        key = tls_certificates.open_private_key(sealed)
+    except aws.AwsError:
+        raise
+    except Exception as error:
+        log.event("certificate_unreadable", id=sealed.certificate.id, reason=type(error).__name__)
+        return None
+    lines = base64.encodebytes(key).decode()
+    return KeyPair(sealed.certificate.chain, f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n")

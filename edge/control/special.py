@@ -1,0 +1,204 @@
+"""The special names and ports of an edge host, which stay loaded. Only their list is read in full at start."""
+
+import asyncio
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from chalicelib import domains
+from chalicelib.model.accounts import accounts
+from chalicelib.model.names import special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
+from chalicelib.storage.records.change_log import Place
+from edge.control.special_account import Shared, SpecialAccount
+from edge.envoy.ads.discovery import Discovery
+from edge.envoy.names import managers
+from edge.envoy.resources import Changes, Resource, split_stages
+from edge.plan.names import NamePlan
+from edge.process import log
+from edge.serving.order import Sender
+from edge.store.records import Store, Unavailable
+
+_CHECK_PERIOD = 0.5  # seconds
+_RESYNC_PERIOD = 180.0
+_PROVED = "domain#"  # begins the scopes of the unique keys of proved domains
+_ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
+_FORM_POLL = 0.01
+
+
+class EnvoyPublisher:
+    """Implements special_account.Publisher."""
+
+    def __init__(self, discovery: Discovery, sender: Sender) -> None:
+        self._discovery, self._sender = discovery, sender
+
+    async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
+        await self._sender.hold(owner, clusters)
+
+    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                while not all(self._has_scope(*it) for it in requirements.items()):
+                    await asyncio.sleep(_FORM_POLL)
+
+    def _has_scope(self, host: str, requirement: str) -> bool:
+        """Return whether all loaded names at a host have the scopes of a requirement."""
+        loaded = self._sender.scopes
+        return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
+
+    async def publish(self, changes: Changes) -> None:
+        stages = [it for it in split_stages(changes) if it]
+        for number, stage in enumerate(stages, start=1):
+            sent = self._discovery.apply(stage)
+            if number < len(stages):
+                await self._discovery.wait_until_settled(sent, timeout=_ANSWER_TIMEOUT)
+
+
+class SpecialNames:
+    """The special names and ports of all accounts on one edge host."""
+
+    def __init__(self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD) -> None:
+        """`resync_period` is the seconds between two reads of all records of an account."""
+        self._store, self._shared, self._resync_period = store, shared, resync_period
+        self._accounts: dict[str, SpecialAccount] = {}
+        self._unread: set[SpecialOwner] = set()  # owners of changed entries
+        self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
+        self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
+        self._woken = asyncio.Event()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return all special names, as host or host:port."""
+        return frozenset(name for it in self._accounts.values() for name in it.hosts)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether an account has work."""
+        return bool(self._unread) or not all(it.is_idle for it in self._accounts.values())
+
+    async def start(self) -> None:
+        """Load all special names. Raises Unavailable. An account that cannot be read is tried again later."""
+        for entry in await asyncio.to_thread(self._store.list_special_names):
+            self._account(entry.owner.account).put(entry.owner.id, entry)
+        while self.is_busy:
+            await asyncio.sleep(0.01)
+
+    def apply(self, places: Iterable[Place]) -> None:
+        """Handle the changes that a read of the log returned, if any."""
+        changed = set(places)
+        for place in self._suspects - changed:
+            log.event("change_missed", id=place.id)
+        self._suspects = {place for it in self._accounts.values() for place in it.missed} - changed
+        for place in changed:
+            if owner := special_names.find_owner(place):
+                self._unread.add(owner)
+            for account in self._accounts_of(place):
+                account.change([place])
+        if self._unread:
+            self._woken.set()
+        for account in self._accounts.values():
+            account.missed.clear()
+
+    def add(self, entry: SpecialEntry) -> None:
+        """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
+        self._account(entry.owner.account).put(entry.owner.id, entry)
+
+    def carry_over(self, plan: NamePlan) -> None:
+        """Add the entry of a special name that the list lacks."""
+        account = self._accounts.get(plan.account)
+        if account and account.covers(plan.name):
+            return
+        if plan.edge:
+            self.add(SpecialEntry(SpecialOwner(plan.account, plan.edge.edge.id), tuple(plan.edge.edge.hostports)))
+        elif plan.site:
+            hostports = (tunnels.hostport_of(plan.name),)
+            self.add(SpecialEntry(SpecialOwner(plan.account, plan.site.tunnel.id), hostports))
+
+    def replan(self) -> None:
+        """Plan all names again, after a change of the operator's certificate."""
+        for account in self._accounts.values():
+            account.wake()
+
+    async def wait_until_settled(self, name: str) -> None:
+        """Wait until the matcher has what the records say of a name, at most a second."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                while self._unread or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
+                    await asyncio.sleep(_FORM_POLL)
+
+    def plan_of(self, edge: str) -> Plan | None:
+        """Return the plan of a special edge, or None."""
+        every = (plan for it in self._accounts.values() for plan in it.plans.edges)
+        return next((it for it in every if it.edge.id == edge), None)
+
+    def tunnel_at(self, port: str) -> ServedTunnel | None:
+        """Return the tunnel that has a port, or None."""
+        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
+        return next((it.tunnel for it in every if it.port == port and it.tunnel), None)
+
+    async def serve(self) -> None:
+        """Follow changes of entries, and check the accounts, until cancelled."""
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), _CHECK_PERIOD)
+                self._woken.clear()
+                await self.check()
+        finally:
+            await asyncio.gather(*(it.stop() for it in self._accounts.values()))
+
+    async def check(self) -> None:
+        """Read changed entries, and handle what became due. Failed reads are repeated by the next check."""
+        if owners := set(self._unread):
+            with suppress(Unavailable):
+                entries = await asyncio.to_thread(self._store.read_special_names, owners)
+                self._unread -= owners
+                for owner in owners:
+                    self._account(owner.account).put(owner.id, entries.get(owner))
+        now = time.monotonic()
+        for account in list(self._accounts.values()):
+            account.check()
+            if self._resync_at[account.account] <= now:
+                self._resync_at[account.account] = now + self._resync_period
+                account.resync()
+            if account.is_empty:
+                del self._accounts[account.account], self._resync_at[account.account]
+
+    def _account(self, account: str) -> SpecialAccount:
+        if account not in self._accounts:
+            self._accounts[account] = SpecialAccount(account, self._shared)
+            self._resync_at[account] = time.monotonic() + self._resync_period * _share_of(account)
+        return self._accounts[account]
+
+    def _accounts_of(self, place: Place) -> list[SpecialAccount]:
+        """Return the accounts that a changed record may affect."""
+        if place.scope == GATEWAYS:
+            return [it for it in self._accounts.values() if place.id in it.gateways]
+        if place.scope.startswith(_PROVED):
+            domain = place.scope.removeprefix(_PROVED)
+            return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]
+        account = place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0]
+        return [self._accounts[account]] if account in self._accounts else []
+
+
+def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
+    """Return the names at a host, which may be a wildcard."""
+    if host.startswith(domains.WILDCARD):
+        return [it for it in names if f"{domains.WILDCARD}{it.partition('.')[2]}" == host]
+    return {host}.intersection(names)
+
+
+def _is_proved_by(name: str, domain: str) -> bool:
+    """Return whether the owner of a domain can decide about a special name, or a name below a special wildcard."""
+    host, at = name.partition(":")[0], domain.removeprefix(domains.WILDCARD)
+    is_above = host.startswith(domains.WILDCARD) and domains.is_below(at, host.removeprefix(domains.WILDCARD))
+    return is_above or domains.is_below(host, at)
+
+
+def _share_of(account: str) -> float:
+    """Return a number from 0 to 1 that spreads accounts evenly."""
+    return zlib.crc32(account.encode()) / (1 << 32)

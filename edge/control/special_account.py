@@ -1,0 +1,286 @@
+"""The special names of one account: their records, their plans, and what Envoy gets of them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from chalicelib.domains import WILDCARD
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.served import port_of
+from chalicelib.model.names.special_names import SpecialEntry
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.records.change_log import Place
+from edge.envoy.names import scopes
+from edge.envoy.resources import Changes, Resource
+from edge.plan import names
+from edge.process import log
+from edge.serving.special_serving import SpecialPlans, SpecialServing
+from edge.store.records import Unavailable
+
+
+class ItemReader(Protocol):
+    """Reads of an account's records. They block, and raise Unavailable."""
+
+    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords: ...
+
+    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
+
+    def resync(self, records: AccountRecords) -> AccountRecords: ...
+
+
+class Publisher(Protocol):
+    """Sends resources to Envoy, and waits for its answers."""
+
+    async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
+        """Send clusters that loaded names can use too, instead of the owner's earlier ones."""
+
+    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
+        """Wait until loaded names have the scopes of new requirements on handshakes, at most a second."""
+
+    async def publish(self, changes: Changes) -> None:
+        """Send resources that only special names use: additions first, removals last."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The dependencies of all accounts.
+
+    `list_hosts` returns all hosts of an account; it blocks, and raises Unavailable. `run` runs a blocking read in a
+    thread. `service` returns the settings that decide about names.
+    """
+
+    reader: ItemReader
+    serving: SpecialServing
+    publisher: Publisher
+    list_hosts: Callable[[str], frozenset[str]]
+    run: Callable[..., Awaitable[Any]]
+    service: Callable[[], Service]
+
+
+@dataclass
+class _Work:
+    """Pending reads. The next check repeats failed ones."""
+
+    changed: set[Place] = field(default_factory=set)
+    is_resync: bool = False
+
+    def merge(self, other: "_Work") -> None:
+        self.changed |= other.changed
+        self.is_resync |= other.is_resync
+
+
+class SpecialAccount:
+    """The special names of one account. A single task changes them."""
+
+    def __init__(self, account: str, shared: Shared) -> None:
+        self.account = account
+        self.plans = SpecialPlans()
+        self.missed: set[Place] = set()  # records that a resync found changed
+        self._shared = shared
+        self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
+        self._records: AccountRecords | None = None
+        self._read_ids: frozenset[str] = frozenset()  # the edges and tunnels of the records
+        self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
+        self._clusters: list[Resource] = []
+        self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
+        self._work, self._failed = _Work(), _Work()
+        self._has_work = self._has_failed = False
+        self._expires_at = float("inf")
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._task is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the account has no special names any more, and Envoy has none of it."""
+        return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
+
+    @property
+    def gateways(self) -> frozenset[str]:
+        """Return the gateways that the account's tunnels use, including those that are down."""
+        records = self._records
+        return (
+            frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways) if records else frozenset()
+        )
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Return the special hosts and ports, as host or host:port."""
+        return frozenset(name for it in self._entries.values() for name in _names_of(it))
+
+    def covers(self, name: str) -> bool:
+        """Return whether a name is special, or was until the last plans."""
+        hosts = self.hosts | self._requirements.keys()
+        return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
+
+    def put(self, id: str, entry: SpecialEntry | None) -> None:
+        """Replace the entry of an edge or tunnel. None removes it."""
+        if self._entries.get(id) != entry:
+            self._entries = {key: it for key, it in self._entries.items() if key != id} | ({id: entry} if entry else {})
+            self.wake()
+
+    def change(self, places: Iterable[Place]) -> None:
+        """Read changed records again."""
+        self._work.changed.update(places)
+        self.wake()
+
+    def resync(self) -> None:
+        """Read all records again. Differences are `missed`."""
+        self._work.is_resync = True
+        self.wake()
+
+    def check(self) -> None:
+        """Repeat failed work, and handle leases and certificates that began or ended."""
+        if self._expires_at <= time.time():
+            self._expires_at = float("inf")
+            self.change(self._find_lapsed())
+        if self._has_failed:
+            self._has_failed, failed, self._failed = False, self._failed, _Work()
+            self._work.merge(failed)
+            self.wake()
+
+    def wake(self) -> None:
+        """Start to do the work, and plan again."""
+        self._has_work = True
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while self._has_work:
+                self._has_work, work, self._work = False, self._work, _Work()
+                if not await self._try(work):
+                    self._failed.merge(work)
+                    self._has_failed = True
+                    return
+        finally:
+            self._task = None
+
+    async def _try(self, work: _Work) -> bool:
+        """Do the work. Return False if the store is unavailable, or the account's records cannot be handled."""
+        try:
+            await self._read(work)
+            await self._publish()
+        except Unavailable:
+            return False
+        except Exception as error:
+            log.event("special_names_failed", account=self.account, error=type(error).__name__)
+            return False
+        return True
+
+    async def _read(self, work: _Work) -> None:
+        """Read what changed, and all records of new entries. Without entries, forget all."""
+        shared, ids = self._shared, frozenset(self._entries)
+        known = self._records if self._read_ids <= ids else None  # drops what only removed entries use
+        if known and work.changed:
+            known = await shared.run(shared.reader.read_changed, known, work.changed)
+        if known and work.is_resync:
+            known = await self._resync(known)
+        if ids and (new := ids - (self._read_ids if known else frozenset())):
+            known = await shared.run(shared.reader.read_items, self.account, new, known)
+        if any(it.startswith(WILDCARD) for it in self.hosts):
+            self._all_hosts = await shared.run(shared.list_hosts, self.account)
+        self._records, self._read_ids = (known, ids) if ids else (None, frozenset())
+
+    async def _resync(self, known: AccountRecords) -> AccountRecords:
+        """Return all records, read again. Differences that the log did not report yet are `missed`."""
+        lapsed = self._find_lapsed()
+        found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
+        both = known.versions.keys() & found.versions.keys()
+        differing = {it for it in both if known.versions[it] != found.versions[it]}
+        self.missed |= differing - lapsed - self._work.changed
+        return found
+
+    async def _publish(self) -> None:
+        """Plan all names, and send the differences to Envoy."""
+        shared, now = self._shared, time.time()
+        records = self._records or AccountRecords(self.account, frozenset())
+        service = shared.service()
+        plans, view = (
+            make_plans(self._entries.values(), records, service, self._all_hosts),
+            AccountView(records, service),
+        )
+        clusters, former = shared.serving.build_clusters(plans, view), self._clusters
+        if clusters != former:
+            kept = {it.key: it for it in (*former, *clusters)}
+            await shared.publisher.hold(self._owner, kept.values())
+        requirements = _find_requirements(plans)
+        await shared.publisher.wait_for_scopes(_find_changed(self._requirements, requirements))
+        await shared.publisher.publish(shared.serving.update(plans, view))
+        self._requirements = requirements
+        if clusters != former:
+            await shared.publisher.hold(self._owner, clusters)
+        self.plans, self._clusters, self._expires_at = plans, clusters, find_next_expiry(records, now)
+
+    @property
+    def _owner(self) -> str:
+        """Return the owner of the clusters, which no host name equals."""
+        return f"Special/{self.account}"
+
+    def _find_lapsed(self) -> set[Place]:
+        """Return the places of tunnels with an ended lease."""
+        known = self._records.tunnels.values() if self._records else ()
+        return {Place(tunnels.scope(self.account), it.id) for it in known if not it.is_live}
+
+
+def make_plans(
+    entries: Iterable[SpecialEntry], records: AccountRecords, service: Service, hosts_of_account: Iterable[str] = ()
+) -> SpecialPlans:
+    """Return the plans of an account's special names. Names that are not special any more are left out."""
+    every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
+    planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
+    edges = tuple(it for it in planned_edges if it and names.is_special_edge(it.edge))
+    wildcards = {host.name for plan in edges for host in plan.hosts if host.name.startswith(WILDCARD)}
+    below = (it for it in hosts_of_account if f"{WILDCARD}{it.partition('.')[2]}" in wildcards - {it})
+    hosts = [name for it in every if _is_of_tunnel(it) for name in _names_of(it) if not port_of(name)]
+    passed = names.plan_names(hosts, records, now, service).values()
+    ports = sorted({port for it in every for name in _names_of(it) if (port := port_of(name))})
+    planned = (names.plan_port(it, records, now, service) for it in ports)
+    return SpecialPlans(
+        edges,
+        tuple(it for it in passed if it.site and it.is_special),
+        tuple(it for it in planned if it.edge or it.tunnel),
+        frozenset(below),
+    )
+
+
+def _find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
+    """Return the requirements on the handshakes of HTTP, by host."""
+    every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
+    return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
+
+
+def _find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the changed requirements. "" is the default."""
+    hosts = before.keys() | after.keys()
+    return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
+
+
+def find_next_expiry(records: AccountRecords, now: float) -> float:
+    """Return the Unix time of the next lease or certificate that begins or ends."""
+    leases = (float(it.expires) for it in records.tunnels.values())
+    validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
+    return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
+
+
+def _is_of_tunnel(entry: SpecialEntry) -> bool:
+    return kinds.of(entry.owner.id) is kinds.TUNNELS
+
+
+def _names_of(entry: SpecialEntry) -> list[str]:
+    """Return the names of an entry: hosts on port 443, and host:port for TCP."""
+    if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
+        return list(entry.hostports)
+    return [it.removesuffix(":443") for it in entry.hostports]

@@ -1,0 +1,112 @@
+"""Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.served import ServedBackend
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.serving.sites import Site
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.envoy import answers, clusters, edge_routes, routes
+from edge.envoy.clusters import Members
+from edge.envoy.names import managers, tls_contexts
+from edge.envoy.resources import Json, Key, Resource
+from edge.plan.names import NamePlan
+from edge.process.settings import Settings
+
+
+class Backends(Protocol):
+    """The records of an account that answer its names."""
+
+    @property
+    def gateways(self) -> Mapping[str, Gateway]: ...
+
+    @property
+    def backends(self) -> Mapping[str, ServedBackend]: ...
+
+    def members(self, group: ServedBackend) -> Members: ...
+
+
+def scope_name(plan: NamePlan) -> str:
+    """Return the name of a plan's scope. It differs for each set of requirements on handshakes."""
+    return managers.scope_of(plan.name, handshake_requirement(plan.edge) if plan.edge else "")
+
+
+def handshake_requirement(plan: Plan) -> str:
+    """Return what the handshakes of an edge require beyond the default, as part of a scope's name."""
+    return plan.digest if plan.trusted else tls_contexts.requirement_of(tls_contexts.version_of(plan))
+
+
+def build_scope(plan: NamePlan) -> Resource | None:
+    """Return the scope of a name, or None if its connections are forwarded as bytes."""
+    if plan.site and plan.site.certificate:
+        return _build_scope(
+            scope_name(plan), [routes.build_site_host(plan.site), _misdirected()], _site_words(plan.site)
+        )
+    if plan.edge is None or plan.edge.is_stream:
+        return None
+    own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
+    edge = replace(plan.edge, hosts=own)
+    return _build_scope(
+        scope_name(plan), edge_routes.build_edge_hosts(edge), (plan.name, *edge_routes.list_words(edge))
+    )
+
+
+def build_closed_scope(name: str) -> Resource:
+    """Return a scope that answers 421, so that clients of open connections open others."""
+    return _build_scope(name, [_misdirected()], (name,))
+
+
+def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
+    """Return the clusters that the scope of a name uses, and the listeners behind them."""
+    if plan.site and plan.site.certificate:
+        return tuple(_site_clusters(plan.site, backends, link_authority, settings))
+    if plan.edge is None or plan.edge.is_stream:
+        return ()
+    every = (_backend_clusters(plan.edge, id, backends, link_authority, settings) for id in sorted(plan.edge.backends))
+    return tuple(it for made in every for it in made)
+
+
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Iterator[Resource]:
+    gateway = backends.gateways.get(site.tunnel.gateway)
+    used = routes.gateway_cluster(site.tunnel)
+    if gateway:
+        for it in clusters.build_gateway_clusters(gateway, link_authority, settings):
+            if it.key.name in (used, clusters.http2_name(used)):
+                yield it
+
+
+def _backend_clusters(
+    plan: Plan, id: str, backends: Backends, link_authority: str, settings: Settings
+) -> list[Resource]:
+    """Return the clusters of a tunnel group or an HTTP response. A group without tunnels is sent last."""
+    found = backends.backends.get(id)
+    if found is None:
+        return []
+    if isinstance(found.value, HttpResponse):
+        return [clusters.build_response_cluster(id), answers.build_response_listener(id, found.value, settings)]
+    build = clusters.build_proxied_group_clusters if plan.is_proxied else clusters.build_group_clusters
+    members = backends.members(found)
+    return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
+
+
+def _build_scope(name: str, hosts: list[Json], words: tuple[str, ...]) -> Resource:
+    config: Json = {
+        "name": name,
+        "ignore_port_in_host_matching": True,
+        "validate_clusters": False,  # or a missing cluster would close all routes of the name
+        "virtual_hosts": hosts,
+    }
+    key: Json = {"fragments": [{"string_key": name}]}
+    return Resource(Key("scope", name), {"name": name, "key": key, "route_configuration": config}, words)
+
+
+def _site_words(site: Site) -> tuple[str, ...]:
+    return site.name, site.tunnel.id, site.tunnel.account
+
+
+def _misdirected() -> Json:
+    return routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)

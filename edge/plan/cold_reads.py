@@ -1,0 +1,128 @@
+"""Which cold names are read, and the answers without a loaded name. Pure; times are of a monotonic clock."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib import domains
+
+Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
+
+_KEYS = 4  # candidate keys of a host that count as one read
+_SHARE = 10  # one domain gets a tenth of the budget
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    at: float
+
+    def refill(self, rate: float, now: float) -> None:
+        self.tokens, self.at = min(rate, self.tokens + (now - self.at) * rate), now
+
+
+class ReadBudget:
+    """The reads of cold names per second, of all names and of each registrable domain or base name."""
+
+    def __init__(self, per_second: int, tunnel_domain: str, now: float) -> None:
+        self._tunnel_domain = tunnel_domain
+        self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
+        self._all = _Bucket(self._rate, now)
+        self._by_domain: dict[str, _Bucket] = {}
+
+    def take(self, name: str, now: float) -> Exceeded:
+        """Count the read of a name, or return the exceeded budget. A name with many labels counts several times."""
+        domain, cost = self._group(name), self._cost(name)
+        self._all.refill(self._rate, now)
+        if self._all.tokens < cost:
+            return "host"
+        bucket = self._by_domain.setdefault(domain, _Bucket(self._domain_rate, now))
+        bucket.refill(self._domain_rate, now)
+        if bucket.tokens < min(cost, self._domain_rate):
+            return "domain"
+        bucket.tokens -= cost
+        self._all.tokens -= cost
+        return ""
+
+    def forget_idle(self, now: float) -> None:
+        """Forget the domains that have their whole budget again."""
+        for bucket in self._by_domain.values():
+            bucket.refill(self._domain_rate, now)
+        self._by_domain = {name: it for name, it in self._by_domain.items() if it.tokens < self._domain_rate}
+
+    def _group(self, name: str) -> str:
+        if domains.is_below(name, self._tunnel_domain):
+            return find_base_name(name, self._tunnel_domain)
+        return domains.registrable(name)
+
+    def _cost(self, name: str) -> int:
+        """Return how often a name counts: each of its parents can be the domain that proves it."""
+        is_below = domains.is_below(name, self._tunnel_domain)
+        return 1 if is_below else math.ceil(name.count(".") / _KEYS)
+
+
+class Answers:
+    """Names that are answered without a plan for `lifetime` seconds, oldest first, with their account or ""."""
+
+    def __init__(self, lifetime: float, most: int) -> None:
+        self._lifetime, self._most = lifetime, most
+        self._names: dict[str, tuple[str, float]] = {}  # account and end
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._names) >= self._most
+
+    def add(self, name: str, account: str, now: float) -> None:
+        """Remember a name. If there are too many, the oldest is forgotten."""
+        self._names.pop(name, None)
+        if self.is_full:
+            del self._names[next(iter(self._names))]
+        self._names[name] = account, now + self._lifetime
+
+    def discard(self, name: str) -> None:
+        self._names.pop(name, None)
+
+    def take_expired(self, now: float) -> list[str]:
+        """Forget and return the names with expired answers."""
+        expired = []
+        for name, (_, end) in self._names.items():
+            if end > now:
+                break
+            expired.append(name)
+        return self._take(expired)
+
+    def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
+        """Forget and return the names of changed accounts, and those that `is_named` accepts."""
+        changed = frozenset(accounts)
+        return self._take([it for it, (account, _) in self._names.items() if account in changed or is_named(it)])
+
+    def _take(self, names: list[str]) -> list[str]:
+        for name in names:
+            del self._names[name]
+        return names
+
+
+def find_base_name(name: str, tunnel_domain: str) -> str:
+    """Return the base name of a name below TUNNEL_DOMAIN, or the domain itself."""
+    label = name.removesuffix(tunnel_domain).removesuffix(".").rpartition(".")[2]
+    return f"{label}.{tunnel_domain}" if label else tunnel_domain
+
+
+def is_host(name: str) -> bool:
+    """Return whether a server name is a host name in its normal form."""
+    try:
+        return domains.normal(name) == name and not name.startswith(domains.WILDCARD)
+    except ValueError:
+        return False
+
+
+def is_proved_by(name: str, domain: str) -> bool:
+    """Return whether a reserved domain may decide about a name: the name itself, or one above it."""
+    return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

@@ -1,0 +1,183 @@
+"""The loaded names, their periods, and the bounds of their memory. Pure; times are seconds of a monotonic clock."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, takewhile
+from typing import Literal
+
+Refusal = Literal["", "host", "account"]  # the bound that a name exceeds
+
+_PRESSURE = 0.9  # share of the host's memory above which names are unloaded early
+_EARLY = 0.1  # share of a period after which a secret is removed then
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds of loaded names. Memory is estimated.
+
+    A secret is removed after a `period` without a request. The scope stays for `scope_lifetime` seconds after it.
+    """
+
+    host_kib: int
+    names_per_account: int
+    names_per_wildcard: int
+    period: float
+    scope_lifetime: float
+
+    @property
+    def account_kib(self) -> float:
+        return self.host_kib / 10
+
+
+@dataclass
+class LoadedName:
+    """A loaded name. `wildcard` is the edge's host that matches it, "" if the edge or tunnel has the name itself.
+
+    `secret_removed_at` is None while Envoy has the secret. A withdrawn name has neither secret nor scope, but is still
+    followed: connections that are open are served again when the name is.
+    """
+
+    name: str
+    account: str
+    wildcard: str
+    kib: int
+    requested_at: float
+    secret_removed_at: float | None = None
+    is_withdrawn: bool = False
+
+
+@dataclass(frozen=True)
+class Room:
+    """The room for a name: the `unloaded` names of the same account, unless there is a `refusal`."""
+
+    unloaded: tuple[str, ...] = ()
+    refusal: Refusal = ""
+
+
+class LoadedNames:
+    """All loaded names. Envoy requests a secret only once, so secrets are removed to learn which names are in use."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.kib = 0
+        self._bounds = bounds
+        self._with_secret: dict[str, LoadedName] = {}  # in the order of requests
+        self._without_secret: dict[str, LoadedName] = {}  # in the order in which the secrets were removed
+        self._by_account: defaultdict[str, dict[str, LoadedName]] = defaultdict(dict)
+        self._account_kib: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._with_secret) + len(self._without_secret)
+
+    def __iter__(self) -> Iterator[LoadedName]:
+        return chain(self._with_secret.values(), self._without_secret.values())
+
+    @property
+    def secrets(self) -> int:
+        """Return the number of secrets that Envoy has."""
+        return len(self._with_secret)
+
+    def find(self, name: str) -> LoadedName | None:
+        return self._with_secret.get(name) or self._without_secret.get(name)
+
+    def names_of(self, account: str) -> frozenset[str]:
+        return frozenset(self._by_account.get(account, ()))
+
+    def make_room(self, wanted: LoadedName) -> Room:
+        """Return what makes room for a new or changed name. Only the host's bound refuses a new name."""
+        bounds, before = self._bounds, self.find(wanted.name)
+        if wanted.kib > bounds.account_kib:
+            return Room(refusal="account")
+        unloaded = [it.name for it in self._list_unloaded(wanted)]
+        freed = sum(self._by_account[wanted.account][name].kib for name in unloaded)
+        if before is None and self.kib - freed + wanted.kib > bounds.host_kib:
+            return Room(refusal="host")
+        return Room(tuple(unloaded))
+
+    def put(self, loaded: LoadedName) -> None:
+        """Add or replace a name. It counts as requested at its time of request."""
+        self.remove(loaded.name)
+        self._by_account[loaded.account][loaded.name] = loaded
+        self._account_kib[loaded.account] += loaded.kib
+        self.kib += loaded.kib
+        table = self._with_secret if loaded.secret_removed_at is None else self._without_secret
+        table[loaded.name] = loaded
+
+    def request(self, name: str, now: float) -> None:
+        """Record that Envoy requested the secret of a loaded name, and gets it."""
+        loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name)
+        loaded.requested_at, loaded.secret_removed_at = now, None
+        self._with_secret[name] = loaded
+
+    def remove(self, name: str) -> None:
+        """Forget a name, if it is loaded."""
+        loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name, None)
+        if loaded is None:
+            return
+        self.kib -= loaded.kib
+        self._account_kib[loaded.account] -= loaded.kib
+        of_account = self._by_account[loaded.account]
+        del of_account[name]
+        if not of_account:
+            del self._by_account[loaded.account], self._account_kib[loaded.account]
+
+    def take_unrequested(self, now: float) -> list[LoadedName]:
+        """Mark the secrets of names without a recent request as removed. Return these names.
+
+        Under pressure, a tenth of a period is enough. A name in use then requests its secret again.
+        """
+        period = self._bounds.period * (_EARLY if self.is_under_pressure else 1)
+        due = list(takewhile(lambda it: it.requested_at + period <= now, self._with_secret.values()))
+        for loaded in due:
+            del self._with_secret[loaded.name]
+            loaded.secret_removed_at = now
+            self._without_secret[loaded.name] = loaded
+        return due
+
+    def list_unused(self, now: float) -> list[LoadedName]:
+        """Return the names without a request for two periods on which no connection can be open.
+
+        Under pressure they include the oldest names without a request for two periods, until it ends: a connection that
+        is still open for one of them then gets 404.
+        """
+        unused_since = now - 2 * self._bounds.period
+        unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
+        excess = self.kib - self._bounds.host_kib * _PRESSURE
+        due: list[LoadedName] = []
+        for loaded in unrequested:
+            removed_at = loaded.secret_removed_at or 0.0
+            if excess <= 0 and removed_at + self._bounds.scope_lifetime > now:
+                break
+            due.append(loaded)
+            excess -= loaded.kib
+        return due
+
+    @property
+    def is_under_pressure(self) -> bool:
+        return self.kib > self._bounds.host_kib * _PRESSURE
+
+    def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
+        """Yield the names of the same wildcard or account that must be unloaded.
+
+        First come scopes without a secret, oldest first, then the names with the oldest request.
+        """
+        every = self._by_account.get(wanted.account, {})
+        known = every.get(wanted.name)
+        below = sum(it.wildcard == wanted.wildcard for it in every.values()) if wanted.wildcard else 0
+        too_many_below = below + (known is None or known.wildcard != wanted.wildcard) - self._bounds.names_per_wildcard
+        too_many = len(every) + (known is None) - self._bounds.names_per_account
+        excess = self._account_kib[wanted.account] - (known.kib if known else 0) + wanted.kib - self._bounds.account_kib
+        too_many_below = too_many_below if wanted.wildcard else 0
+        if max(too_many_below, too_many, excess) <= 0:
+            return
+        for loaded in sorted((it for it in every.values() if it is not known), key=_age):
+            is_below = bool(wanted.wildcard) and loaded.wildcard == wanted.wildcard
+            if too_many > 0 or excess > 0 or (too_many_below > 0 and is_below):
+                too_many, excess, too_many_below = too_many - 1, excess - loaded.kib, too_many_below - is_below
+                yield loaded
+
+
+def _age(loaded: LoadedName) -> tuple[bool, float]:
+    """Return the sort key of names that make room."""
+    removed_at = loaded.secret_removed_at
+    return removed_at is None, loaded.requested_at if removed_at is None else removed_at

@@ -1,0 +1,144 @@
+"""The plan of a name: who answers it, and with which certificate. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from chalicelib import domains
+from chalicelib.model.edges.served import ServedEdge, port_of
+from chalicelib.model.serving import edge_plans, streams
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost
+from chalicelib.model.serving.sites import Site
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+
+_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
+_UNKNOWN = "The account has no edge and no online tunnel at the name."
+_INACTIVE = "The account is switched off."
+_UNPROVED = "The account has not proved the domain."
+_NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
+
+
+@dataclass(frozen=True)
+class NamePlan:
+    """The certificate of a name, and its tunnel or edge.
+
+    `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
+    `site` (a tunnel) or `edge` answers, or `refusal` says why not. A special name needs its own chain or listener.
+
+    `hosts` are the Host headers that a connection of the name may use: the name, and those of the edge's hosts without
+    wildcard that answer with the same certificate.
+    """
+
+    name: str
+    account: str
+    certificate: str = ""
+    site: Site | None = None
+    edge: Plan | None = None
+    refusal: str = ""
+    is_special: bool = False
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def is_served(self) -> bool:
+        return bool(self.site or self.edge)
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """The tunnel or edge of a TCP port, or neither."""
+
+    port: str
+    account: str
+    tunnel: ServedTunnel | None = None
+    edge: Plan | None = None
+
+
+def plan_name(name: str, records: AccountRecords, now: datetime, service: Service) -> NamePlan:
+    """Return the plan of a name at a time.
+
+    A host of an edge precedes a tunnel, and a tunnel precedes a wildcard of an edge.
+    """
+    return plan_names([name], records, now, service)[name]
+
+
+def plan_names(names: Iterable[str], records: AccountRecords, now: datetime, service: Service) -> dict[str, NamePlan]:
+    """Return the plans of names of one account. Each edge is planned once."""
+    planner = _Planner(records, now, service)
+    return {name: planner.plan_name(name) for name in names}
+
+
+def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service) -> Plan | None:
+    """Return the plan of an edge at a time, or None if its account is switched off or it does not exist."""
+    planner = _Planner(records, now, service)
+    edge = planner.view.edges.get(id)
+    return planner.plan_edge(edge) if edge else None
+
+
+def plan_port(port: str, records: AccountRecords, now: datetime, service: Service) -> PortPlan:
+    """Return the plan of a TCP port for the account that has it."""
+    planner = _Planner(records, now, service)
+    edge = planner.view.edge_at_port(port)
+    plan = planner.plan_edge(edge) if edge else None
+    if plan and port in map(port_of, plan.certificates):
+        return PortPlan(port, records.account, edge=plan)
+    return PortPlan(port, records.account, planner.view.tunnel_at(port))
+
+
+def is_special_edge(edge: ServedEdge) -> bool:
+    """Return whether an edge's names are special: mutual TLS, another TLS version, or bytes that are forwarded."""
+    termination = edge.modules.tls_termination
+    has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
+    return bool(edge.modules.mutual_tls) or has_other_version or streams.is_stream(edge)
+
+
+class _Planner:
+    """The plans of an account's names at a time."""
+
+    def __init__(self, records: AccountRecords, now: datetime, service: Service) -> None:
+        self.view = AccountView(records, service)
+        self._records, self._now = records, now
+        self._plans: dict[str, Plan] = {}
+
+    def plan_edge(self, edge: ServedEdge) -> Plan:
+        if edge.id not in self._plans:
+            self._plans[edge.id] = edge_plans.make_plan(edge, self.view, self._now)
+        return self._plans[edge.id]
+
+    def plan_name(self, name: str) -> NamePlan:
+        account, view = self._records.account, self.view
+        if not self._records.is_active:
+            return NamePlan(name, account, refusal=_INACTIVE)
+        if edge := view.edge_at_host(name):
+            return self._plan_at_edge(name, name, edge)
+        if site := view.site(name, self._now):
+            return _plan_at_tunnel(site)
+        if not view.may_serve(account, name):
+            return NamePlan(name, account, refusal=_UNPROVED)
+        wildcard = f"{domains.WILDCARD}{name.partition('.')[2]}"
+        if edge := view.edge_at_host(wildcard):
+            return self._plan_at_edge(name, wildcard, edge)
+        refusal = _NO_CERTIFICATE if view.tunnel_at_host(name) else _UNKNOWN
+        return NamePlan(name, account, refusal=refusal)
+
+    def _plan_at_edge(self, name: str, host: str, edge: ServedEdge) -> NamePlan:
+        """Return the plan of a name that an edge has at a host, which is the name or the wildcard above it."""
+        plan = self.plan_edge(edge)
+        found = next(it for it in plan.hosts if it.name == host)
+        if not found.answers:
+            return NamePlan(name, edge.account, refusal=found.error)
+        others = (it.name for it in plan.hosts if _shares_connections(it, found))
+        hosts = (name, *(it for it in others if it != name))
+        is_special = is_special_edge(edge)
+        return NamePlan(name, edge.account, found.certificate, edge=plan, is_special=is_special, hosts=hosts)
+
+
+def _plan_at_tunnel(site: Site) -> NamePlan:
+    account, certificate = site.tunnel.account, site.certificate
+    return NamePlan(site.name, account, certificate, site, is_special=not certificate, hosts=(site.name,))
+
+
+def _shares_connections(other: PlannedHost, host: PlannedHost) -> bool:
+    is_alike = other.answers and other.certificate == host.certificate
+    return is_alike and not other.name.startswith(domains.WILDCARD)

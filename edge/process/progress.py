@@ -1,0 +1,58 @@
+"""What a process does at the moment, in a file that its supervisor reads.
+
+A process that stops to write it is stuck or stopped.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from edge.process import files
+
+PERIOD = 2.0  # seconds between two writes of a process that serves
+
+
+class Progress:
+    """The progress of the process with a name."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._file = directory / f"{name}.progress"
+        self._seen: tuple[int, str] | None = None
+
+    def report(self, text: str) -> None:
+        """Write what the process does. Raises OSError."""
+        files.replace(self._file, text.encode())
+
+    async def report_alive(self) -> None:
+        """Write regularly that the process serves, until cancelled."""
+        while True:
+            with suppress(OSError):  # the disk may be full
+                self.report("serving")
+            await asyncio.sleep(PERIOD)
+
+    def clear(self) -> None:
+        """Forget the report of an earlier process."""
+        self._file.unlink(missing_ok=True)
+
+    def read_new(self) -> str:
+        """Return what the process reported since the last call, or ""."""
+        try:
+            seen = self._file.stat().st_mtime_ns, self._file.read_text()
+        except OSError:
+            return ""
+        is_new, self._seen = seen != self._seen, seen
+        return seen[1] if is_new else ""
+
+
+class Heartbeat:
+    """Since when another process has reported nothing."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._at = progress, time.monotonic()
+
+    def silence(self) -> float:
+        """Return the seconds since the last report."""
+        if self._progress.read_new():
+            self._at = time.monotonic()
+        return time.monotonic() - self._at

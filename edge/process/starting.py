@@ -1,0 +1,79 @@
+"""The wait for a child process until it listens."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TypeAlias
+
+from edge.process import files
+from edge.process.children import Child
+from edge.process.progress import Progress
+from edge.process.settings import SettingError
+
+_TIMEOUT = 30.0  # seconds without progress
+_NOTICE = 5.0  # seconds between two lines about what is awaited
+ListenAddress: TypeAlias = Path | tuple[str, int]
+
+
+async def wait_until_ready(
+    child: Child, address: ListenAddress, progress: Progress, *, timeout: float = _TIMEOUT, notice: float = _NOTICE
+) -> None:
+    """Wait until a child listens. Raises SettingError if it ends, or reports no progress for too long.
+
+    A line says what is awaited every `notice` seconds.
+    """
+    start = _Start(child, address)
+    noticed_at = start.began
+    while not await _is_listening(address):
+        now = time.monotonic()
+        start.update(progress.read_new(), now)
+        if error := start.find_error(now, timeout):
+            raise SettingError(f"{child.program.name} did not start: {error}")
+        if now > noticed_at + notice:
+            noticed_at = now
+            print(start.describe(now), flush=True)
+        await asyncio.sleep(0.05)
+
+
+class _Start:
+    """The start of a child so far."""
+
+    def __init__(self, child: Child, address: ListenAddress) -> None:
+        self.began = self._progressed_at = time.monotonic()
+        self._child, self._address = child, address
+        self._report = ""
+
+    def update(self, report: str, now: float) -> None:
+        if report:
+            self._progressed_at, self._report = now, report
+
+    def find_error(self, now: float, timeout: float) -> str:
+        """Return why the child is given up, and where its log is, or ""."""
+        log = self._child.program.log
+        where = f"Its log is {log}." if log else "Its messages are above."
+        if self._child.pid is None:
+            return f"it ended. {where}"
+        if now < self._progressed_at + timeout:
+            return ""
+        address = self._address if isinstance(self._address, Path) else "{}:{}".format(*self._address)
+        last = f"its last progress, {now - self._progressed_at:.0f} s ago, was: {self._report}"
+        silence = last if self._report else "it reported no progress"
+        return f"{address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
+
+    def describe(self, now: float) -> str:
+        """Return a line that says what is awaited."""
+        doing = f" ({self._report})" if self._report else ""
+        return f"Waiting for {self._child.program.name}{doing}: {now - self.began:.0f} s …"
+
+
+async def _is_listening(address: ListenAddress) -> bool:
+    try:
+        if isinstance(address, Path):
+            with files.shorten_socket_path(address) as path:
+                _, writer = await asyncio.open_unix_connection(path)
+        else:
+            _, writer = await asyncio.open_connection(*address)
+    except OSError:
+        return False
+    writer.close()
+    return True

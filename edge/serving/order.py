@@ -1,0 +1,168 @@
+"""The order in which Envoy receives a loaded name: clusters, then the scope, then the secret."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from edge.envoy.ads.catalog import Name
+from edge.envoy.ads.discovery import Discovery
+from edge.envoy.names import scopes
+from edge.envoy.resources import Changes, Key, Resource
+from edge.serving.reference_counts import ReferenceCounts
+
+_TIMEOUT = 5.0  # seconds to wait for Envoy's answers
+_RETENTION = 60.0  # seconds in which a replaced scope answers 421
+
+
+@dataclass(frozen=True)
+class NameResources:
+    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners.
+
+    There is no scope if the name's connections are forwarded as bytes, or if only the page for unknown names answers.
+    Without a secret, the one that Envoy has stays.
+    """
+
+    name: str
+    clusters: tuple[Resource, ...] = ()
+    scope: Resource | None = None
+    secret: Resource | None = None
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Envoy's error about the scope or the secret of a name."""
+
+    kind: Literal["scope", "secret"]
+    error: str
+
+
+class Sender:
+    """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it.
+
+    A later call about a name ends an earlier one that still waits for Envoy. If a name becomes normal, its former scope
+    is closed after `wait_for_matcher`, so that visitors find one of the two.
+    """
+
+    def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
+        self._discovery, self._wait_for_matcher = discovery, wait_for_matcher
+        self._counts = ReferenceCounts()
+        self._scopes: dict[str, Key] = {}  # the accepted scope of each name
+        self._sending: dict[str, NameResources] = {}  # the latest call about each name
+        self._closed: dict[Key, float] = {}  # replaced scopes, with the monotonic time of their removal
+
+    async def send(self, resources: NameResources) -> Rejection | None:
+        """Send a new or changed name. Return Envoy's error about the scope or the secret, or None.
+
+        After an error, Envoy keeps what it accepted before. A new name is then removed again, and visitors that wait
+        for it are refused. The caller may send it again with another certificate.
+        """
+        call = self._sending[resources.name] = replace(resources)  # a different object for each call
+        try:
+            return await self._send(call)
+        finally:
+            if self._is_latest(call):
+                del self._sending[call.name]
+
+    @property
+    def scopes(self) -> Mapping[str, Key]:
+        """Return the accepted scopes by name."""
+        return self._scopes
+
+    async def refuse(self, names: Iterable[str]) -> None:
+        """Answer requests for secrets with a removal, so that no visitor waits."""
+        self._discovery.refuse([*names])
+
+    async def withdraw(self, names: Iterable[str]) -> None:
+        """Remove secrets and scopes of names in one turn, then clusters that no name uses."""
+        gone = [*names]
+        for name in gone:
+            self._sending.pop(name, None)
+        removed: Changes = {Key("secret", name): None for name in gone}
+        scoped: Changes = {key: None for name in gone if (key := self._scopes.pop(name, None))}
+        unused = [key for name in gone for key in self._counts.reduce(name)]
+        sent = self._discovery.apply({**removed, **scoped, **self._expired()})
+        self._discovery.refuse(gone)
+        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+        self._remove_unused(unused)
+
+    async def remove_secrets(self, names: Iterable[str]) -> None:
+        """Remove the secrets of names. Open connections continue."""
+        self._discovery.apply({Key("secret", name): None for name in names})
+
+    async def remove_scopes(self, names: Iterable[str]) -> None:
+        """Remove the scopes of names, then clusters that no name uses."""
+        await self.withdraw(names)
+
+    async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
+        """Send clusters that something else than a loaded name uses, instead of its earlier ones."""
+        made = {it.key: it for it in clusters}
+        self._counts.add(owner, made)
+        await self._apply(made)
+        self._remove_unused(self._counts.reduce(owner, made))
+
+    async def _send(self, resources: NameResources) -> Rejection | None:
+        name, keys = resources.name, [it.key for it in resources.clusters]
+        is_new = name not in self._scopes and not self._exists(Key("secret", name))
+        self._counts.add(name, keys)
+        await self._apply({it.key: it for it in resources.clusters if not it.is_emptied})
+        rejection = await self._try(resources, "scope", resources.scope)
+        await self._apply({it.key: it for it in resources.clusters if it.is_emptied and not rejection})
+        rejection = rejection or await self._try(resources, "secret", resources.secret)
+        if not self._is_latest(resources):
+            return None
+        if rejection and is_new:
+            await self.withdraw([name])
+        elif not rejection:
+            await self._replace_scope(resources)
+            self._remove_unused(self._counts.reduce(name, keys))
+        return rejection
+
+    async def _apply(self, changes: Changes) -> None:
+        sent = self._discovery.apply(changes)
+        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+
+    async def _try(
+        self, resources: NameResources, kind: Literal["scope", "secret"], part: Resource | None
+    ) -> Rejection | None:
+        """Send the scope or the secret of a name. If Envoy rejects it, restore the former version."""
+        if part is None or not self._is_latest(resources):
+            return None
+        name = Name(part.key.kind, part.key.name)
+        former = self._discovery.catalog.find_value(name)
+        await self._apply({part.key: part})
+        error = self._discovery.catalog.refusal(name)
+        if error and self._is_latest(resources):
+            self._discovery.restore(name, former)
+        return Rejection(kind, error) if error else None
+
+    async def _replace_scope(self, resources: NameResources) -> None:
+        """Record the scope of a name. Connections under its former scope get 421."""
+        former, scope = self._scopes.pop(resources.name, None), resources.scope
+        if scope:
+            self._scopes[resources.name] = scope.key
+            self._closed.pop(scope.key, None)
+        if former and scope and former != scope.key and scope.key.name == resources.name and self._wait_for_matcher:
+            await self._wait_for_matcher(resources.name)
+        expired = self._expired()
+        if former and (scope is None or former != scope.key):
+            self._closed[former] = time.monotonic() + _RETENTION
+            await self._apply({**expired, former: scopes.build_closed_scope(former.name)})
+        else:
+            self._discovery.apply(expired)
+
+    def _expired(self) -> Changes:
+        """Return the removals of replaced scopes whose time has ended."""
+        gone = [key for key, end in self._closed.items() if end <= time.monotonic()]
+        for key in gone:
+            del self._closed[key]
+        return dict.fromkeys(gone)
+
+    def _remove_unused(self, keys: Iterable[Key]) -> None:
+        self._discovery.apply({key: None for key in keys if not self._counts.is_used(key)})
+
+    def _is_latest(self, resources: NameResources) -> bool:
+        return self._sending.get(resources.name) is resources
+
+    def _exists(self, key: Key) -> bool:
+        return self._discovery.catalog.version(Name(key.kind, key.name)) is not None

@@ -1,0 +1,34 @@
+"""Resources that several owners use. Each stays until no owner uses it. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from edge.envoy.resources import Key
+
+
+class ReferenceCounts:
+    """The number of owners of each resource. An owner is a loaded name, or any other text."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Key] = Counter()
+        self._keys: dict[str, frozenset[Key]] = {}  # by owner
+
+    def add(self, owner: str, keys: Iterable[Key]) -> None:
+        """Add resources to those of an owner."""
+        before = self._keys.get(owner, frozenset())
+        self._keys[owner] = before.union(keys)
+        self._counts.update(self._keys[owner] - before)
+
+    def reduce(self, owner: str, keys: Iterable[Key] = ()) -> list[Key]:
+        """Reduce the resources of an owner to some. Return those without any owner."""
+        before, after = self._keys.pop(owner, frozenset()), frozenset(keys)
+        if after:
+            self._keys[owner] = after
+        self._counts.subtract(before - after)
+        unused = [key for key in before - after if not self._counts[key]]
+        for key in unused:
+            del self._counts[key]
+        return unused
+
+    def is_used(self, key: Key) -> bool:
+        return key in self._counts

@@ -1,0 +1,157 @@
+"""Envoy's resources of special names and ports, which stay loaded. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from chalicelib.model.edges.served import port_of
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy import clusters, edge_listeners, listeners, routes
+from edge.envoy.filters import blocking
+from edge.envoy.names import https_listener, tls_contexts
+from edge.envoy.resources import Changes, Key, Resource
+from edge.plan.names import NamePlan, PortPlan
+from edge.process.settings import Settings
+
+
+@dataclass(frozen=True)
+class SpecialPlans:
+    """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through.
+
+    `below` are hosts of the account directly below special wildcards, which their own edges and tunnels serve.
+    """
+
+    edges: tuple[Plan, ...] = ()
+    tunnels: tuple[NamePlan, ...] = ()
+    ports: tuple[PortPlan, ...] = ()
+    below: frozenset[str] = frozenset()
+
+    @property
+    def byte_tunnels(self) -> list[ServedTunnel]:
+        """Return the tunnels that get connections as bytes, not by a group."""
+        passed = (it.site.tunnel for it in self.tunnels if it.site)
+        return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
+
+
+class SpecialServing:
+    """The resources of all special names of an edge host. `link_authority` is the CA certificate of gateways, PEM.
+
+    While a name passes to another account, both can have a resource of it. The last update counts.
+    """
+
+    def __init__(self, settings: Settings, link_authority: str) -> None:
+        self._settings, self._link_authority = settings, link_authority
+        self._resources, self._shields = _AccountResources(), _AccountResources()
+        self._published: dict[Key, Resource] = {}
+        self._listeners = blocking.BlockedListeners()
+
+    def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
+        """Replace the plans of an account. Return the changed resources."""
+        touched = self._resources.put(view.account, self._build(plans, view))
+        touched |= self._shields.put(view.account, self._build_shields(plans))
+        return self._listeners.guard(dict(self._publish(touched)))
+
+    def build_clusters(self, plans: SpecialPlans, view: AccountView) -> list[Resource]:
+        """Return the clusters of gateways that an account's special names use. Loaded names can use them too."""
+        found = {it.gateway for it in plans.byte_tunnels} & view.gateways.keys()
+        gateways = [view.gateways[id] for id in sorted(found)]
+        wanted = {clusters.bytes_name(it.id) for it in gateways}
+        every = (clusters.build_gateway_clusters(it, self._link_authority, self._settings) for it in gateways)
+        return [it for made in every for it in made if it.key.name in wanted]
+
+    def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
+        """Return the resources that refuse blocked networks, and banned hosts."""
+        blocked = sorted(networks)
+        rules = {it.key: it for it in blocking.build_rules(blocked, banned)}
+        return {**rules, **self._listeners.block(blocked)}
+
+    def _publish(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Resource | None]]:
+        """Yield the resources that differ from the published ones."""
+        for key in keys:
+            found = self._resources.find(key) or self._shields.find(key)
+            if found != self._published.get(key):
+                yield key, found
+            if found:
+                self._published[key] = found
+            else:
+                self._published.pop(key, None)
+
+    def _build(self, plans: SpecialPlans, view: AccountView) -> Iterator[Resource]:
+        for plan in plans.edges:
+            yield from self._build_edge(plan, view)
+        for name in plans.tunnels:
+            yield from self._build_tunnel(name)
+        for port in plans.ports:
+            if port.edge:
+                yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
+            elif port.tunnel:
+                yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings)
+
+    def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
+        hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
+        has_listener = plan.is_stream or bool(plan.trusted)  # another TLS version needs only a shared filter chain
+        chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
+        listener = self._build_listener(plan)
+        for host in hosts:
+            is_unreserved = view.refuses_challenges(view.account, host)
+            yield self._build_part(host, chain, refuses_challenges=is_unreserved)
+            if is_unreserved and plan.is_stream:
+                yield routes.build_unreserved_redirect_part(host, self._settings)
+            if has_listener:
+                yield clusters.build_listener_cluster(host, listener.key.name)
+        if hosts and has_listener:
+            yield listener
+        if plan.destinations.groups and plan.certificates:
+            groups = [(id, weight, view.members(view.backends[id])) for id, weight in plan.destinations.groups]
+            yield clusters.build_stream_cluster(plan, groups, self._link_authority, self._settings)
+
+    def _build_listener(self, plan: Plan) -> Resource:
+        if plan.edge.terminate_at == "upstream":
+            return edge_listeners.build_upstream_listener(plan, self._settings)
+        return edge_listeners.build_on_demand_listener(plan, self._settings)
+
+    def _build_tunnel(self, plan: NamePlan) -> Iterator[Resource]:
+        if plan.site is None:
+            return
+        tunnel = plan.site.tunnel
+        yield listeners.build_tunnel_listener(tunnel, self._settings)
+        yield clusters.build_listener_cluster(plan.name, listeners.tunnel_name(tunnel.id))
+        yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
+        if plan.site.refuses_challenges:
+            yield routes.build_unreserved_redirect_part(plan.name, self._settings)
+
+    def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
+        """Yield parts for names below special wildcards that the wildcard's edge does not serve."""
+        for name in sorted(plans.below.union(*(it.served_elsewhere for it in plans.edges))):
+            yield self._build_part(name, tls_contexts.DEFAULT_VERSION, refuses_challenges=True)
+
+    def _build_part(self, name: str, chain: str, *, refuses_challenges: bool) -> Resource:
+        if refuses_challenges:
+            return https_listener.build_unreserved_special_part(name, chain, self._settings)
+        return https_listener.build_special_part(name, chain, self._settings)
+
+
+class _AccountResources:
+    """Resources by account. If several accounts have one with the same key, that of the last put counts."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, dict[str, Resource]] = {}
+        self._keys: dict[str, frozenset[Key]] = {}
+
+    def put(self, account: str, resources: Iterable[Resource]) -> frozenset[Key]:
+        """Replace the resources of an account. Return the keys of the former and the new ones."""
+        before, new = self._keys.pop(account, frozenset[Key]()), {it.key: it for it in resources}
+        for key in before:
+            del self._found[key][account]
+            if not self._found[key]:
+                del self._found[key]
+        for key, it in new.items():
+            self._found.setdefault(key, {})[account] = it
+        if new:
+            self._keys[account] = frozenset(new)
+        return before.union(new)
+
+    def find(self, key: Key) -> Resource | None:
+        found = self._found.get(key)
+        return next(reversed(found.values())) if found else None

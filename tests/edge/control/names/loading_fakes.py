@@ -1,0 +1,142 @@
+"""A store, an Envoy and plans for tests of the loader: a name is served as its record says."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from chalicelib.model.edges.served import ServedEdge, ServedRoute
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.storage.records.change_log import Place
+from edge.envoy.resources import Key, Resource
+from edge.link.authority import KeyPair
+from edge.plan.names import NamePlan
+from edge.serving.order import NameResources, Rejection
+from edge.store.records import Unavailable
+
+
+def place(account: str, name: str) -> Place:
+    """Return the place of the record that says how an account serves a name."""
+    return Place(f"{account}#/edges/https", name)
+
+
+class Records:
+    """Records of names: a certificate's id, and the number of routes. A wildcard serves the names below it."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, str] = {}
+        self.served: dict[Place, str] = {}
+        self.reads: Counter[str] = Counter()
+        self.is_away = False
+        self.may_read = threading.Event()
+        self.may_read.set()
+
+    def serve(self, account: str, name: str, value: str = "cert_1 1") -> Place:
+        self.owners[name], self.served[place(account, name)] = account, value
+        return place(account, name)
+
+    def find_account(self, host: str) -> str:
+        self._count("find")
+        wildcard = f"*.{host.partition('.')[2]}"
+        return self.owners.get(host) or self.owners.get(wildcard, "")
+
+    def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
+        self._count("read")
+        found = known or AccountRecords(account, frozenset())
+        hosts = (host, f"*.{host.partition('.')[2]}")
+        versions = {place(account, it): self.served.get(place(account, it), "") for it in hosts}
+        return replace(found, names=found.names | {host}, versions={**found.versions, **versions})
+
+    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+        self._count("read_changed")
+        new = {it: self.served.get(it, "") for it in places if it in records.versions}
+        return replace(records, versions={**records.versions, **new})
+
+    def resync(self, records: AccountRecords) -> AccountRecords:
+        self._count("resync")
+        return replace(records, versions={it: self.served.get(it, "") for it in records.versions})
+
+    def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
+        hosts = {host for name in names for host in (name, f"*.{name.partition('.')[2]}")}
+        versions = {it: version for it, version in records.versions.items() if it.id in hosts}
+        return replace(records, names=frozenset(names), versions=versions)
+
+    def key_pair(self, certificate: str, records: AccountRecords) -> KeyPair | None:
+        self._count("key_pair")
+        return None if certificate == "cert_sealed" else KeyPair(certificate, "key")
+
+    def _count(self, read: str) -> None:
+        self.reads[read] += 1
+        self.may_read.wait()
+        if self.is_away:
+            raise Unavailable("away")
+
+
+class Plans:
+    """Plans and resources of names. The chain of a secret is the certificate's id, a scope's content its routes."""
+
+    def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan:
+        hosts = (name, f"*.{name.partition('.')[2]}")
+        found = ((it, records.versions.get(place(records.account, it))) for it in hosts)
+        host, value = next(((host, value) for host, value in found if value), ("", ""))
+        if not value:
+            return NamePlan(name, records.account, refusal="unknown")
+        *certificates, routes = value.split()
+        certificate = next((it for it in certificates if it not in records.rejected), "")
+        if not certificate:
+            return NamePlan(name, records.account, refusal="no certificate")
+        targets = tuple(RouteTarget(ServedRoute(f"r{it}", "path_prefix", "/")) for it in range(int(routes)))
+        edge = ServedEdge(records.account, "edghts_1", 1, (f"{host}:443",))
+        planned = Plan(edge, (PlannedHost(host, "live", certificate=certificate),), targets=targets)
+        return NamePlan(name, records.account, certificate, edge=planned)
+
+    def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources:
+        routes = str(len(plan.edge.targets)) if plan.edge else ""
+        scope = Resource(Key("routes", plan.name), routes)
+        secret = Resource(Key("secret", plan.name), pair.chain) if pair else None
+        return NameResources(plan.name, (), scope, secret)
+
+    def build_certificate(self, server_name: str, pair: KeyPair) -> NameResources:
+        return NameResources(server_name, secret=Resource(Key("secret", server_name), pair.chain))
+
+    def operator_pair(self) -> KeyPair:
+        return KeyPair("operator", "key")
+
+
+class Envoy:
+    """The scopes and secrets that Envoy has, and the requests that were answered with a removal."""
+
+    def __init__(self) -> None:
+        self.scopes: dict[str, str] = {}
+        self.secrets: dict[str, str] = {}
+        self.refused: Counter[str] = Counter()
+        self.sent: list[str] = []
+        self.rejects: Mapping[str, Rejection] = {}  # by the content of a scope or secret
+
+    async def send(self, resources: NameResources) -> Rejection | None:
+        self.sent.append(resources.name)
+        for table, resource in ((self.scopes, resources.scope), (self.secrets, resources.secret)):
+            if resource is None:
+                continue
+            if found := self.rejects.get(str(resource.content)):
+                return found
+            table[resources.name] = str(resource.content)
+        return None
+
+    async def refuse(self, names: Iterable[str]) -> None:
+        self.refused.update(names)
+
+    async def withdraw(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.scopes.pop(name, None)
+            self.secrets.pop(name, None)
+
+    async def remove_secrets(self, names: Iterable[str]) -> None:
+        for name in names:
+            del self.secrets[name]
+
+    async def remove_scopes(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.scopes.pop(name, None)

@@ -1,0 +1,447 @@
+"""Loading of names: joined requests, answers, changes, bounds, rejections, and a store that is away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pytest
+
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.loader import Loader
+from edge.control.names.reads import StoreReads
+from edge.plan.names import NamePlan
+from edge.process import log
+from edge.process.settings import Limits, Settings
+from edge.serving.order import Rejection
+from tests.edge.control.names.loading_fakes import Envoy, Plans, Records, place
+
+A, B, D = "acct_a", "acct_b", "tunnels.example"
+NAME, UNKNOWN = "app.shop.example", f"none.{D}"
+
+
+@dataclass
+class World:
+    """A loader with its store and Envoy, and the errors that it reported."""
+
+    loader: Loader
+    records: Records
+    envoy: Envoy
+    errors: dict[str, str] = field(default_factory=dict)
+
+    async def visit(self, *names: str) -> None:
+        """Request secrets, and wait until each name is answered."""
+        before = self.envoy.refused.copy()
+        self.loader.request(names)
+        await until(lambda: all(it in self.envoy.secrets or self.envoy.refused[it] > before[it] for it in names))
+
+    async def change(self, *places: Place) -> None:
+        self.loader.apply(places)
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Wait until no account has work."""
+        await until(lambda: not self.loader.is_busy)
+
+
+Test: TypeAlias = Callable[[World], Awaitable[None]]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def loading(limits: Limits, resync_period: float) -> AsyncIterator[World]:
+    records, envoy, errors = Records(), Envoy(), dict[str, str]()
+
+    def report(plan: NamePlan, error: str) -> None:
+        errors[plan.name] = error
+
+    settings = Settings(tunnel_domain=D, limits=limits)
+    loader = Loader(settings, records, Plans(), envoy, report, StoreReads(), resync_period=resync_period)
+    serving = asyncio.create_task(loader.serve())
+    try:
+        yield World(loader, records, envoy, errors)
+    finally:
+        records.may_read.set()
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+
+def run(test: Test, limits: Limits | None = None, resync_period: float = 180) -> None:
+    async def ask() -> None:
+        async with loading(limits or Limits(), resync_period) as world:
+            await test(world)
+
+    asyncio.run(ask())
+
+
+def test_a_name_is_loaded_when_it_is_requested() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME, "cert_1 3")
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_1"}, {NAME: "3"})
+        assert world.records.reads == {"find": 1, "read": 1, "key_pair": 1}
+
+    run(test)
+
+
+def test_requests_for_one_name_are_one_read() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        world.records.may_read.clear()
+        for _ in range(100):
+            world.loader.request([NAME])
+        world.records.may_read.set()
+        await world.visit(NAME)
+        assert world.records.reads == {"find": 1, "read": 1, "key_pair": 1}
+
+    run(test)
+
+
+def test_another_request_for_a_loaded_name_is_answered_without_a_read() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.reads.clear()
+        world.envoy.secrets.clear()
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.records.reads) == ({NAME: "cert_1"}, {})
+
+    run(test)
+
+
+def test_a_name_with_capitals_has_the_routes_of_its_normal_form() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit("App.shop.example", NAME, "APP.shop.example")
+        assert world.envoy.secrets == dict.fromkeys([NAME, "App.shop.example", "APP.shop.example"], "cert_1")
+        assert world.envoy.scopes == {NAME: "1"}
+        assert world.records.reads == {"find": 1, "read": 1, "key_pair": 1}
+        world.records.serve(A, NAME, "cert_2 1")
+        await world.change(changed)
+        await until(lambda: world.envoy.secrets == {NAME: "cert_2"})
+        await world.visit("App.shop.example", f"None.{D}", "NONE.shop.example")
+        assert world.envoy.secrets == {NAME: "cert_2", "App.shop.example": "cert_2", f"None.{D}": "operator"}
+
+    run(test)
+
+
+def test_a_change_plans_only_the_names_that_use_it() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        world.records.serve(A, "other.shop.example")
+        await world.visit(NAME, "other.shop.example")
+        world.envoy.sent.clear()
+        world.records.serve(A, NAME, "cert_1 2")
+        await world.change(changed)
+        assert world.envoy.sent == [NAME]
+
+    run(test)
+
+
+def test_an_unknown_name_is_refused_and_remembered() -> None:
+    async def test(world: World) -> None:
+        for _ in range(3):
+            await world.visit("none.shop.example")
+        assert world.records.reads == {"find": 1}
+        assert world.envoy.refused == {"none.shop.example": 3}
+
+    run(test)
+
+
+@pytest.mark.parametrize("name", ["link", "LINK", "Default", "*.shop.example", "a..example", "ä.example", "-"])
+def test_what_is_no_host_name_is_refused_without_a_read(name: str) -> None:
+    async def test(world: World) -> None:
+        await world.visit(name)
+        assert (world.records.reads, world.envoy.refused) == ({}, {name: 1})
+
+    run(test)
+
+
+def test_an_unknown_name_below_the_domain_gets_a_page_for_a_while() -> None:
+    async def test(world: World) -> None:
+        await world.visit(UNKNOWN)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({UNKNOWN: "operator"}, {})
+
+    run(test)
+
+
+def test_pages_have_a_bound() -> None:
+    async def test(world: World) -> None:
+        await world.visit(UNKNOWN, f"more.{D}", f"most.{D}")
+        assert len(world.envoy.secrets) == 2
+        assert world.envoy.refused.total() == 1
+
+    run(test, Limits(max_unknown_names=2))
+
+
+@pytest.mark.parametrize("key", [f"tunnel_name#none.{D}", f"{A}#/tunnels"])
+def test_a_page_ends_when_the_name_gets_an_account(key: str) -> None:
+    async def test(world: World) -> None:
+        world.records.owners[UNKNOWN] = A if key.startswith(A) else ""
+        await world.visit(UNKNOWN)
+        world.records.serve(A, UNKNOWN)
+        await world.change(Place(key, "1"))
+        await until(lambda: not world.envoy.secrets)
+        await world.visit(UNKNOWN)
+        assert world.envoy.secrets == {UNKNOWN: "cert_1"}
+
+    run(test)
+
+
+@pytest.mark.parametrize("key", ["domain#none.shop.example", "domain#*.shop.example", "domain#*.example"])
+def test_a_refusal_is_forgotten_when_a_domain_is_proved(key: str) -> None:
+    async def test(world: World) -> None:
+        name = "none.shop.example"
+        await world.visit(name)
+        world.records.serve(A, name)
+        await world.visit(name)
+        assert world.envoy.secrets == {}
+        await world.change(Place(key, "claim"))
+        await world.visit(name)
+        assert world.envoy.secrets == {name: "cert_1"}
+
+    run(test)
+
+
+def test_a_name_whose_keys_change_during_the_search_is_searched_again() -> None:
+    async def test(world: World) -> None:
+        world.records.may_read.clear()
+        world.loader.request([UNKNOWN])
+        await until(lambda: world.records.reads["find"] == 1)
+        world.loader.apply([Place(f"tunnel_name#{UNKNOWN}", "claim")])
+        world.records.may_read.set()
+        await world.visit(UNKNOWN)
+        assert world.records.reads == {"find": 2}
+
+    run(test)
+
+
+def test_a_change_reaches_the_loaded_names_of_its_account_only() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        world.records.serve(B, "other.example")
+        await world.visit(NAME, "other.example")
+        world.records.reads.clear()
+        world.records.serve(A, NAME, "cert_2 5")
+        await world.change(changed, place("acct_unloaded", "x"))
+        assert world.envoy.scopes == {NAME: "5", "other.example": "1"}
+        assert world.envoy.secrets == {NAME: "cert_2", "other.example": "cert_1"}
+        assert world.records.reads == {"read_changed": 1, "key_pair": 1}
+
+    run(test)
+
+
+def test_a_change_without_another_version_sends_nothing() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.envoy.sent.clear()
+        await world.change(changed)
+        assert world.envoy.sent == []
+
+    run(test)
+
+
+def test_a_withdrawn_name_is_followed_so_that_open_connections_are_served_again() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.serve(A, NAME, "")
+        await world.change(changed)
+        assert (world.envoy.scopes, world.envoy.secrets) == ({}, {})
+        await world.visit(NAME)
+        assert world.envoy.refused[NAME] == 1
+        world.records.serve(A, NAME, "cert_1 2")
+        await world.change(changed)
+        assert (world.envoy.scopes, world.envoy.secrets) == ({NAME: "2"}, {})
+        await world.visit(NAME)
+        assert world.envoy.secrets == {NAME: "cert_1"}
+
+    run(test)
+
+
+def test_a_withdrawn_name_is_served_for_its_next_account() -> None:
+    async def test(world: World) -> None:
+        former = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.served[former] = ""
+        await world.change(former)
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({}, {})
+        await world.change(world.records.serve(B, NAME, "cert_2 2"), Place(f"domain#{NAME}", "owner"))
+        await world.visit(NAME)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
+        await world.change(former)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({NAME: "cert_2"}, {NAME: "2"})
+
+    run(test)
+
+
+def test_a_withdrawn_name_with_a_page_is_served_again_at_once() -> None:
+    async def test(world: World) -> None:
+        name = f"demo.{D}"
+        changed = world.records.serve(A, name, "operator 1")
+        await world.visit(name)
+        world.records.serve(A, name, "")
+        await world.change(changed)
+        await world.visit(name)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({name: "operator"}, {})
+        world.records.serve(A, name, "operator 1")
+        await world.change(changed)
+        await world.visit(name)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({name: "operator"}, {name: "1"})
+
+    run(test)
+
+
+def test_when_the_store_is_away_loaded_names_stay_and_others_are_refused() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        world.records.serve(A, "cold.shop.example")
+        await world.visit(NAME)
+        world.records.is_away = True
+        world.records.serve(A, NAME, "cert_1 7")
+        await world.change(changed)
+        await world.visit("cold.shop.example")
+        assert world.envoy.refused == {"cold.shop.example": 1}
+        assert world.envoy.scopes == {NAME: "1"}
+        world.envoy.secrets.clear()
+        await world.visit(NAME)
+        assert world.envoy.secrets == {NAME: "cert_1"}
+        world.records.is_away = False
+        await until(lambda: world.envoy.scopes == {NAME: "7"})
+        await world.visit("cold.shop.example")
+        assert world.envoy.refused == {"cold.shop.example": 1}
+
+    run(test)
+
+
+def test_a_domain_has_a_tenth_of_the_budget() -> None:
+    async def test(world: World) -> None:
+        names = [f"n{it}.shop.example" for it in range(20)]
+        await world.visit(*names, "other.example")
+        assert world.records.reads["find"] == 6
+        assert world.envoy.refused.total() == 21
+
+    run(test, Limits(max_cold_reads=50))
+
+
+def test_an_account_makes_room_with_its_own_names() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, "*.shop.example")
+        world.records.serve(B, "other.example")
+        await world.visit("other.example")
+        for it in range(5):
+            await world.visit(f"n{it}.shop.example")
+        assert [*world.envoy.scopes] == ["other.example", "n3.shop.example", "n4.shop.example"]
+        assert world.envoy.secrets.keys() == world.envoy.scopes.keys()
+
+    run(test, Limits(max_loaded_names_per_wildcard=2))
+
+
+def test_a_name_above_its_account_s_share_is_refused_and_reported() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME, "cert_1 20")
+        await world.visit(NAME)
+        assert (world.envoy.scopes, world.envoy.refused) == ({}, {NAME: 1})
+        assert world.errors == {NAME: "The routes need more memory than an account can have on an edge host."}
+
+    run(test, Limits(max_loaded_mib=1))
+
+
+def test_a_rejected_certificate_is_replaced_by_the_next_one() -> None:
+    async def test(world: World) -> None:
+        world.envoy.rejects = {"cert_bad": Rejection("secret", "a bad key")}
+        world.records.serve(A, NAME, "cert_bad cert_2 1")
+        world.records.serve(A, "alone.shop.example", "cert_bad 1")
+        await world.visit(NAME, "alone.shop.example")
+        assert world.envoy.secrets == {NAME: "cert_2"}
+        assert world.envoy.scopes == {NAME: "1"}
+        assert world.envoy.refused == {"alone.shop.example": 1}
+
+    run(test)
+
+
+def test_a_key_that_cannot_be_decrypted_refuses_its_names() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME, "cert_sealed 1")
+        await world.visit(NAME)
+        assert world.envoy.refused == {NAME: 1}
+        assert world.envoy.scopes == {}
+
+    run(test)
+
+
+def test_a_rejected_scope_refuses_a_new_name_and_leaves_a_loaded_one_as_it_was() -> None:
+    async def test(world: World) -> None:
+        world.envoy.rejects = {"9": Rejection("scope", "a bad route")}
+        world.records.serve(A, "bad.shop.example", "cert_1 9")
+        changed = world.records.serve(A, NAME, "cert_1 1")
+        await world.visit(NAME, "bad.shop.example")
+        assert world.envoy.refused == {"bad.shop.example": 1}
+        world.records.serve(A, NAME, "cert_1 9")
+        await world.change(changed)
+        assert (world.envoy.scopes, world.envoy.secrets) == ({NAME: "1"}, {NAME: "cert_1"})
+        assert world.errors[NAME] == "a bad route"
+        world.records.serve(A, NAME, "cert_1 2")
+        await world.change(changed)
+        assert (world.envoy.scopes, world.errors[NAME]) == ({NAME: "2"}, "")
+
+    run(test)
+
+
+def test_a_name_in_use_keeps_its_routes_and_an_unused_one_is_forgotten() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        world.records.serve(A, "idle.shop.example")
+        await world.visit(NAME, "idle.shop.example")
+        async with asyncio.timeout(5):
+            while "idle.shop.example" in world.envoy.scopes:
+                if NAME not in world.envoy.secrets:
+                    await world.visit(NAME)
+                await asyncio.sleep(0.01)
+        assert world.envoy.scopes == {NAME: "1"}
+        assert world.records.reads["find"] == 2
+
+    run(test, Limits(name_period=1, max_connection_duration=-119))
+
+
+def test_names_that_envoy_already_has_are_loaded_again_without_a_budget() -> None:
+    async def test(world: World) -> None:
+        names = [f"n{it}.shop.example" for it in range(100)]
+        for it in names:
+            world.records.serve(A, it, "cert_2 2")
+        gone = "gone.shop.example"
+        world.envoy.scopes = dict.fromkeys([*names, gone], "1")
+        world.envoy.secrets = dict.fromkeys([*names, gone], "cert_1")
+        world.records.is_away = True
+        world.loader.restore([*names, gone])
+        await until(lambda: world.records.reads["find"] >= 32)
+        assert world.envoy.scopes == dict.fromkeys([*names, gone], "1")
+        world.records.is_away = False
+        await until(lambda: world.envoy.scopes == dict.fromkeys(names, "2"))
+        assert world.envoy.secrets == dict.fromkeys(names, "cert_2")
+
+    run(test, Limits(max_cold_reads=10))
+
+
+def test_what_only_a_resync_finds_is_applied_and_counted() -> None:
+    before = log.event_counts["change_missed"]
+
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.serve(A, NAME, "cert_1 4")
+        await until(lambda: world.envoy.scopes == {NAME: "4"})
+        for _ in range(3):
+            world.loader.apply([])
+        assert log.event_counts["change_missed"] == before + 1
+
+    run(test, resync_period=0.1)

@@ -1,0 +1,369 @@
+"""Reads on demand: the account of a host, its records in few calls, and only what a change concerns."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from chalicelib import __main__ as operator
+from chalicelib.model.edges.served import UNREADABLE
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import Service
+from chalicelib.model.tunnels import name_bans, tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import Proto
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import change_log, items
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.name_resolver import NameResolver
+from edge.plan import names
+from edge.plan.names import NamePlan
+from edge.store.records import Grant, Opening, Unavailable
+from edge.store.table import TableStore
+from tests import openssl
+from tests.edge.store.test_store import prove
+from tests.queries import calls
+from tests.transports import Client
+
+DOMAIN = "tunnels.localhost"
+SERVICE = Service(DOMAIN, range(20000, 20100), frozenset({DOMAIN, f"*.{DOMAIN}"}))
+GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
+NAME, DEEP, OWN = f"demo.{DOMAIN}", f"x.demo.{DOMAIN}", "shop.example.com"
+
+
+@pytest.fixture
+def table() -> TableStore:
+    made = TableStore("local", DOMAIN)
+    made.announce_gateway(GATEWAY, lease=60)
+    return made
+
+
+@pytest.fixture
+def resolver(table: TableStore) -> NameResolver:
+    made = NameResolver(DOMAIN)
+    made.refresh_gateways()
+    return made
+
+
+def open_tunnel(table: TableStore, client: Client, name: str = NAME, credential: str = "sshcr_1", **labels: str) -> str:
+    proto: Proto = "tcp" if ":" in name else "https"
+    opening = Opening(
+        Grant(client.account, credential, ()), "gw-1", "ts_1", "192.0.2.9", name, f"https://{name}", proto=proto
+    )
+    if labels:
+        opening = Opening(opening.grant, "gw-1", "ts_1", "192.0.2.9", labels=tuple(labels.items()))
+    return table.open(opening, lease=60, most=100).id
+
+
+def create_edge(client: Client, *hosts: str, backend: str = "", **modules: object) -> str:
+    hostports = [it if ":" in it else f"{it}:443" for it in hosts]
+    id: str = client.create("/edges/https", {"hostports": hostports, **modules})["id"]
+    route = client.create(f"/edges/https/{id}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    if backend:
+        client.put(f"/edges/https/{id}/routes/{route}/backend", {"backend_id": backend})
+    return id
+
+
+def create_certificate(client: Client, *hosts: str) -> openssl.Issued:
+    alternatives = ",".join(f"DNS:{it}" for it in hosts)
+    issued = openssl.issue(f"/CN={hosts[0]}", extensions=(f"subjectAltName={alternatives}",))
+    client.create("/tls_certificates", issued.upload)
+    return issued
+
+
+def reserve(client: Client, domain: str, **fields: object) -> str:
+    id: str = client.create("/reserved_domains", {"domain": domain, **fields})["id"]
+    if not domain.endswith(DOMAIN):
+        prove(id)
+    return id
+
+
+def load(resolver: NameResolver, host: str, known: AccountRecords | None = None) -> AccountRecords:
+    account = resolver.find_account(host)
+    assert account
+    return resolver.read(account, host, known)
+
+
+def plan(name: str, records: AccountRecords) -> NamePlan:
+    return names.plan_name(name, records, datetime.now(UTC), SERVICE)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("unknown.tunnels.localhost", ["BatchGetItem"]),
+        ("x.y.unknown.tunnels.localhost", ["BatchGetItem"]),
+        ("unknown.example.com", ["BatchGetItem"]),
+        (".".join(["a"] * 90), ["BatchGetItem"]),
+        (DOMAIN, []),
+        (f"*.demo.{DOMAIN}", []),
+        (f"Demo.{DOMAIN}", []),
+        (f"demo.{DOMAIN}.", []),
+        (f"a#b.{DOMAIN}", []),
+        ("192.0.2.1", []),
+        ("localhost", []),
+        ("", []),
+    ],
+)
+def test_an_unknown_host_takes_one_call_at_most(resolver: NameResolver, host: str, expected: list[str]) -> None:
+    with calls() as made:
+        assert resolver.find_account(host) == ""
+    assert made == expected
+
+
+@pytest.mark.parametrize("is_reserved", [False, True])
+def test_a_tunnel_takes_three_calls(
+    resolver: NameResolver, table: TableStore, admin: Client, is_reserved: bool
+) -> None:
+    if is_reserved:
+        reserve(admin, NAME)
+    tunnel = open_tunnel(table, admin)
+    with calls() as made:
+        records = load(resolver, NAME)
+    assert sorted(made) == ["BatchGetItem", "BatchGetItem", "Query"]
+    found = plan(NAME, records)
+    assert (found.account, found.certificate, found.site and found.site.tunnel.id) == (
+        admin.account,
+        "operator",
+        tunnel,
+    )
+
+
+@pytest.mark.parametrize("host", [OWN, DEEP])
+def test_an_edge_with_a_certificate_takes_six_calls_and_one_decryption(
+    resolver: NameResolver, table: TableStore, admin: Client, host: str
+) -> None:
+    reserve(admin, host)
+    issued = create_certificate(admin, host)
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    tunnel = open_tunnel(table, admin, "", app="shop")
+    edge = create_edge(admin, host, backend=group)
+    with calls() as made:
+        records = load(resolver, host)
+        found = plan(host, records)
+        pair = resolver.key_pair(found.certificate, records)
+    assert sorted(made) == ["BatchGetItem"] * 3 + ["Decrypt"] + ["Query"] * 3
+    assert found.edge
+    assert (found.edge.edge.id, found.edge.hosts[0].state, found.edge.targets[0].weights) == (
+        edge,
+        "live",
+        ((group, 1_000_000_000),),
+    )
+    assert pair
+    stored, uploaded = (load_pem_private_key(it.encode(), None) for it in (pair.key, issued.key))
+    assert (pair.chain, stored.public_key()) == (issued.certificate, uploaded.public_key())
+    assert ([*records.tunnels], [*records.gateways.values()]) == ([tunnel], [GATEWAY])
+
+
+def test_one_more_host_of_a_loaded_account_reads_only_what_it_needs(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    other = f"other.{DOMAIN}"
+    open_tunnel(table, admin), open_tunnel(table, admin, other)
+    known = load(resolver, NAME)
+    with calls() as made:
+        records = load(resolver, other, known)
+    assert made == ["BatchGetItem", "BatchGetItem"]
+    assert [plan(it, records).is_served for it in (NAME, other)] == [True, True]
+    with calls() as made:
+        assert resolver.keep(records, [NAME]) == known
+    assert made == []
+
+
+def test_the_longest_proved_domain_decides_whose_a_host_is(
+    resolver: NameResolver, admin: Client, stranger: Client
+) -> None:
+    reserve(admin, "*.example.com")
+    edge = create_edge(admin, "*.example.com")
+    create_certificate(admin, "*.example.com")
+    admins = load(resolver, OWN)
+    served = plan(OWN, admins).edge
+    assert served
+    assert served.edge.id == edge
+    reserve(stranger, OWN)
+    assert resolver.find_account(OWN) == stranger.account
+    assert plan(OWN, resolver.resync(admins)).refusal == "The account has not proved the domain."
+    assert plan("b.example.com", load(resolver, "b.example.com", admins)).is_served
+
+
+def test_a_domain_that_another_account_proves_below_a_wildcard_is_lost(
+    resolver: NameResolver, admin: Client, stranger: Client
+) -> None:
+    reserve(admin, "*.example.com")
+    create_edge(admin, "*.example.com")
+    create_certificate(admin, "*.example.com")
+    known = load(resolver, OWN)
+    since = time.time()
+    exact = reserve(stranger, OWN)
+    assert read_logged(resolver, known, since) == resolver.resync(known) != known
+    assert not plan(OWN, resolver.resync(known)).is_served
+    lost = resolver.resync(known)
+    since = time.time()
+    prove(exact, "lapsed")
+    assert plan(OWN, read_logged(resolver, lost, since)).is_served
+
+
+def test_ports_are_read_with_their_reserved_addresses(resolver: NameResolver, table: TableStore, admin: Client) -> None:
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})
+    port = address["addr"].rpartition(":")[2]
+    tunnel = open_tunnel(table, admin, address["addr"])
+    known = resolver.read_items(admin.account, [tunnel], None)
+    open_port = names.plan_port(port, known, datetime.now(UTC), Service(DOMAIN, range(20000, 30000)))
+    assert open_port.tunnel
+    assert open_port.tunnel.id == tunnel
+    edge = admin.create("/edges/tcp", {"hostports": [address["addr"]], "backend": {"backend_id": group}})["id"]
+    records = resolver.read_items(admin.account, [edge], None)
+    served = names.plan_port(port, records, datetime.now(UTC), Service(DOMAIN, range(20000, 30000)))
+    assert served.edge
+    assert (served.edge.edge.id, served.edge.is_proxied, served.tunnel) == (edge, True, None)
+    since = time.time()
+    assert admin.delete(f"/reserved_addrs/{address['id']}").status == 204
+    changed = read_logged(resolver, records, since)
+    assert changed == resolver.resync(records)
+    assert changed.edges[edge].proxied == frozenset()
+
+
+def test_a_special_edge_knows_what_others_have_proved_below_its_wildcards(
+    resolver: NameResolver, admin: Client, stranger: Client
+) -> None:
+    reserve(admin, "*.example.com")
+    reserve(stranger, OWN)
+    create_certificate(admin, "*.example.com")
+    edge = create_edge(admin, "*.example.com")
+    found = names.plan_edge(edge, resolver.read_items(admin.account, [edge], None), datetime.now(UTC), SERVICE)
+    assert found
+    assert found.served_elsewhere == (OWN,)
+
+
+def test_an_edge_that_cannot_be_understood_is_closed_where_its_keys_name_it(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    edge = create_edge(admin, DEEP)
+    scope = items.scope(admin.account, "/edges/https")
+    dynamodb.do(Write.update(scope, edge, Condition(""), sets={"body": "of another form", "claims": 7}))
+    assert plan(DEEP, load(resolver, DEEP)) == NamePlan(DEEP, admin.account, refusal=UNREADABLE)
+
+
+def test_a_banned_base_name_is_unknown(resolver: NameResolver, admin: Client) -> None:
+    create_edge(admin, DEEP)
+    assert resolver.find_account(DEEP) == admin.account
+    name_bans.ban_name(NAME)
+    assert resolver.find_account(DEEP) == ""
+    name_bans.lift_name_ban(NAME)
+
+
+def read_logged(resolver: NameResolver, known: AccountRecords, since: float) -> AccountRecords:
+    """Return the records after the logged changes that can affect them."""
+    places = {place for change in change_log.since(since - 0.001) for place in change.places}
+    return resolver.read_changed(known, filter(known.is_affected_by, places))
+
+
+Act = Callable[[TableStore, Client], object]
+
+
+def first(client: Client, path: str) -> str:
+    """Return the path of the newest resource of a list."""
+    listed = client.get(path).json
+    (found,) = (it for it in listed.values() if isinstance(it, list))
+    return f"{path}/{found[0]['id']}"
+
+
+CHANGES: dict[str, Act] = {
+    "route added": lambda table, client: client.create(
+        f"{first(client, '/edges/https')}/routes", {"match_type": "exact_path", "match": "/a"}
+    ),
+    "route deleted": lambda table, client: client.delete(first(client, f"{first(client, '/edges/https')}/routes")),
+    "host moved": lambda table, client: client.patch(first(client, "/edges/https"), {"hostports": [f"{OWN}:443"]}),
+    "edge deleted": lambda table, client: client.delete(first(client, "/edges/https")),
+    "edge added": lambda table, client: create_edge(client, DEEP, f"*.other.{DOMAIN}"),
+    "mutual TLS": lambda table, client: client.put(
+        f"{first(client, '/edges/https')}/mutual_tls",
+        {
+            "certificate_authority_ids": [
+                client.create(
+                    "/certificate_authorities",
+                    {
+                        "ca_pem": openssl.issue(
+                            "/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",)
+                        ).certificate
+                    },
+                )["id"]
+            ]
+        },
+    ),
+    "tunnel ended": lambda table, client: (
+        client.get("/tunnels")
+        and [tunnels.close_tunnel(client.account, it["id"]) for it in client.get("/tunnels").json["tunnels"]]
+    ),
+    "tunnel replaced": lambda table, client: open_tunnel(table, client),
+    "labelled tunnel added": lambda table, client: open_tunnel(table, client, "", app="shop"),
+    "group changed": lambda table, client: client.patch(
+        first(client, "/backends/tunnel_group"), {"labels": {"app": "other"}}
+    ),
+    "reservation added": lambda table, client: reserve(client, DEEP, proxy_protocol=True),
+    "reservation deleted": lambda table, client: client.delete(first(client, "/reserved_domains")),
+    "certificate added": lambda table, client: create_certificate(client, DEEP),
+    "switched off": lambda table, client: operator.main(["suspend", client.account]),
+    "banned": lambda table, client: name_bans.ban_name(NAME),
+    "of another name": lambda table, client: open_tunnel(table, client, f"unloaded.{DOMAIN}"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_after_a_change_the_records_are_those_of_a_full_read(
+    resolver: NameResolver, table: TableStore, admin: Client, change: str
+) -> None:
+    reserve(admin, f"team.{DOMAIN}")
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    open_tunnel(table, admin, "", app="shop")
+    create_edge(admin, f"x.team.{DOMAIN}", f"*.team.{DOMAIN}", backend=group)
+    open_tunnel(table, admin)
+    known = load(resolver, NAME)
+    for host in (f"x.team.{DOMAIN}", f"y.team.{DOMAIN}"):
+        known = load(resolver, host, known)
+    assert known == resolver.resync(known)
+    if change in ("edge added", "reservation added", "certificate added"):
+        known = resolver.read(admin.account, DEEP, known)
+    since = time.time()
+    CHANGES[change](table, admin)
+    with calls() as made:
+        records = read_logged(resolver, known, since)
+    assert len(made) <= 8  # with the four of the log
+    assert records == resolver.resync(records)
+    assert (records == known) is (change == "of another name")
+    operator.main(["resume", admin.account])
+    name_bans.lift_name_ban(NAME)
+
+
+def test_a_gateway_that_is_down_takes_its_tunnels_along(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    open_tunnel(table, admin)
+    known = load(resolver, NAME)
+    place = Place(tunnels.GATEWAYS, "gw-1")
+    assert (resolver.refresh_gateways(), known.is_affected_by(place)) == (frozenset(), True)
+    table.withdraw_gateway("gw-1")
+    assert resolver.refresh_gateways() == {place}
+    with calls() as made:
+        records = resolver.read_changed(known, [place])
+    assert (made, plan(NAME, records).is_served) == ([], False)
+
+
+def test_a_tunnel_with_an_ended_lease_is_read_again(resolver: NameResolver, table: TableStore, admin: Client) -> None:
+    id = open_tunnel(table, admin)
+    known = load(resolver, NAME)
+    place = Place(tunnels.scope(admin.account), id)
+    assert known.list_lapsed(time.time()) == frozenset()
+    assert known.list_lapsed(time.time() + 60) == {place}
+    table.renew([known.tunnels[id]], lease=120)
+    assert resolver.read_changed(known, [place]).list_lapsed(time.time() + 60) == frozenset()
+
+
+def test_a_store_that_is_away_is_unavailable(resolver: NameResolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLE_NAME", "missing")
+    with pytest.raises(Unavailable):
+        resolver.find_account(NAME)

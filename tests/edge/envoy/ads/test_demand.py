@@ -1,0 +1,74 @@
+"""Certificates that Envoy requests by server name, and what it has when control starts again."""
+
+from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
+
+from edge.envoy.ads.catalog import TYPES, Name
+from edge.envoy.ads.delta import Demand, Stream
+from edge.envoy.resources import Key, Resource
+from tests.edge.envoy.ads.test_delta import acks, asks, catalog, told
+
+BAD = "Failed to load certificate chain"
+
+
+def test_a_requested_name_is_reported_and_a_refusal_answers_it_each_time() -> None:
+    stream = Stream(catalog(Key("secret", "known")))
+    stream.receive(asks("secret", "known", "a.example.com"))
+    assert stream.take_demand() == Demand(frozenset({"known", "a.example.com"}))
+    assert told(stream) == [("1", ["known"], [])]
+    stream.refuse(["a.example.com", "never-requested", "known"])
+    assert told(stream) == [("2", [], ["a.example.com"])]
+    stream.receive(DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_unsubscribe=["a.example.com"]))
+    stream.refuse(["a.example.com"])
+    assert told(stream) == []
+    stream.receive(asks("secret", "a.example.com"))
+    assert stream.take_demand() == Demand(frozenset({"a.example.com"}))
+    assert stream.take_demand() == Demand()
+
+
+def test_a_rejected_secret_is_removed_unless_envoy_has_an_earlier_version() -> None:
+    made = catalog(Key("secret", "new"), Key("secret", "old"))
+    stream = Stream(made)
+    stream.receive(asks("secret", "old"))
+    told(stream)
+    stream.receive(acks("secret", "1"))
+    stream.enqueue(made.apply({Key("secret", "old"): Resource(Key("secret", "old"), {"name": "changed"})}))
+    stream.receive(asks("secret", "new"))
+    assert [names for _, names, _ in told(stream)] == [["old"], ["new"]]
+    for nonce in ("2", "3"):
+        stream.receive(acks("secret", nonce, BAD))
+    assert [gone for _, _, gone in told(stream)] == [["new"]]
+
+
+def test_each_changed_scope_is_a_response_of_its_own() -> None:
+    made = catalog(Key("scope", "a"), Key("scope", "b"))
+    stream = Stream(made)
+    stream.receive(asks("scope"))
+    assert [sorted(names) for _, names, _ in told(stream)] == [["a", "b"]]
+    changes = {Key("scope", name): Resource(Key("scope", name), {"name": name * 2}) for name in ("a", "b")}
+    stream.enqueue(made.apply(changes))
+    assert [names for _, names, _ in told(stream)] == [["a"], ["b"]]
+
+
+def test_a_resource_is_settled_once_envoy_has_answered_every_response_about_it() -> None:
+    name, other = Name("cluster", "a"), Name("cluster", "b")
+    stream = Stream(catalog(Key("cluster", "a"), Key("cluster", "b")))
+    stream.receive(asks("cluster"))
+    assert (stream.is_settled(name), stream.take_settled()) == (False, [])
+    told(stream)
+    stream.receive(acks("cluster", "1", "bad"))  # both are sent again, one by one
+    sent = {names[0]: nonce for nonce, names, _ in told(stream)}
+    stream.receive(acks("cluster", sent["a"]))
+    assert (stream.is_settled(name), stream.is_settled(other), stream.take_settled()) == (True, False, [name])
+
+
+def test_what_only_envoy_has_stays_until_the_catalog_is_complete() -> None:
+    made = catalog(Key("secret", "known"))
+    made.is_complete = False
+    stream, versions = Stream(made), {"known": "1", "held": "2"}
+    stream.receive(asks("secret", "known", "held", "requested", initial_resource_versions=versions))
+    held = frozenset({Name("secret", "known"), Name("secret", "held")})
+    assert stream.take_demand() == Demand(frozenset({"requested"}), held)
+    assert told(stream) == [("1", ["known"], [])]
+    made.is_complete = True
+    stream.enqueue_unknown()
+    assert told(stream) == [("2", [], ["held"])]

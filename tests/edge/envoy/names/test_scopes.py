@@ -1,0 +1,110 @@
+"""The scope of a name: its own hosts, its requirements on handshakes, and the clusters that it uses."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.serving.sites import OPERATOR, Site
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy.clusters import LINK_SECRET
+from edge.envoy.names import scopes
+from edge.envoy.resources import Key, split_stages
+from edge.envoy.routes import build_unreserved_redirect_part
+from edge.envoy.selector import OPERATOR_SECRET
+from edge.plan.names import NamePlan
+from edge.process.settings import Settings
+from tests.edge.plan import worlds
+from tests.edge.plan.worlds import ANSWER, GATEWAY, GROUP, A
+
+SETTINGS, NAME = Settings(), "a.example.com"
+HOSTS = (
+    PlannedHost(NAME, "live", certificate="cert_1"),
+    PlannedHost("b.example.com", "live", certificate="cert_1"),
+    PlannedHost("other.example.net", "live", certificate="cert_2"),
+    PlannedHost("unproved.example.com", "unproved", "error"),
+)
+TARGET = RouteTarget(worlds.route("/"), ((GROUP, 1), (ANSWER, 1)), online=((GROUP, 1), (ANSWER, 1)))
+
+
+class Records:
+    """A gateway, a group with a tunnel, and a response."""
+
+    gateways = {"gw-1": GATEWAY}
+    backends = {GROUP: worlds.group(), ANSWER: worlds.response()}
+
+    def members(self, group: object) -> Sequence[tuple[ServedTunnel, Gateway]]:
+        return [(worlds.tunnel(), GATEWAY)]
+
+
+def plan(**more: Any) -> NamePlan:
+    """Return the plan of a name of an edge with several hosts. `more` are arguments of `worlds.edge`."""
+    edge = worlds.edge(TARGET.route, hosts=[it.name for it in HOSTS], **more)
+    trusted = ("PEM",) if edge.modules.mutual_tls else ()
+    return NamePlan(NAME, A, "cert_1", edge=Plan(edge, HOSTS, trusted=trusted, targets=(TARGET,)))
+
+
+def tunnel(*, proxy_protocol: bool = False) -> NamePlan:
+    served = replace(worlds.tunnel(name=NAME), proxy_protocol=proxy_protocol)
+    return NamePlan(NAME, A, OPERATOR, site=Site(NAME, served, OPERATOR))
+
+
+def test_a_scope_has_the_hosts_that_share_the_certificate() -> None:
+    scope = scopes.build_scope(plan())
+    assert scope
+    body: Any = scope.body
+    assert (scope.key, body["key"]) == (Key("scope", NAME), {"fragments": [{"string_key": NAME}]})
+    hosts = body["route_configuration"]["virtual_hosts"]
+    assert [it["domains"] for it in hosts] == [[NAME, "b.example.com"], ["*"]]
+    assert hosts[-1]["routes"][0]["direct_response"]["status"] == 421
+
+
+@pytest.mark.parametrize(
+    ("made", "prefix"),
+    [(plan(), ""), (plan(version="1.2"), ""), (plan(version="1.3"), "1.3/"), (tunnel(), "")],
+)
+def test_a_scope_is_named_after_the_requirements_on_handshakes(made: NamePlan, prefix: str) -> None:
+    assert scopes.scope_name(made) == f"{prefix}{NAME}"
+
+
+def test_a_scope_behind_mutual_tls_changes_its_name_with_the_authorities() -> None:
+    made = plan(authorities=["ca_1"])
+    assert made.edge
+    other = replace(made, edge=replace(made.edge, trusted=("OTHER",)))
+    names = {scopes.scope_name(it) for it in (plan(), made, other)}
+    assert len(names) == 3
+    assert {it.rpartition("/")[2] for it in names} == {NAME}
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (tunnel(), ["gw-1", "gw-1/http2"]),
+        (tunnel(proxy_protocol=True), ["gw-1/proxied", "gw-1/proxied/http2"]),
+        (plan(), ["answer/bkdhr_1", "answer/bkdhr_1", "group/bkdtg_1", "group/bkdtg_1/http2"]),
+    ],
+)
+def test_a_name_needs_only_the_clusters_of_its_routes(made: NamePlan, expected: list[str]) -> None:
+    found = scopes.build_clusters(made, Records(), "PEM", SETTINGS)
+    assert [it.key.name for it in found] == expected
+
+
+def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None:
+    passed = NamePlan(NAME, A, site=Site(NAME, worlds.tunnel(name=NAME, proto="tls"), ""))
+    assert scopes.build_scope(passed) is None
+    assert scopes.build_clusters(passed, Records(), "PEM", SETTINGS) == ()
+
+
+def test_no_server_name_is_as_long_as_a_reserved_secret() -> None:
+    assert [len(it) for it in (LINK_SECRET, OPERATOR_SECRET)] == [256, 256]
+
+
+def test_challenges_are_refused_before_visitors_come_and_until_they_have_left() -> None:
+    refusal, name = build_unreserved_redirect_part(NAME, SETTINGS), Key("listener", "https", NAME)
+    added = split_stages({name: refusal, refusal.key: refusal})
+    assert [list(it) for it in added] == [[refusal.key], [name], []]
+    removed = split_stages({name: None, refusal.key: None})
+    assert [list(it) for it in removed] == [[], [name], [refusal.key]]

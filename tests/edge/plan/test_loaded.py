@@ -1,0 +1,140 @@
+"""Which names stay loaded: periods, second chances, and the bounds of wildcard, account and host."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from edge.plan.loaded import Bounds, LoadedName, LoadedNames, Room
+
+BOUNDS = Bounds(host_kib=1000, names_per_account=5, names_per_wildcard=3, period=10, scope_lifetime=30)
+A, B = "acct_a", "acct_b"
+
+
+def name(text: str, *, account: str = A, wildcard: str = "", kib: int = 10, at: float = 0) -> LoadedName:
+    return LoadedName(text, account, wildcard, kib, at)
+
+
+def loaded(*names: LoadedName, bounds: Bounds = BOUNDS) -> LoadedNames:
+    made = LoadedNames(bounds)
+    for it in names:
+        made.put(replace(it))
+    return made
+
+
+def taken(names: LoadedNames, now: float) -> list[str]:
+    return [it.name for it in names.take_unrequested(now)]
+
+
+def unused(names: LoadedNames, now: float) -> list[str]:
+    return [it.name for it in names.list_unused(now)]
+
+
+def test_a_secret_is_removed_after_a_period_without_a_request() -> None:
+    names = loaded(name("a"), name("b", at=5))
+    assert [taken(names, now) for now in (9, 10, 11, 15)] == [[], ["a"], [], ["b"]]
+    assert names.secrets == 0
+    assert len(names) == 2
+
+
+def test_a_requested_name_keeps_its_secret_for_another_period() -> None:
+    names = loaded(name("a"), name("b"))
+    names.request("a", 9)
+    assert taken(names, 10) == ["b"]
+    names.request("b", 12)
+    assert [taken(names, now) for now in (18, 19, 21, 22)] == [[], ["a"], [], ["b"]]
+
+
+def test_a_scope_stays_until_no_connection_can_use_it() -> None:
+    names = loaded(name("a"))
+    assert taken(names, 10) == ["a"]
+    assert [unused(names, now) for now in (20, 39, 40)] == [[], [], ["a"]]
+    names.request("a", 41)
+    assert [unused(names, now) for now in (41, 200)] == [[], []]
+
+
+def test_a_short_lifetime_of_scopes_does_not_shorten_the_two_periods() -> None:
+    names = loaded(name("a"), bounds=replace(BOUNDS, scope_lifetime=1))
+    assert taken(names, 10) == ["a"]
+    assert [unused(names, now) for now in (12, 19, 20)] == [[], [], ["a"]]
+
+
+def test_a_forgotten_name_counts_no_more() -> None:
+    names = loaded(name("a"), name("b", account=B))
+    names.remove("a")
+    names.remove("unknown")
+    assert (len(names), names.kib, names.find("a"), names.names_of(A)) == (1, 10, None, frozenset())
+    assert names.names_of(B) == {"b"}
+
+
+def test_a_replaced_name_counts_once() -> None:
+    names = loaded(name("a"), name("a", account=B, kib=30))
+    assert (len(names), names.kib, sorted(names.names_of(A)), sorted(names.names_of(B))) == (1, 30, [], ["a"])
+
+
+OWN = [name(it, at=place) for place, it in enumerate("abcde")]
+BELOW = [name(it, at=place, wildcard="*.w") for place, it in enumerate(["x.w", "y.w", "z.w"])]
+
+
+@pytest.mark.parametrize(
+    ("present", "removed", "wanted", "room"),
+    [
+        ([], [], name("n"), Room()),
+        (OWN[:4], [], name("n"), Room()),
+        (OWN, [], name("n"), Room(("a",))),
+        (OWN, ["b", "c"], name("n"), Room(("b",))),
+        (OWN, ["c"], name("n", account=B), Room()),
+        (OWN, [], replace(OWN[0]), Room()),
+        (BELOW, [], name("n.w", wildcard="*.w"), Room(("x.w",))),
+        (BELOW, ["z.w"], name("n.w", wildcard="*.w"), Room(("z.w",))),
+        (BELOW, [], name("n"), Room()),
+        (BELOW, [], replace(BELOW[1]), Room()),
+        ([name("older", at=-1), *BELOW], [], name("n.w", wildcard="*.w"), Room(("x.w",))),
+        ([], [], name("n", kib=100), Room()),
+        ([], [], name("n", kib=101), Room(refusal="account")),
+        ([name("a", kib=60), name("b", kib=30, at=1)], [], name("n", kib=30), Room(("a",))),
+        ([name("a", kib=60), name("b", kib=30, at=1)], [], name("n", kib=80), Room(("a", "b"))),
+        ([name("a", kib=60), name("b", kib=30, at=1)], [], name("a", kib=70), Room()),
+        ([name("a", kib=60), name("b", kib=30, at=1)], [], name("a", kib=71), Room(("b",))),
+    ],
+)
+def test_an_account_makes_room_with_its_own_names(
+    present: Sequence[LoadedName], removed: Sequence[str], wanted: LoadedName, room: Room
+) -> None:
+    names = loaded(*present)
+    for it in removed:
+        found = names.find(it)
+        assert found
+        names.put(replace(found, secret_removed_at=10.0))
+    assert names.make_room(wanted) == room
+
+
+FULL: Mapping[str, LoadedName] = {f"n{it}": name(f"n{it}", account=f"acct_{it}", kib=100) for it in range(10)}
+
+
+def test_a_full_host_refuses_new_names_and_none_that_are_loaded() -> None:
+    names = loaded(*FULL.values())
+    assert names.make_room(name("new", account="acct_new")).refusal == "host"
+    assert names.make_room(replace(FULL["n1"], kib=100)) == Room()
+    names.remove("n1")
+    assert names.make_room(name("new", account="acct_new", kib=100)) == Room()
+
+
+def test_a_name_that_replaces_another_of_its_account_fits_in_a_full_host() -> None:
+    assert loaded(*FULL.values()).make_room(name("new", account="acct_3", kib=100)) == Room(("n3",))
+
+
+def test_under_pressure_the_oldest_names_leave_early_and_unused_scopes_with_them() -> None:
+    names = loaded(*FULL.values())
+    assert names.is_under_pressure
+    assert [len(taken(names, now)) for now in (0.9, 1)] == [0, 10]
+    assert unused(names, 19) == []
+    assert unused(names, 20) == ["n0"]
+    names.remove("n0")
+    assert not names.is_under_pressure
+    assert unused(names, 20) == []
+
+
+def test_without_pressure_no_name_leaves_early() -> None:
+    names = loaded(*[it for it in FULL.values() if it.name != "n0"])
+    assert (names.is_under_pressure, taken(names, 9)) == (False, [])

@@ -1,0 +1,160 @@
+"""The resources of special names and ports: what each kind of name needs, and what a change of an account changes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy.resources import Changes
+from edge.plan import names
+from edge.process.settings import Settings
+from edge.serving.special_serving import SpecialPlans, SpecialServing
+from tests.edge.plan import worlds
+from tests.edge.plan.worlds import GATEWAY, GROUP, NOW, A, B
+
+SETTINGS = Settings(tcp_ports=range(20000, 20100))
+SERVICE = Service("tunnels.localhost", SETTINGS.tcp_ports, frozenset({"*.tunnels.localhost"}))
+HOST, PORT = "a.tunnels.localhost", "tunnels.localhost:20001"
+
+
+@pytest.fixture
+def serving() -> SpecialServing:
+    return SpecialServing(SETTINGS, "PEM")
+
+
+def records(
+    *edges: ServedEdge, account: str = A, tunnels: Iterable[ServedTunnel] = (), reservations: Any = ()
+) -> AccountRecords:
+    every = [worlds.tunnel("tn_group", account=account), *tunnels]
+    return AccountRecords(
+        account,
+        frozenset(),
+        edges={it.id: replace(it, account=account) for it in edges},
+        tunnels={it.id: replace(it, account=account) for it in every},
+        gateways={GATEWAY.id: GATEWAY},
+        backends={GROUP: worlds.group(account=account)},
+        authorities={"ca_1": ServedAuthority(account, "ca_1", "PEM")},
+        certificates={"cert_1": worlds.certificate("cert_1", HOST, "*.example.com", account=account)},
+        reservations=tuple(reservations),
+    )
+
+
+def update(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> set[str]:
+    """Serve all special names of an account. Return the changed resources."""
+    plans = (names.plan_edge(id, known, NOW, SERVICE) for id in known.edges)
+    special = tuple(it for it in plans if it and names.is_special_edge(it.edge))
+    ports = (names.plan_port(str(port), known, NOW, SERVICE) for port in range(20000, 20003))
+    tunnels = (names.plan_name(name, known, NOW, SERVICE) for name in names_of_tunnels)
+    found = SpecialPlans(special, tuple(tunnels), tuple(it for it in ports if it.edge or it.tunnel))
+    return told(serving.update(found, AccountView(known, SERVICE)))
+
+
+def told(changes: Changes) -> set[str]:
+    """Return the changed resources, and with a minus those that are removed."""
+    found = (f"{'' if it else '-'}{':'.join(filter(None, key))}" for key, it in changes.items())
+    return {re.sub(r"/[0-9a-f]{12}$", "/DIGEST", it) for it in found}
+
+
+def edge(host: str = HOST, id: str = "edghts_1", **more: Any) -> ServedEdge:
+    return worlds.edge(worlds.route(), id=id, hosts=(host,), **more)
+
+
+REDIRECT = f"routes:http:unreserved/{HOST}"
+UPSTREAM = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream"}
+MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/DIGEST"}
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        (edge(), set()),
+        (edge(version="1.2"), set()),
+        (edge(version="1.3"), {f"listener:https:{HOST}"}),
+        (edge(authorities=["ca_1"]), MUTUAL),
+        (edge(authorities=["ca_2"]), set()),
+        (edge(place="upstream"), {*UPSTREAM, REDIRECT}),
+    ],
+)
+def test_each_kind_of_edge_has_what_its_handshakes_need(
+    serving: SpecialServing, served: ServedEdge, expected: set[str]
+) -> None:
+    found = update(serving, records(served))
+    assert {it for it in found if not it.startswith("cluster:stream")} == expected
+
+
+def test_a_reserved_name_with_tls_upstream_may_answer_challenges() -> None:
+    reserved = ServedReservation(A, "rd_1", HOST, is_proved=True)
+    tunnel = worlds.tunnel(name=HOST, proto="tls")
+    for known, names_of_tunnels in (
+        (records(edge(place="upstream"), reservations=[reserved]), []),
+        (records(tunnels=[tunnel], reservations=[reserved]), [HOST]),
+    ):
+        found = update(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)
+        assert f"listener:https:{HOST}" in found
+        assert REDIRECT not in found
+
+
+def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
+    tunnel = worlds.tunnel(name=HOST, proto="tls")
+    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1", REDIRECT}
+    assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
+    assert update(serving, records(), [HOST]) == {f"-{it}" for it in passed}
+
+
+def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> None:
+    tunnel = worlds.tunnel(name=PORT, proto="tcp")
+    assert update(serving, records(tunnels=[tunnel])) == {"listener:port/20001"}
+    tcp = worlds.edge(id="edgtcp_1", hosts=[PORT], backend=GROUP)
+    assert "listener:port/20001" in update(serving, records(tcp, tunnels=[tunnel]))
+    assert "-listener:port/20001" in update(serving, records())
+
+
+def test_an_update_without_a_difference_changes_nothing(serving: SpecialServing) -> None:
+    known = records(edge(authorities=["ca_1"]), edge("b.tunnels.localhost", "edghts_2", version="1.3"))
+    assert update(serving, known)
+    assert update(serving, known) == set()
+
+
+def test_a_name_that_passes_to_another_account_is_not_removed(serving: SpecialServing) -> None:
+    for account, order in ((A, (A, B)), (B, (B, A))):
+        first, second = (records(edge(id=f"edghts_{it[-1]}", authorities=["ca_1"]), account=it) for it in order)
+        update(serving, first)
+        update(serving, second)
+        found = update(serving, replace(first, edges={}))
+        assert found == {f"-listener:edge/edghts_{account[-1]}/DIGEST"}
+        update(serving, replace(second, edges={}))
+
+
+def test_normal_names_below_a_special_wildcard_are_sent_to_the_shared_chain(serving: SpecialServing) -> None:
+    proved = ServedReservation(A, "rd_1", "*.example.com", is_proved=True)
+    special = edge("*.example.com", authorities=["ca_1"])
+    other = edge("x.example.com", "edghts_2")
+    found = update(serving, records(special, other, reservations=[proved]))
+    assert {"listener:https:*.example.com", "listener:https:x.example.com"} <= found
+    stricter = replace(other, modules=special.modules)
+    assert "listener:https:x.example.com" in update(serving, records(special, stricter, reservations=[proved]))
+    assert "listener:https:x.example.com" not in update(serving, records(special, stricter, reservations=[proved]))
+
+
+def test_blocked_networks_are_refused_by_all_listeners_of_bytes(serving: SpecialServing) -> None:
+    tunnel = worlds.tunnel(name=PORT, proto="tcp")
+    update(serving, records(edge(authorities=["ca_1"]), tunnels=[tunnel]))
+    rules = {"extension:blocked", "extension:blocked/bytes"}
+    assert told(serving.block(["192.0.2.0/24"], [])) == {*rules, "listener:port/20001:blocked"}
+    known = records(edge(authorities=["ca_1"]), tunnels=[tunnel, worlds.tunnel("tn_2", name=HOST, proto="tls")])
+    assert "listener:tunnel/tn_2:blocked" in update(serving, replace(known, edges={}), [HOST])
+
+
+def test_the_clusters_of_gateways_are_those_of_byte_tunnels(serving: SpecialServing) -> None:
+    known = records(tunnels=[worlds.tunnel(name=PORT, proto="tcp"), worlds.tunnel("tn_2", name=HOST)])
+    plans = SpecialPlans(ports=(names.plan_port("20001", known, NOW, SERVICE),))
+    view = AccountView(known, SERVICE)
+    assert [it.key.name for it in serving.build_clusters(plans, view)] == ["gw-1/bytes"]
+    assert serving.build_clusters(SpecialPlans(), view) == []

@@ -1,0 +1,134 @@
+"""Bytes: ports, TLS edges, and TLS that is passed through, with certificates on demand where TLS ends."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.control.special import EnvoyPublisher
+from edge.envoy.resources import Changes
+from edge.link.proxy_protocol import Header
+from edge.plan import names
+from edge.plan.names import NamePlan
+from edge.serving.special_serving import SpecialPlans, SpecialServing
+from tests.conftest import free_port
+from tests.edge.plan import worlds
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.ondemand.gateways import gateway
+from tests.live.edge.ondemand.tables import GATEWAY, A, Table, ask, running
+from tests.live.edge.running import until
+
+pytestmark = needs_envoy
+GROUP, HOST = "bkdtg_1", "bytes.tunnels.localhost"
+
+
+class Bytes:
+    """The special names of one account whose tunnels one gateway has."""
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.port = table, free_port()
+        self.service = Service("tunnels.localhost", range(self.port, self.port + 1), frozenset())
+        self._serving = SpecialServing(table.settings, table.link.pem)
+        self._publisher = EnvoyPublisher(table.discovery, table.sender)
+
+    def serve(self, *records: ServedEdge | ServedTunnel) -> None:
+        """Replace the edges and tunnels of the account."""
+        edges = {it.id: it for it in records if isinstance(it, ServedEdge)}
+        tunnels = {it.id: it for it in records if isinstance(it, ServedTunnel)}
+        known = AccountRecords(
+            A,
+            frozenset(),
+            edges=edges,
+            tunnels=tunnels,
+            gateways=self.table.records.gateways,
+            backends={GROUP: worlds.group(GROUP)},
+        )
+        now = datetime.now(UTC)
+        plans = tuple(it for id in edges if (it := names.plan_edge(id, known, now, self.service)))
+        passed = names.plan_names([HOST], known, now, self.service)[HOST]
+        port = names.plan_port(str(self.port), known, now, self.service)
+        special = SpecialPlans(plans, (passed,) if passed.site else (), (port,))
+        view = AccountView(known, self.service)
+        for plan in plans:
+            for host in plan.hosts:
+                self.table.serve(NamePlan(host.name, A, host.certificate, edge=plan))
+        self.table.run(self._publisher.hold("Special/a", self._serving.build_clusters(special, view)))
+        self.publish(self._serving.update(special, view))
+
+    def publish(self, changes: Changes) -> None:
+        self.table.run(self._publisher.publish(changes))
+
+    def block(self, *networks: str) -> None:
+        self.publish(self._serving.block(networks, []))
+
+    def visit_port(self) -> str:
+        """Return which tunnel answers at the port, "" if the connection is refused or closed."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+                connection.settimeout(5)
+                return connection.recv(1000).decode().partition("\r\n\r\n")[2].partition("\n")[0]
+        except OSError:
+            return ""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bytes]:
+    with running(tmp_path_factory.mktemp("edge")) as table:
+        yield Bytes(table)
+
+
+@pytest.fixture(scope="module")
+def visitors(served: Bytes) -> Iterator[list[Header | None]]:
+    with gateway(served.table) as found:
+        yield found
+
+
+def tunnel(id: str, name: str, proto: str) -> ServedTunnel:
+    return replace(worlds.tunnel(id, gateway=GATEWAY, name=name), proto=proto)  # type: ignore[arg-type]
+
+
+def test_a_port_is_open_while_a_tunnel_has_it(served: Bytes, visitors: list[Header | None]) -> None:
+    assert served.visit_port() == ""
+    served.serve(tunnel("tn_port", f"tunnels.localhost:{served.port}", "tcp"))
+    until(lambda: served.visit_port() == "tn_port", within=5)
+    served.serve()
+    until(lambda: served.visit_port() == "", within=5)
+
+
+def test_a_blocked_network_cannot_connect_to_a_port(served: Bytes, visitors: list[Header | None]) -> None:
+    served.serve(tunnel("tn_port", f"tunnels.localhost:{served.port}", "tcp"))
+    until(lambda: served.visit_port() == "tn_port", within=5)
+    served.block("127.0.0.0/8")
+    until(lambda: served.visit_port() == "", within=5)
+    served.block()
+    until(lambda: served.visit_port() == "tn_port", within=5)
+
+
+def test_a_tls_edge_ends_tls_with_a_certificate_on_demand(served: Bytes, visitors: list[Header | None]) -> None:
+    edge = worlds.edge(id="edgtls_1", hosts=("tls.tunnels.localhost",), backend=GROUP)
+    served.serve(edge, worlds.tunnel("tn_member", gateway=GATEWAY))
+    with served.table.connect("tls.tunnels.localhost") as connection:
+        status, body = ask(connection, "any.example.com")
+    assert (status, body.partition("\n")[0]) == (200, "tn_member")
+    assert served.table.requests["tls.tunnels.localhost"] == 1
+
+
+def test_tls_that_is_passed_through_requests_no_certificate(served: Bytes, visitors: list[Header | None]) -> None:
+    served.serve(tunnel("tn_tls", HOST, "tls"))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=HOST)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    hello, before = outgoing.read(), len(visitors)
+    with socket.create_connection(("127.0.0.1", served.table.settings.edge_port), 5) as connection:
+        connection.sendall(hello)
+        until(lambda: len(visitors) == before + 1, within=5)
+    assert served.table.requests[HOST] == 0

@@ -1,0 +1,132 @@
+"""Tunnels and edges share one HTTP manager: upstreams, error pages, headers and access log of each."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPConnection
+
+import pytest
+
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import RouteTarget
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.envoy import routes
+from edge.link.proxy_protocol import Header
+from tests.conftest import free_port
+from tests.edge.plan import worlds
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.ondemand.gateways import gateway
+from tests.live.edge.ondemand.tables import GATEWAY, Table, ask, running
+from tests.live.edge.running import until
+
+pytestmark = needs_envoy
+TUNNEL, EDGE, GROUP = "demo.tunnels.localhost", "shop.example.com", "bkdtg_shop"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
+    with running(tmp_path_factory.mktemp("edge")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def visitors(table: Table) -> Iterator[list[Header | None]]:
+    with gateway(table) as found:
+        yield found
+
+
+def serve_group(table: Table, *tunnels: str) -> None:
+    """Serve an edge whose route has a tunnel group."""
+    table.records.backends[GROUP] = worlds.group(GROUP)
+    table.records.tunnels[GROUP] = [worlds.tunnel(id, gateway=GATEWAY) for id in tunnels]
+    plan = table.plan(EDGE, "")
+    assert plan.edge
+    route = worlds.route("/", GROUP)
+    target = RouteTarget(route, ((GROUP, 1),), online=((GROUP, 1),))
+    table.serve(replace(plan, edge=replace(plan.edge, targets=(target,))))
+    if table.requests[EDGE]:
+        assert table.send(table.names[EDGE]) == ""
+
+
+def test_a_tunnel_gets_true_headers_and_no_internal_ones(table: Table, visitors: list[Header | None]) -> None:
+    table.serve(table.tunnel(TUNNEL))
+    status, body = table.visit(TUNNEL, host="127.0.0.1", path="/")
+    assert status == 421
+    with table.connect(TUNNEL, source="127.0.0.5") as connection:
+        status, body = ask(connection, TUNNEL, "/", "x-forwarded-for: 192.0.2.9", "x-envoy-scope: other")
+    id, *head = body.split("\n")
+    sent = dict(line.strip().lower().split(": ", 1) for line in head[1:] if ": " in line)
+    assert (status, id) == (200, "tn_demo")
+    assert (sent["x-forwarded-for"], sent["x-forwarded-host"]) == ("127.0.0.5", TUNNEL)
+    assert "x-envoy-scope" not in sent
+
+
+def test_a_group_of_tunnels_answers_for_an_edge(table: Table, visitors: list[Header | None]) -> None:
+    serve_group(table, "tn_1", "tn_2")
+    found = {table.visit(EDGE)[1].split("\n")[0] for _ in range(4)}
+    assert found == {"tn_1", "tn_2"}
+    serve_group(table)
+    assert table.visit(EDGE) == (503, pages.NO_TUNNELS)
+    serve_group(table, "tn_3")
+    assert table.visit(EDGE)[1].split("\n")[0] == "tn_3"
+
+
+def test_a_tunnel_that_does_not_answer_has_another_page_than_an_edge(table: Table) -> None:
+    name = "silent.tunnels.localhost"
+    table.records.gateways["gw-2"] = Gateway("gw-2", "127.0.0.1", free_port())
+    plan = table.tunnel(name)
+    assert plan.site
+    away = replace(plan.site, tunnel=replace(plan.site.tunnel, gateway="gw-2"))
+    table.serve(replace(plan, site=away))
+    assert table.visit(name) == (502, pages.NO_ANSWER)
+
+
+def test_the_access_log_names_the_tunnel_or_the_edge(table: Table, visitors: list[Header | None]) -> None:
+    table.serve(table.tunnel(TUNNEL))
+    serve_group(table, "tn_1")
+    assert [table.visit(name, path="/logged")[0] for name in (TUNNEL, EDGE)] == [200, 200]
+    words = ("account", "edge", "route", "tunnel")
+
+    def logged() -> dict[str, tuple[str | None, ...]]:
+        lines = [it for it in table.access_log() if it["path"] == "/logged"]
+        return {it["host"]: tuple(it[word] for word in words) for it in lines}
+
+    until(lambda: len(logged()) == 2)
+    assert logged() == {
+        TUNNEL: ("acct_a", None, None, "tn_demo"),
+        EDGE: ("acct_a", f"edghts_{EDGE}", "edghtsrt_1", "tn_1"),
+    }
+
+
+@pytest.mark.parametrize("protocol", ["http/1.1", "h2"])
+def test_a_tunnel_that_reads_the_proxy_protocol_gets_each_visitors_address(
+    table: Table, visitors: list[Header | None], protocol: str
+) -> None:
+    name = f"reading-{protocol[:2]}.tunnels.localhost"
+    table.serve(table.tunnel(name, proxy_protocol=True))
+    table.visit(name)
+    visitors.clear()
+    sources = ["127.0.0.2", "127.0.0.3", "127.0.0.2"]
+    assert [table.curl(name, protocol, source) for source in sources] == ["200"] * 3
+    assert [it.source[0] for it in visitors if it and it.source] == sources
+
+
+def test_every_host_is_redirected_to_https(table: Table) -> None:
+    table.publish(routes.build_unreserved_redirect_part("passed.tunnels.localhost", table.settings))
+    challenge = "/.well-known/acme-challenge/x"
+    found = {}
+    for host, path in (("any.example.com", "/a?b"), ("any.example.com", challenge), ("passed.tunnels.localhost", "/")):
+        found[host, path] = _visit_http(table, host, path)
+    at = f":{table.settings.edge_port}"
+    assert found == {
+        ("any.example.com", "/a?b"): (308, f"https://any.example.com{at}/a?b"),
+        ("any.example.com", challenge): (308, f"https://any.example.com{at}{challenge}"),
+        ("passed.tunnels.localhost", "/"): (308, f"https://passed.tunnels.localhost{at}/"),
+    }
+    assert _visit_http(table, "passed.tunnels.localhost", challenge) == (404, None)
+
+
+def _visit_http(table: Table, host: str, path: str) -> tuple[int, str | None]:
+    connection = HTTPConnection("127.0.0.1", table.settings.http_port)
+    connection.request("GET", path, headers={"host": host})
+    answer = connection.getresponse()
+    return answer.status, answer.headers["location"]

@@ -1,0 +1,195 @@
+"""The list of special names: what is in it, that the log names its changes, and that `migrate` completes it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib import ids
+from chalicelib.model.edges import special_edges
+from chalicelib.model.names import special_names
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.tunnels import online_tunnels, tunnels
+from chalicelib.model.tunnels.tunnels import AgentTunnel, Proto
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import change_log, items, table
+from chalicelib.storage.records.change_log import Place
+from edge.store.table import TableStore
+from tests import openssl
+from tests.queries import calls
+from tests.transports import Client
+
+HOSTPORT, PORT = "app.example.com:443", "tunnels.localhost:20001"
+TLS_1_3 = {"tls_termination": {"min_version": "1.3"}}
+OF_UPSTREAM = {"terminate_at": "upstream"}
+
+
+def listed() -> dict[SpecialOwner, tuple[str, ...]]:
+    """Return all entries, none of them malformed."""
+    return {it.owner: it.hostports for it in special_names.every() if isinstance(it, SpecialEntry)}
+
+
+def logged(since: int) -> set[SpecialOwner]:
+    """Return the owners of the entries that the log names after its first changes."""
+    changes = sorted(change_log.since(0), key=lambda change: change.id)[since:]
+    return {owner for change in changes for place in change.places if (owner := special_names.find_owner(place))}
+
+
+def opened(account: str, name: str, proto: Proto, *, lease: int = 60, credential: str = "") -> str:
+    """Open a tunnel. Return its id."""
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="eu",
+        proto=proto,
+        public_url=f"{proto}://{name}",
+        forwards_to="192.0.2.1",
+        gateway="gw-1",
+        credential=credential,
+    )
+    return tunnels.open_tunnel(account, tunnel, lease=lease, name=name)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "is_special"),
+    [
+        ("/edges/https", {}, False),
+        ("/edges/https", {"tls_termination": {}}, False),
+        ("/edges/https", {"tls_termination": {"min_version": "1.2"}}, False),
+        ("/edges/https", TLS_1_3, True),
+        ("/edges/https", {"tls_termination": {"min_version": "1.0"}}, True),
+        ("/edges/https", {"tls_termination": {"min_version": "1.3", "enabled": False}}, False),
+        ("/edges/https", OF_UPSTREAM, True),
+        ("/edges/https", {"mutual_tls": {"certificate_authority_ids": ["AUTHORITY"]}}, True),
+        ("/edges/https", {"mutual_tls": {"certificate_authority_ids": ["AUTHORITY"], "enabled": False}}, False),
+        ("/edges/tls", {}, True),
+        ("/edges/tcp", {}, True),
+    ],
+)
+def test_edges_with_special_names_are_listed_while_they_have_hostports(
+    admin: Client, path: str, body: Mapping[str, Any], is_special: bool
+) -> None:
+    hostports = [PORT] if path == "/edges/tcp" else [HOSTPORT]
+    made = admin.create(path, {**_with_authority(admin, body), "hostports": hostports})["id"]
+    owner = SpecialOwner(admin.account, made)
+    assert (listed(), logged(0)) == (({owner: tuple(hostports)}, {owner}) if is_special else ({}, set()))
+    count = len(change_log.since(0))
+    admin.patch(f"{path}/{made}", {"description": "changed"})
+    assert logged(count) == set()
+    admin.delete(f"{path}/{made}")
+    assert (listed(), logged(count)) == ({}, {owner} if is_special else set())
+
+
+def test_an_entry_follows_the_hostports_and_modules_of_its_edge(admin: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [HOSTPORT]})["id"]
+    owner, address = SpecialOwner(admin.account, edge), f"/edges/https/{edge}"
+    admin.put(f"{address}/tls_termination", {"min_version": "1.3"})
+    assert listed() == {owner: (HOSTPORT,)}
+    admin.patch(address, {"hostports": [HOSTPORT, "b.example.com:443"]})
+    assert listed() == {owner: (HOSTPORT, "b.example.com:443")}
+    admin.delete(f"{address}/tls_termination")
+    assert (listed(), logged(0)) == ({}, {owner})
+    admin.put(f"{address}/tls_termination", {"min_version": "1.1"})
+    admin.patch(address, {"hostports": []})
+    assert listed() == {}
+
+
+def test_an_edge_whose_modules_are_malformed_is_listed(admin: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [HOSTPORT], "description": "d"})["id"]
+    scope = items.scope(admin.account, "/edges/https")
+    dynamodb.do(Write.update(scope, edge, Condition(""), sets={"parts": {"mutual_tls": "of another form"}}))
+    found = special_edges.list_edge(None, table.find(scope, edge))
+    assert found == [special_names.add(SpecialEntry(SpecialOwner(admin.account, edge), (HOSTPORT,)))]
+
+
+@pytest.mark.parametrize(
+    ("name", "proto", "hostports"),
+    [
+        ("demo.tunnels.localhost", "https", None),
+        ("demo.tunnels.localhost", "tls", ("demo.tunnels.localhost:443",)),
+        (PORT, "tcp", (PORT,)),
+    ],
+)
+def test_tunnels_of_bytes_are_listed_while_they_are_online(
+    admin: Client, name: str, proto: Proto, hostports: Sequence[str] | None
+) -> None:
+    count = len(change_log.since(0))
+    owner = SpecialOwner(admin.account, opened(admin.account, name, proto))
+    there = {owner: tuple(hostports)} if hostports else {}
+    assert (listed(), logged(count)) == (there, {*there})
+    count = len(change_log.since(0))
+    tunnels.close_tunnel(*owner)
+    assert (listed(), logged(count)) == ({}, {*there})
+
+
+def test_the_entry_of_a_tunnel_goes_with_its_lease(admin: Client) -> None:
+    owner = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", lease=0))
+    count = len(change_log.since(0))
+    online_tunnels.remove_expired(admin.account)
+    assert (listed(), logged(count)) == ({}, {owner})
+
+
+def test_a_tunnel_that_takes_a_name_over_replaces_the_entry(admin: Client) -> None:
+    first = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
+    count = len(change_log.since(0))
+    second = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", credential="sshcr_1"))
+    assert (listed(), logged(count)) == ({second: (PORT,)}, {first, second})
+
+
+def test_entries_are_read_together(admin: Client) -> None:
+    made = [admin.create("/edges/tls", {"hostports": [f"{name}.example.com:443"]})["id"] for name in "ab"]
+    owners = [SpecialOwner(admin.account, id) for id in (*made, ids.new("edgtls"))]
+    with calls() as asked:
+        found = special_names.read(owners)
+    assert (found, asked) == (
+        {owner: SpecialEntry(owner, (f"{name}.example.com:443",)) for owner, name in zip(owners, "ab", strict=False)},
+        ["BatchGetItem"],
+    )
+
+
+def test_a_malformed_entry_harms_no_other(admin: Client) -> None:
+    edge = admin.create("/edges/tls", {"hostports": [HOSTPORT]})["id"]
+    wrong: list[tuple[str, Any]] = [
+        (f"{admin.account}/{ids.new('edgtls')}", {"hostports": "of another form"}),
+        (f"{admin.account}/{ids.new('edgtls')}", {"hostports": [7]}),
+        (f"{admin.account}/{ids.new('rd')}", {"hostports": [HOSTPORT]}),
+        (edge, {"hostports": [HOSTPORT]}),
+    ]
+    for id, body in wrong:
+        dynamodb.do(Write.put({"scope": "edge#/special/3", "id": id, "body": body}))
+    assert listed() == {SpecialOwner(admin.account, edge): (HOSTPORT,)}
+    malformed = {it for it in special_names.every() if isinstance(it, Place)}
+    assert malformed == {Place("edge#/special/3", id) for id, _ in wrong}
+
+
+def test_migrate_lists_what_earlier_versions_wrote(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    edge = admin.create("/edges/https", {"hostports": [HOSTPORT], **TLS_1_3})["id"]
+    admin.create("/edges/https", {"hostports": ["b.example.com:443"]})
+    tunnel = opened(admin.account, PORT, "tcp")
+    opened(admin.account, "demo.tunnels.localhost", "https")
+    there = {SpecialOwner(admin.account, edge): (HOSTPORT,), SpecialOwner(admin.account, tunnel): (PORT,)}
+    assert listed() == there
+    for owner in there:
+        dynamodb.do(special_names.remove(owner))
+    operator.main(["migrate", "--apply"])
+    assert (listed(), "2 rewritten." in capsys.readouterr().out) == (there, True)
+    operator.main(["migrate", "--apply"])
+    assert "0 rewritten." in capsys.readouterr().out
+
+
+def test_an_edge_host_of_an_earlier_version_removes_nothing_for_an_entry(admin: Client) -> None:
+    """It reads each record that the log names, and forgets the id of one that it cannot read."""
+    store, edge = TableStore("local", "tunnels.localhost"), admin.create("/edges/tls", {"hostports": [HOSTPORT]})["id"]
+    (entry,) = (place for change in change_log.since(0) for place in change.places if special_names.find_owner(place))
+    assert (store.read_current(entry), entry.id) == (None, f"{admin.account}/{edge}")
+
+
+def _with_authority(admin: Client, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request with the id of an authority."""
+    if "mutual_tls" not in body:
+        return dict(body)
+    issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
+    authority = admin.create("/certificate_authorities", {"ca_pem": issued.certificate})["id"]
+    return {**body, "mutual_tls": {**body["mutual_tls"], "certificate_authority_ids": [authority]}}

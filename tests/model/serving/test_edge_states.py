@@ -1,0 +1,137 @@
+"""The status of an edge from its records and from what Envoy rejected, as tables."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from chalicelib import clock
+from chalicelib.model.edges.edge_status import (
+    NO_STATUS,
+    BackendStatus,
+    EdgeStatus,
+    HostportStatus,
+    Reports,
+    RouteStatus,
+    State,
+    Trial,
+)
+from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import edge_plans, edge_states
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.edge_states import ReportedStatus
+from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, A, certificate, edge, group, route, tunnel
+
+SERVICE = Service("tunnels.localhost", range(20000, 20002), frozenset({"tunnels.localhost", "*.tunnels.localhost"}))
+PROVED = "shop.example.com"
+SERVED = replace(edge(route(), hosts=(HOST, PROVED)), revision=7)
+AT = clock.rfc3339(NOW - timedelta(minutes=10))
+LATER = clock.rfc3339(NOW - timedelta(seconds=1))
+END = clock.rfc3339(NOW + timedelta(1))
+HOSTPORT, OTHER = f"{HOST}:443", f"{PROVED}:443"
+ROUTE = "edghtsrt_1"
+TRIED = Trial(7, LATER, "one")
+SENTENCE = "Envoy's own sentence."
+
+
+def decided(reports: Reports, served: ServedEdge = SERVED, seconds: int = 600) -> ReportedStatus:
+    records = AccountRecords(
+        A,
+        frozenset(),
+        tunnels={"tn_1": tunnel()},
+        gateways={GATEWAY.id: GATEWAY},
+        edges={EDGE: served},
+        backends={GROUP: group()},
+        certificates={"cert_1": certificate("cert_1", PROVED)},
+        reservations=(ServedReservation(A, "rsvd_1", PROVED, True),),
+    )
+    view = AccountView(records, SERVICE)
+    changed = NOW - timedelta(seconds=seconds)
+    return edge_states.decide(edge_plans.make_plan(served, view, NOW), view, reports, changed, NOW)
+
+
+def shown(reported: ReportedStatus) -> tuple[State, int, int, Mapping[str, State]]:
+    """Return state, revision and hosts, and the states of the parts."""
+    status = reported.status
+    parts = {it.hostport: it.state for it in status.hostports} | {it.id: it.state for it in status.routes}
+    return status.state, status.revision, reported.hosts, parts
+
+
+def refusing(revision: int = 7) -> EdgeStatus:
+    refused = HostportStatus(HOSTPORT, "refused", LATER, SENTENCE)
+    return EdgeStatus("refused", revision, LATER, (refused, HostportStatus(OTHER, "live", AT)))
+
+
+def tried(*names: str, at: str = LATER, revision: int = 7) -> Trial:
+    return Trial(revision, at, "one", dict.fromkeys(names, SENTENCE))
+
+
+def states(first: State, second: State, of_route: State) -> dict[str, State]:
+    return {HOSTPORT: first, OTHER: second, ROUTE: of_route}
+
+
+LIVE, WAITING = states("live", "live", "live"), states("waiting", "waiting", "waiting")
+REFUSED, PARTLY = states("refused", "refused", "refused"), states("refused", "live", "live")
+
+
+def test_a_trial_makes_an_edge_live() -> None:
+    hostports = (HostportStatus(HOSTPORT, "live", AT), HostportStatus(OTHER, "live", AT, "", "cert_1", END))
+    status = EdgeStatus("live", 7, LATER, hostports, (RouteStatus(ROUTE, "live", AT),), (BackendStatus(GROUP, 1),))
+
+    assert decided(Reports(2, trial=TRIED)) == ReportedStatus(status, 1)
+
+
+@pytest.mark.parametrize(
+    ("reports", "seconds", "expected"),
+    [
+        (Reports(), 600, ("waiting", 0, 0, {})),
+        (Reports(trial=TRIED), 5, ("waiting", 0, 0, {})),
+        (Reports(1), 59, ("waiting", 0, 0, WAITING)),
+        (Reports(1), 60, ("live", 7, 0, LIVE)),
+        (Reports(1, trial=TRIED), 5, ("live", 7, 1, LIVE)),
+        (Reports(1, trial=tried(revision=6)), 5, ("waiting", 6, 0, WAITING)),
+        (Reports(1, trial=tried(HOSTPORT, revision=6)), 60, ("live", 7, 0, LIVE)),
+        (Reports(1, trial=tried(HOSTPORT)), 5, ("partly", 7, 1, PARTLY)),
+        (Reports(1, trial=tried(HOSTPORT, OTHER)), 5, ("refused", 7, 1, REFUSED)),
+        (Reports(1, trial=tried(HOSTPORT, at="2025-12-30T00:00:00Z")), 600, ("live", 7, 1, LIVE)),
+        (Reports(1, {"one": refusing()}, TRIED), 600, ("partly", 7, 1, PARTLY)),
+        (Reports(2, {"two": refusing()}, TRIED), 600, ("partly", 7, 2, states("partly", "live", "live"))),
+        (Reports(2, {"one": refusing(), "two": refusing()}), 5, ("partly", 7, 2, PARTLY)),
+        (Reports(1, {"one": refusing(6)}, TRIED), 600, ("live", 7, 1, LIVE)),
+        (Reports(1, {"one": replace(refusing(), hostports=())}), 5, ("live", 7, 1, LIVE)),  # of a former version
+    ],
+)
+def test_reports_decide_with_the_records(
+    reports: Reports, seconds: int, expected: tuple[State, int, int, dict[str, State]]
+) -> None:
+    assert shown(decided(reports, seconds=seconds)) == expected
+
+
+def test_the_sentence_of_envoy_is_shown() -> None:
+    first = HostportStatus(HOSTPORT, "refused", LATER, SENTENCE)
+
+    assert decided(Reports(1, trial=tried(HOSTPORT))).status.hostports[0] == first
+    assert decided(Reports(1, {"one": refusing()})).status.hostports[0] == first
+
+
+@pytest.mark.parametrize(
+    ("served", "state", "error"),
+    [
+        (replace(SERVED, hostports=("lost.example.com:443",)), "unproved", "The account has not proved the domain"),
+        (replace(SERVED, hostports=("a.b.tunnels.localhost:443",)), "refused", "No TLS certificate covers the host"),
+        (replace(SERVED, error="Its records cannot be understood."), "refused", "Its records cannot be understood."),
+        (replace(edge(route(), authorities=["ca_2"]), revision=7), "refused", "A certificate authority of mutual_tls"),
+    ],
+)
+def test_the_records_alone_can_refuse(served: ServedEdge, state: State, error: str) -> None:
+    found = decided(Reports(1), served).status
+
+    assert {found.state, *(it.state for it in found.hostports), *(it.state for it in found.routes)} == {state}
+    assert found.hostports[0].error.startswith(error)
+
+
+def test_an_edge_without_hostports_waits() -> None:
+    assert decided(Reports(1, trial=TRIED), replace(SERVED, hostports=())) == ReportedStatus(NO_STATUS)

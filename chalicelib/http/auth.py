@@ -8,13 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts import accounts, api_keys, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
@@ -61,6 +63,23 @@ class Caller:
             )
         return owner
 
+    @property
+    def acts_for_all(self) -> bool:
+        """Return whether the caller may change the keys and SSH authorities of others.
+
+        Admins may, and with MEMBERS_ACT_FOR_ALL everyone.
+        """
+        return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
+
+    def require(self, scope: str) -> None:
+        """Raise Forbidden if the caller's API key lacks a scope."""
+        if not self.limits.covers(scope):
+            raise _lacking(scope)
+
+    def readable_ids(self, kind: Kind) -> frozenset[str] | None:
+        """Return the ids to which lists of a kind are limited, or None if they contain everything."""
+        return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
+
     def as_context(self) -> dict[str, str]:
         """Return the caller as the authorizer's context, which the gateway hands to the app: strings only."""
         return {
@@ -100,16 +119,27 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
-def admit(caller: Caller, method: str, path: str) -> None:
+def admit(caller: Caller, method: str, template: str, path: Mapping[str, str]) -> None:
     """Record that the caller's API key is used.
 
-    Raises Forbidden if it lacks the scope that a method on a path needs.
+    Raises Forbidden if it lacks the scope for a request. `template` is the path of the endpoint, `path` has the values
+    of its variables.
     """
     with suppress(AwsError):  # the record of a use is not worth a refusal
         api_keys.record_use(caller.key, caller.used)
-    scope = api_keys.required_scope(method, path)
-    if scope and not caller.limits.covers(scope):
-        raise Forbidden(f"This API key lacks the scope {scope}.")
+    held = caller.limits.scopes
+    if held and (missing := scopes.find_missing(held, method, template, path)):
+        raise _lacking(missing)
+
+
+def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
+    """Raise Forbidden if a body names resources that the caller's API key must not read.
+
+    `at` is the prefix of the dotted paths.
+    """
+    if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
+        named = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
+        raise Forbidden("The body names a resource that this API key must not read.", named)
 
 
 def admins(caller: Caller) -> None:
@@ -124,6 +154,10 @@ def version_headers() -> list[str]:
     The OpenAPI document names only the first.
     """
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
+
+
+def _lacking(scope: str) -> Forbidden:
+    return Forbidden(f"This API key lacks the scope {scope}.")
 
 
 def _token(authorization: str) -> str:

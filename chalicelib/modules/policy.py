@@ -11,13 +11,14 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Forbidden
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies
-from chalicelib.schema.fields import Name
+from chalicelib.schema.fields import OWNER, Name
 from chalicelib.schema.rules import After, WithData, between, entries, if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
+from chalicelib.storage.records import places
 from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
@@ -82,6 +83,9 @@ class HostBounds(Shape):
     min_rsa_bits: Annotated[int, between(2048, 16384)] | None = None
     """Minimum size in bits of RSA keys that may be certified."""
 
+    signers: Annotated[list[Annotated[str, OWNER]], entries(0, 100), _DISTINCT] | None = None
+    """The users and bots that may sign besides admins, by id; null is everyone, `[]` only admins."""
+
 
 class UserBounds(HostBounds):
     """Limits of user certificates. Null is no limit."""
@@ -126,8 +130,7 @@ class ShownPolicy(Enabled):
 def _permit(caller: Caller) -> None:
     if not caller.admin:
         raise Forbidden("Only an admin may see and change the policy of an authority.")
-    if not caller.limits.covers(api_keys.ALL):
-        raise Forbidden(f"This API key lacks the scope {api_keys.ALL}.")
+    caller.require(scopes.ALL)
 
 
 def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict[str, Any]:
@@ -137,6 +140,15 @@ def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict
     return shown
 
 
+def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
+    """Return the validation errors of fields that an earlier version, which still serves, would ignore."""
+    if request is None or places.edition() >= 4:
+        return {}
+    sides = (("user", request.user), ("host", request.host))
+    rule = "must be null until RECORDS_EDITION is 4"
+    return {f"{name}.signers": rule for name, bounds in sides if bounds and bounds.signers is not None}
+
+
 MODULES = (
     Module(
         path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
@@ -144,6 +156,7 @@ MODULES = (
         stored=policies.PolicyModule,
         shows=ShownPolicy,
         to_response=_response,
+        conflicts=_conflicts,
         permits=_permit,
     ),
 )

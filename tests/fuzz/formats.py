@@ -8,7 +8,7 @@ import schemathesis
 from hypothesis import strategies
 from hypothesis.strategies import SearchStrategy
 
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 from tests import openssl
 from tests.samples import CA
 
@@ -36,7 +36,7 @@ def register() -> None:
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),
-        "scope": strategies.sampled_from(api_keys.list_scopes()),
+        "scope": strategies.sampled_from(scopes.list_scopes()),
         "ssh-public-key": _keys(),
         "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
     }.items():

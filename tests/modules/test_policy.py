@@ -33,6 +33,7 @@ NO_BOUNDS = {
     "require_principals": False,
     "allowed_key_types": None,
     "min_rsa_bits": None,
+    "signers": None,
 }
 NO_USER_BOUNDS = {**NO_BOUNDS, "allowed_extensions": None, "default_extensions": None, "critical_options": None}
 ALL = {
@@ -46,6 +47,7 @@ ALL = {
     "critical_options": {"source-address": "192.0.2.0/24"},
     "allowed_key_types": ["ed25519"],
     "min_rsa_bits": 3072,
+    "signers": ["bot_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"],
 }
 ECDSA = keys.authorized_key(keys.generate_ecdsa("nistp256").public_key())
 RSA_2048 = keys.authorized_key(rsa.generate_private_key(65537, 2048).public_key())

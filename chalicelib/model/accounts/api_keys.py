@@ -1,8 +1,4 @@
-"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored.
-
-A scope is `*` for everything, `<collection>:read` or `<collection>:write`. A collection is the first segment of a path
-and includes all paths below it; write does not include read. Reading the key of the request requires no scope.
-"""
+"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored."""
 
 import hashlib
 import hmac
@@ -14,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.model.accounts import accounts
+from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Owned, Stored
@@ -24,9 +20,6 @@ from chalicelib.storage.records import decoding, direct_writes, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-ALL, READ_ALL = "*", "*:read"
-
-_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
 _KIND = "token"
 _ID = 27  # characters at the start of a token: the id of its key, without the prefix
 _HOUR = 60 * 60  # seconds
@@ -53,7 +46,7 @@ class ApiKey(Owned):
     IS_SHOWN_ONCE = True  # the token
 
     def audited_fields(self) -> dict[str, Any]:
-        return {**super().audited_fields(), "scopes": self.scopes or [ALL]}
+        return {**super().audited_fields(), "scopes": self.scopes or [scopes.ALL]}
 
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes")
@@ -84,8 +77,7 @@ class KeyLimits:
 
     def covers(self, scope: str) -> bool:
         """Return whether the key can do all that a scope allows."""
-        own = self.scopes
-        return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
+        return not self.scopes or scopes.covers(self.scopes, scope)
 
 
 UNLIMITED = KeyLimits()
@@ -108,19 +100,6 @@ class KeyUsage:
 
     last_used: int | None
     denied_last_hour: int
-
-
-def list_scopes() -> tuple[str, ...]:
-    """Return all scopes."""
-    collections = sorted({kind.path.split("/")[1] for kind in kinds.TABLE if kind.array})
-    return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
-
-
-def required_scope(method: str, path: str) -> str | None:
-    """Return the scope that a request requires, or None."""
-    if path in _WITHOUT_SCOPE:
-        return None
-    return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
 
 
 def key_of(id: str) -> UniqueKey:

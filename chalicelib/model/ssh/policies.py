@@ -26,7 +26,8 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 class PolicyBounds(Stored):
     """The bounds of certificates, None for each that is not set. Times are in seconds; `*` matches any text.
 
-    A certificate without a requested start is valid from `backdate` seconds before its creation.
+    A certificate without a requested start is valid from `backdate` seconds before its creation. `signers` are the ids
+    of users and bots that may sign, except admins, who always may.
     """
 
     backdate: int = 0
@@ -39,10 +40,18 @@ class PolicyBounds(Stored):
     critical_options: dict[str, str] | None = None
     allowed_key_types: list[str] | None = None
     min_rsa_bits: int | None = None
+    signers: list[str] | None = None
 
     AUDITED = (
         *("backdate", "default_lifetime", "max_lifetime", "allowed_principals", "require_principals"),
-        *("allowed_extensions", "default_extensions", "critical_options", "allowed_key_types", "min_rsa_bits"),
+        *(
+            "allowed_extensions",
+            "default_extensions",
+            "critical_options",
+            "allowed_key_types",
+            "min_rsa_bits",
+            "signers",
+        ),
     )
 
     @property

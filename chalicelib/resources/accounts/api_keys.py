@@ -8,23 +8,24 @@ from chalicelib import clock
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
-from chalicelib.http.owned import OwnedResource
+from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model import changes
-from chalicelib.model.accounts import api_keys, switching
+from chalicelib.model.accounts import api_keys, scopes, switching
 from chalicelib.model.accounts.api_keys import ApiKey, KeyLimits
+from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
-from chalicelib.storage.records import table
+from chalicelib.storage.records import places, table
 from chalicelib.storage.records.items import Item
 
 
 def _scope(text: str) -> str:
-    if text not in api_keys.list_scopes():
-        raise ValueError("must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read")
+    if scopes.is_recent(scopes.check(text)) and places.edition() < 4:
+        raise ValueError("must be without an id and end with :read or :write, until RECORDS_EDITION is 4")
     return text
 
 
@@ -34,7 +35,9 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
     return moment
 
 
-Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[a-z_]+:write)$", "format": "scope"})]
+_FORM = "^(?:[*]|[*]:read|[a-z_]+:(?:read|write|create|revoke)(?:@[a-z]+_[0-9A-Za-z]{27})?)$"
+_BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
+Scope = Annotated[str, After(_scope, {"pattern": _FORM, "format": "scope"})]
 
 
 class KeyCreate(Described):
@@ -44,9 +47,11 @@ class KeyCreate(Described):
     expires_at: Annotated[Time, After(_in_the_future)] = None
     """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
-    scopes: Annotated[list[Scope], entries(1, 50)] | None = None
-    """The scopes of the key: `*`, `*:read`, `<collection>:read` or `<collection>:write`. The collection is the first
-    segment of a path. Default: the scopes of the key that creates it. They cannot be changed.
+    scopes: Annotated[list[Scope], *_BOUNDED] | None = None
+    f"""The scopes of the key: `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`, at most
+    {MAX_BYTES:,} bytes together. The collection is the first segment of a path. The right is `read`, `write`,
+    `create`, or `revoke` for `ssh_certificate_authorities`. The id limits the scope to one resource, or to the SSH
+    certificates of one authority. Default: the scopes of the key that creates it. They cannot be changed.
     """
 
 
@@ -159,4 +164,5 @@ RESOURCE = ApiKeys(
     make=make,
     headers=NO_STORE,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
+    access=only_own,
 )

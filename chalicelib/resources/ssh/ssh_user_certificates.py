@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.owned import OwnedResource
 from chalicelib.http.resource import New
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
@@ -94,7 +93,7 @@ class SSHUserCertificate(Described, Traced):
 
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:
-    signer = ssh_signing.signer(caller, request)
+    signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
@@ -109,12 +108,13 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 
 
-RESOURCE = OwnedResource(
+RESOURCE = ssh_signing.Certificates(
     kind=kinds.SSH_USER_CERTIFICATES,
     stored=IssuedUserCertificate,
     create=UserCreate,
     response=SSHUserCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    access=ssh_signing.check_access,
     remove=revocations.delete_certificate,
 )

@@ -91,8 +91,8 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
 
 
 def edition() -> int:
-    """Return the format of new records: 3, or 2 while a running process reads no later one."""
-    return int(os.environ.get("RECORDS_EDITION") or 3)
+    """Return the format of new records: 4, or an earlier one while a running process reads no later one."""
+    return int(os.environ.get("RECORDS_EDITION") or 4)
 
 
 class Identified(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.http import auth, errors, etags
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 
 Words = dict[str, Any]
 Kind = type[ApiError]
@@ -105,7 +105,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found |= {*endpoint.errors}
     if endpoint.authorizer:
         found |= {errors.Unauthenticated, errors.UnsupportedVersion}
-    if endpoint.authorizer and api_keys.required_scope(endpoint.method, endpoint.path):
+    if endpoint.authorizer and scopes.required(endpoint.method, endpoint.path):
         found.add(errors.Forbidden)
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}

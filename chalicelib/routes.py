@@ -3,12 +3,13 @@
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources.accounts import me
+from chalicelib.resources.accounts import api_key_rules, me
 from chalicelib.resources.ssh import ssh_trust
 
 DOCUMENTED: tuple[Routes, ...] = (
     *resources.ALL,
     me.ME,
+    api_key_rules.RULES,
     ssh_trust.TRUST,
     *edges.ALL,
     *modules.ALL,

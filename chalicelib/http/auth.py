@@ -12,7 +12,7 @@ from typing import Any
 
 from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.model.accounts import accounts, api_keys, scopes
+from chalicelib.model.accounts import accounts, api_keys, networks, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 from chalicelib.model.base import kinds
@@ -21,7 +21,8 @@ from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
 VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
-_BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
+_FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
+_BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class Caller:
             "key": self.key,
             "scopes": " ".join(self.limits.scopes),
             "expires": str(self.limits.expires or ""),
+            "networks": " ".join(self.limits.networks),
+            "account_networks": " ".join(self.limits.account_networks),
             "used": str(self.used),
             "name": self.name,
         }
@@ -98,7 +101,9 @@ class Caller:
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller from the context that `as_context` made."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
-        limits = KeyLimits(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
+        scopes, own = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
+        bounds = tuple(context.get("account_networks", "").split())
+        limits = KeyLimits(scopes, int(expires) if expires else None, own, bounds)
         used = int(context.get("used", "0"))
         name = context.get("name", "")
         return Caller(context["account"], context["caller"], admin, context["version"], key, limits, used, name)
@@ -119,17 +124,20 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
-def admit(caller: Caller, method: str, template: str, path: Mapping[str, str]) -> None:
+def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
     """Record that the caller's API key is used.
 
-    Raises Forbidden if it lacks the scope for a request. `template` is the path of the endpoint, `path` has the values
-    of its variables.
+    Raises Forbidden if it lacks the scope for a request, or must not be used from the client's address. `template` is
+    the path of the endpoint, `path` has the values of its variables.
     """
     with suppress(AwsError):  # the record of a use is not worth a refusal
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):
         raise _lacking(missing)
+    for bounds in (caller.limits.networks, caller.limits.account_networks):
+        if bounds and not networks.contain(bounds, address):
+            raise Forbidden("This API key may not be used: not from this address.")
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
@@ -181,7 +189,9 @@ def _diagnose(text: str) -> str:
         return "This is an id: the token of a key is shown once, when the key is created. "
     if scheme.lower() == "bearer":
         return (
-            "This is not a token of this service. A token is 27 letters and digits, '_' and a secret. " if sent else ""
+            "This is not a whole token of this service. A token has 69 characters and begins with 'te_'. "
+            if sent
+            else ""
         )
     if _BEARER.fullmatch(f"Bearer {text}"):
         return "The word Bearer is missing before the token. "

@@ -52,6 +52,7 @@ class Call:
     body: Any
     query: Mapping[str, Any]
     log: dict[str, Any]
+    has_if_match: bool = False
 
     @property
     def id(self) -> str:
@@ -213,8 +214,9 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # of the gateway, never of a header
     if endpoint.authorizer:
-        auth.admit(who, endpoint.method, endpoint.path, path)
+        auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
     content, parameters = _check(request, endpoint, path, who)
     if endpoint.permits:
         endpoint.permits(who)
@@ -223,16 +225,14 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""
     find_name = (
         None if who.name else partial(accounts.name_of, who.account, who.id)
     )  # a key of an older format has none
     by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
-    call = Call(
-        endpoint.method, who, change, path, messages.base_url(request.to_original_event()), content, parameters, log
-    )
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
+    base_url, has_if_match = messages.base_url(request.to_original_event()), conditions[0] is not None
+    call = Call(endpoint.method, who, change, path, base_url, content, parameters, log, has_if_match)
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)
         return replace(call, change=replace(change, check=check))

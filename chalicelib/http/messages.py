@@ -80,7 +80,7 @@ def without_ids(
     Some clients send them: `id` of the resource that is changed or replaced, and `edge_id` of its edge.
     """
     named = [*path.values()]
-    own = {"id": named[-1]} if method in ("PATCH", "PUT") else {}
+    own = {"id": named[-1]} if named and method in ("PATCH", "PUT") else {}
     if named and template.startswith("/edges/"):
         own["edge_id"] = named[0]
     wrong = {name: _OWN_ID for name, id in own.items() if values.get(name, id) != id}

@@ -38,6 +38,7 @@ class New:
     - `unique_keys` replace those of `stored`.
     - `details` go to the log, and to the audit event in addition to those of `stored`.
     - `also` are writes in the same transaction.
+    - `expires` is the Unix second at which the resource expires without an event, or None.
     """
 
     stored: Stored
@@ -46,6 +47,7 @@ class New:
     unique_keys: tuple[UniqueKey, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     also: Sequence[Write] = ()
+    expires: int | None = None
 
 
 def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
@@ -236,6 +238,7 @@ class EditableResource(Resource):
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
             references=recorded,
+            expires=new.expires,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new
 

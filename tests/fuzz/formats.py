@@ -33,6 +33,7 @@ def register() -> None:
         "ca-certificate": strategies.just(authority.certificate),
         "certificate-chain": strategies.just(leaf.certificate),
         "new-name": strategies.from_regex("[A-Za-z0-9]{1,40}", fullmatch=True),
+        "network": strategies.sampled_from(("192.0.2.0/24", "2001:db8::/32")),
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),

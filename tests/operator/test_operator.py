@@ -27,7 +27,7 @@ from tests.samples import public_key
 from tests.transports import RECORD, Client, InProcess
 
 Output = pytest.CaptureFixture[str]
-TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
+TOKEN = r"te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}"
 
 
 def said(output: Output, *arguments: str) -> list[str]:
@@ -134,7 +134,8 @@ def test_a_key_that_the_operator_makes_has_the_end_and_the_scopes_that_are_asked
 
 def test_limits_that_no_key_can_have_are_refused(capsys: Output) -> None:
     account, admin, _ = created(capsys)
-    rule = "must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read"
+    forms = "'*', '*:read', <collection>:<right> or <collection>:<right>@<id>"
+    rule = f"must be {forms}, for example edges:read; the rights are read, write, create and revoke"
     assert refused("keys", "issue", account, admin, "--scope", "all") == f"The scopes.0 {rule}."
     for time in ("", "0", "-1d", "soon", "1y", "9999999w"):
         assert refused("keys", "issue", account, admin, f"--expires-in={time}") == 2

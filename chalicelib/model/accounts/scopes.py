@@ -91,6 +91,8 @@ def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[
     Scopes with an id suffice for lists, which are then limited to these ids, and for SSH certificates, whose authority
     is checked later.
     """
+    if not _general(method, template).isdisjoint(held):
+        return None
     wanted = required(method, template, path)
     if wanted is None or covers(held, wanted):
         return None
@@ -137,6 +139,13 @@ def _covering(wanted: str) -> Iterator[str]:
     for each in rights if right else ():
         yield f"{collection}:{each}"
         yield f"{collection}:{each}{at}{id}"
+
+
+@cache
+def _general(method: str, template: str) -> frozenset[str]:
+    """Return the scopes without an id that permit a request."""
+    scope = required(method, template)
+    return frozenset((ALL, *_covering(scope))) if scope else frozenset()
 
 
 def _right(method: str, template: str) -> str:

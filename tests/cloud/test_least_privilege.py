@@ -59,6 +59,7 @@ def _use_the_api(admin: Client) -> None:
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
         admin.get(anywhere(module))
+    admin.get("/gateways")
     bot = admin.create("/bot_users", {"name": "switched"})["id"]
     admin.create("/api_keys", {"owner_id": bot})
     admin.patch(f"/bot_users/{bot}", {"active": False})

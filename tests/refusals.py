@@ -6,7 +6,7 @@ from typing import Any
 from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
-UNKNOWN_TOKEN = (
+NO_TOKEN_OF_OURS = (
     f"This is not a whole token of this service. A token has 69 characters and begins with 'te_'. {NO_TOKEN}"
 )
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."

@@ -20,6 +20,7 @@ from tests.refusals import (
     INTERNAL,
     NO_ROUTE,
     NO_TOKEN,
+    NO_TOKEN_OF_OURS,
     NO_VERSION,
     UNAVAILABLE,
     UNKNOWN_TOKEN,
@@ -59,16 +60,16 @@ TOKEN = "2NeverAKeyOfThisServiceXYZ0_0123456789abcdef0123456789abcdef"
         ("Bearer ak_2NeverAKeyOfThisServiceXYZ0", AN_ID),
         ("ak_2NeverAKeyOfThisServiceXYZ0", AN_ID),
         ("Bearer usr_2NeverAKeyOfThisServiceXYZ0", AN_ID),
-        ("Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz", UNKNOWN_TOKEN),
-        ("Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", UNKNOWN_TOKEN),
-        ("Bearer 2NeverAKeyOfThisServiceXYZ0", UNKNOWN_TOKEN),
-        ("Bearer 2NeverAKeyOfThisServiceXYZ0_", UNKNOWN_TOKEN),
-        ("Bearer 2NeverAKeyOfThisServiceXYZ0_0123456789 abcdef0123456789abcdef", UNKNOWN_TOKEN),
-        ("Bearer 2NeverAKeyOfThisServiceXYZ\u00e9_0123456789abcdef0123456789abcdef", UNKNOWN_TOKEN),
-        ("Bearer 2NeverAKeyOfThisServiceXYZ0_" + "0123456789abcdef" * 1000, UNKNOWN_TOKEN),
-        (f"Bearer {TOKEN}\u00a0", UNKNOWN_TOKEN),
-        (f"Bearer \u00a0{TOKEN}", UNKNOWN_TOKEN),
-        (f"Bearer {TOKEN}\x0b", UNKNOWN_TOKEN),
+        ("Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyz", NO_TOKEN_OF_OURS),
+        ("Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_0123456789 abcdef0123456789abcdef", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ\u00e9_0123456789abcdef0123456789abcdef", NO_TOKEN_OF_OURS),
+        ("Bearer 2NeverAKeyOfThisServiceXYZ0_" + "0123456789abcdef" * 1000, NO_TOKEN_OF_OURS),
+        (f"Bearer {TOKEN}\u00a0", NO_TOKEN_OF_OURS),
+        (f"Bearer \u00a0{TOKEN}", NO_TOKEN_OF_OURS),
+        (f"Bearer {TOKEN}\x0b", NO_TOKEN_OF_OURS),
         (TOKEN, NO_BEARER),
     ],
 )
@@ -83,7 +84,7 @@ def test_a_request_without_a_well_formed_token_is_told_what_it_sent_instead(
 def test_white_space_that_is_none_of_http_is_no_end_of_a_token(admin: Client) -> None:
     for behind in ("\u00a0", "\u2003", "\x0c", "\x1f"):
         answer = admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token}{behind}")
-        assert_refused(answer, 401, "unauthenticated", UNKNOWN_TOKEN)
+        assert_refused(answer, 401, "unauthenticated", NO_TOKEN_OF_OURS)
     assert admin.send("GET", "/api_keys", Authorization=f"Bearer {admin.token} \t").status == 200
 
 

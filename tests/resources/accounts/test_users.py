@@ -8,7 +8,7 @@ from chalicelib import ids
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
 from tests.queries import calls
-from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_not_found, assert_refused
+from tests.refusals import NO_TOKEN_OF_OURS, assert_invalid, assert_not_found, assert_refused
 from tests.storage.interrupting import before_transaction
 from tests.transports import Client
 
@@ -148,4 +148,4 @@ def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) ->
     with calls() as made:
         assert bearer.get("/me").status == 200
     assert made == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
-    assert_refused(admin.with_token(f"{key['token'][:-1]}_").get("/me"), 401, "unauthenticated", UNKNOWN_TOKEN)
+    assert_refused(admin.with_token(f"{key['token'][:-1]}_").get("/me"), 401, "unauthenticated", NO_TOKEN_OF_OURS)

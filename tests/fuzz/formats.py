@@ -29,6 +29,7 @@ def register() -> None:
     leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=CA)
     for name, values in {
         "acl-rule": strategies.sampled_from(_RULES),
+        "bind-rule": strategies.sampled_from(_RULES),
         "authorized-key": _keys(),
         "ca-certificate": strategies.just(authority.certificate),
         "certificate-chain": strategies.just(leaf.certificate),

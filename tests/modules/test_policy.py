@@ -34,7 +34,14 @@ NO_BOUNDS = {
     "min_rsa_bits": None,
     "signers": None,
 }
-NO_USER_BOUNDS = {**NO_BOUNDS, "allowed_extensions": None, "default_extensions": None, "critical_options": None}
+NO_USER_BOUNDS = {
+    **NO_BOUNDS,
+    "allowed_extensions": None,
+    "default_extensions": None,
+    "critical_options": None,
+    "require_bind": False,
+    "allowed_bind": None,
+}
 ALL = {
     "backdate": 30,
     "default_lifetime": 600,
@@ -47,6 +54,8 @@ ALL = {
     "allowed_key_types": ["ed25519"],
     "min_rsa_bits": 3072,
     "signers": ["bot_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"],
+    "require_bind": True,
+    "allowed_bind": ["bind:*.{user}.example.com", "bind:region=eu"],
 }
 ECDSA = keys.authorized_key(keys.generate_ecdsa("nistp256").public_key())
 RSA_2048 = keys.authorized_key(keypairs.RSA.public_key())

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.resources.ssh import ssh_signing
+from chalicelib.schema import ssh_fields
 from chalicelib.schema.fields import DescribedShape, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.ssh_fields import (
@@ -51,6 +52,9 @@ class UserCreate(DescribedShape):
     The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`,
     `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
     options are rejected.
+
+    `bind@tunnel-edge` restricts what the holder may bind at the SSH gateway: ACL rules with commas between them, as
+    `bind:demo.example.com,bind:example.com:20022,bind:region=eu`. `*` permits everything, as without the extension.
     """
 
     valid_after: ValidAfter = None
@@ -93,6 +97,8 @@ class SSHUserCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:
+    if wrong := ssh_fields.check_bind(request.extensions):
+        raise InvalidRequest.of(wrong)
     signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}

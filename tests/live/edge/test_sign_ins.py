@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.crypto import public_keys
 from edge.store.records import Grant
+from edge.store.table import TableStore
 from tests.conftest import least
 from tests.live.edge.running import Edge, Key, Ssh, running, ssh_command, until
+from tests.transports import Client
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,37 @@ def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_o
 
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
     edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
+
+
+REFUSED = {
+    "other:80:localhost:1": "does not permit other.tunnels.localhost",
+    "app.example.com:80:localhost:1": "does not permit app.example.com",
+    "80:localhost:1": "permits no random name",
+    "region=us:80:localhost:1": "does not permit region=us",
+    "region=eu,tier=a:80:localhost:1": "does not permit tier=a",
+    "0:localhost:1": "permits no random port",
+}
+
+
+def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Client, tmp_path: Path) -> None:
+    key = Key.make(tmp_path, "restricted")
+    rules = "bind:demo.tunnels.localhost,bind:region=eu"
+    request = {
+        "ssh_certificate_authority_id": (authority := admin.create("/ssh_certificate_authorities", {}))["id"],
+        "public_key": key.file.with_suffix(".pub").read_text(),
+        "extensions": {"permit-port-forwarding": "", "permit-pty": "", "bind@tunnel-edge": rules},
+    }
+    made = admin.create("/ssh_user_certificates", request)
+    (tmp_path / "restricted-cert.pub").write_text(made["certificate"])
+    signer = public_keys.fingerprint(authority["public_key"])
+    grant = TableStore("local", "tunnels.localhost").find_grant_by_certificate(signer, made["id"])
+    assert grant
+    assert grant.acl == tuple(rules.split(","))
+    edge.store.signed[signer, made["id"]] = grant
+    edge.ssh(key, "-R", "demo:80:localhost:1").says("https://demo.tunnels.localhost")
+    edge.ssh(key, "-R", "region=eu:80:localhost:1").says("is online with region=eu")
+    for forward, sentence in REFUSED.items():
+        edge.ssh(key, "-R", forward).says(f"The ACL of {made['id']} {sentence}")
 
 
 def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:

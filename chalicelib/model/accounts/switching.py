@@ -142,7 +142,7 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove a bot. Return False if it does not exist.
+    """Remove a user or bot. Return False if it does not exist.
 
     Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
     `Change.commit` does.

@@ -48,17 +48,23 @@ def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path
     wrong.write_text(f"[{host}]:{port} {Key.make(tmp_path, 'other').file.with_suffix('.pub').read_text()}")
     key = edge.key("acct_A")
     command = ssh_command(int(port), key, "-N", "-R", "verified:80:localhost:1", host)
-    for file, is_known in ((known, True), (wrong, False)):
-        strict = {
-            "UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={file}",
-            "StrictHostKeyChecking=no": "BatchMode=yes",
-        }
-        client = Ssh([strict.get(part, part) for part in command])
-        edge.started.append(client)
-        until(lambda client=client: client.is_over or bool(edge.open_tunnels()))
-        assert bool(edge.open_tunnels()) is is_known
-        client.kill()
-        until(lambda: not edge.open_tunnels())
+    assert opens_a_tunnel(edge, command, known)
+    assert not opens_a_tunnel(edge, command, wrong)
+
+
+def opens_a_tunnel(edge: Edge, command: list[str], known_hosts: Path) -> bool:
+    """Return whether a client that connects only to known hosts opens a tunnel, and end it."""
+    strict = {
+        "UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}",
+        "StrictHostKeyChecking=no": "StrictHostKeyChecking=yes",
+    }
+    client = Ssh([strict.get(part, part) for part in command])
+    edge.started.append(client)
+    until(lambda: client.is_over or bool(edge.open_tunnels()))
+    has_opened = bool(edge.open_tunnels())
+    client.kill()
+    until(lambda: not edge.open_tunnels())
+    return has_opened
 
 
 def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:

@@ -25,7 +25,7 @@ NAMED = {  # the prefixes of the ids in the scopes of a collection
     "tls_certificates": ("cert",),
     "tunnels": ("tn",),
 }
-CREATED = {*NAMED, "api_keys", "bot_users"} - {"tunnels"}
+CREATED = {*NAMED, "api_keys", "bot_users", "users"} - {"tunnels"}
 COLLECTIONS = (*NAMED, "account", "api_keys", "audit_events", "bot_users", "users")
 
 

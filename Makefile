@@ -16,6 +16,9 @@ ARCH ?=
 # How requirements are pinned; each file of them repeats it, for Dependabot.
 COMPILED := --universal --python-version 3.11
 
+# What GET /openapi.json sends: a build product, made of the code.
+OPENAPI := chalicelib/documents/openapi.json
+
 # What GET /docs sends: a build product, made of the OpenAPI document and of the conventions.
 DOCS := chalicelib/documents/docs.html
 
@@ -60,7 +63,7 @@ cloud: .venv/dev .venv-cloud/ready ## Deploy the package into an emulated cloud 
 cloud-stop: ## End the emulated cloud.
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local.emulated stop; fi
 
-rehearsal: .venv/dev .venv-cloud/ready ## Upgrade FROM (1.0.0 or 2.0.0) to this version in an emulated cloud, under load: a quarter of an hour.
+rehearsal: .venv/dev .venv-cloud/ready ## Upgrade FROM (1.0.0, 2.0.0 or d3f2e57) to this version and back in an emulated cloud, under load: half an hour.
 	@$(MAKE) --no-print-directory package STAGE=dev ARCH=
 	@$(BIN)/python -m tests.cloud.rehearsal $(or $(FROM),1.0.0) \
 		$(if $(RESOURCES),--resources $(RESOURCES)) $(if $(CLIENTS),--clients $(CLIENTS))
@@ -72,8 +75,8 @@ contract: .venv/dev ## Try a deployment against the contract, or parts of it: UR
 		{ echo "Say where it is, and whose key to use: make contract URL=https://… API_KEY=…" >&2; exit 1; }
 	@$(BIN)/python -m pytest $(or $(SUITE),tests/contract)
 
-openapi: .venv/dev ## Write the OpenAPI document of the routes: chalicelib/documents/openapi.json, and the table of records.
-	@$(BIN)/python -m infra.build.openapi
+openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt and the table of records, which are committed.
+	@$(BIN)/python -m infra.build.openapi --list
 	@$(BIN)/python -m infra.build.records
 
 test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
@@ -84,23 +87,23 @@ fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its d
 
 client-python client-typescript client-go: CLIENT ?= build/$@
 
-client-python: .venv/dev ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT, with its wheel.
+client-python: .venv/dev $(OPENAPI) ## Generate a Python client from the OpenAPI document into build/client-python, or into CLIENT, with its wheel.
 	@mkdir -p "$(CLIENT)"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path chalicelib/documents/openapi.json \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path $(OPENAPI) \
 		--config infra/build/clients/python.yaml --meta setup --output-path "$(CLIENT)" --overwrite --fail-on-warning
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$(CLIENT)/dist" "$(CLIENT)"
 	@rm -rf "$(CLIENT)"/build "$(CLIENT)"/*.egg-info
 
-client-typescript: $(TYPESCRIPT)/node_modules/ready ## Generate a TypeScript client into build/client-typescript, or into CLIENT.
+client-typescript: $(TYPESCRIPT)/node_modules/ready $(OPENAPI) ## Generate a TypeScript client into build/client-typescript, or into CLIENT.
 	@mkdir -p "$(CLIENT)"
-	@$(TYPESCRIPT)/node_modules/.bin/openapi-typescript chalicelib/documents/openapi.json --output $(TYPESCRIPT)/src/schema.ts >/dev/null
+	@$(TYPESCRIPT)/node_modules/.bin/openapi-typescript $(OPENAPI) --output $(TYPESCRIPT)/src/schema.ts >/dev/null
 	@$(TYPESCRIPT)/node_modules/.bin/tsc --project $(TYPESCRIPT) --outDir "$(CLIENT)/dist"
 	@cp $(TYPESCRIPT)/package.json "$(CLIENT)"
 
 # Any other warning is an error: these two tell that it reads OpenAPI 3.1, and a null beside a reference.
-client-go: .venv-clients/ready ## Generate a Go client into build/client-go, or into CLIENT.
+client-go: .venv-clients/ready $(OPENAPI) ## Generate a Go client into build/client-go, or into CLIENT.
 	@command -v java >/dev/null || { echo "Java is needed for the generator of the Go client: install it." >&2; exit 1; }
-	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec chalicelib/documents/openapi.json --output "$(CLIENT)" \
+	@java -Dlog.level=warn -jar $(GENERATOR) generate --generator-name go --input-spec $(OPENAPI) --output "$(CLIENT)" \
 		--package-name tunneledge --global-property apis,models,supportingFiles,apiTests=false,modelTests=false \
 		| (! grep WARN | grep -v -e "OpenAPI 3.1 support is still in beta" -e "Failed to get the schema name: null")
 	@sed -i 's|^module .*|module tunneledge|; s|^go .*|go 1.19|' "$(CLIENT)/go.mod"
@@ -157,7 +160,10 @@ $(error .venv and .venv-cloud are not of one Python, the one that PYTHON names: 
 endif
 endif
 
-$(DOCS): chalicelib/documents/openapi.json docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv/run
+$(OPENAPI): $(foreach depth,* */* */*/*,$(wildcard chalicelib/$(depth).py)) $(wildcard infra/build/openapi/*.*) | .venv/run
+	@$(BIN)/python -m infra.build.openapi
+
+$(DOCS): $(OPENAPI) docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv/run
 	@$(BIN)/python -m infra.build.docs
 
 .venv/run: requirements/run.txt

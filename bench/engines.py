@@ -31,7 +31,7 @@ SIZES = (1_000, 100_000, 1_000_000)
 NODE_MODULES = ROOT / "bench" / "node_modules"
 # Settings that change the behaviour of the service.
 _SETTINGS = (
-    *("BASE_URL", "LOCALSTACK_HOST", "MEMBERS_ACT_FOR_ALL", "RECORDS_EDITION"),
+    *("BASE_URL", "LOCALSTACK_HOST", "MEMBERS_ACT_FOR_ALL", "RECORD_FORMAT"),
     *("STRICT_REFERENCES", "VERSION_HEADERS"),
 )
 _PREFIX = "bkdwd"  # of the ids in the filled stores

@@ -12,11 +12,9 @@ from jsonschema_rs import Draft202012Validator
 from chalicelib import clock
 from chalicelib.schema.json_schema import MAX_BYTES
 from tests import tolerance
-from tests.tolerance import DOCUMENT
+from tests.tolerance import document
 
 PAGES = {"/", "/docs"}  # are for people, and lead to the document: they do not stand in it
-_widened = cache(tolerance.widened)
-_PATHS = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in DOCUMENT["paths"]]
 
 
 def _is_time(text: str) -> bool:
@@ -31,7 +29,18 @@ _FORMATS = {
     "date-time": _is_time,
     "uri": lambda text: "://" in text,  # whatever a client called the host
 }
-_PATHS.sort(key=lambda known: "{" in known[1])
+
+
+@cache
+def _paths() -> list[tuple[re.Pattern[str], str]]:
+    """Return the document's paths with their patterns, those without a variable first."""
+    paths = sorted(document()["paths"], key=lambda path: "{" in path)
+    return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in paths]
+
+
+@cache
+def _widened() -> Mapping[str, Any]:
+    return tolerance.widened(document())
 
 
 def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str, str], text: str) -> None:
@@ -70,8 +79,8 @@ def of_another_app(*exchange: Any) -> None:
 def operation_at(method: str, path: str) -> Mapping[str, Any] | None:
     """Return the document's operation for a method and an address, None where it has none."""
     plain = re.sub("/+", "/", path.partition("?")[0])
-    place = next((known for form, known in _PATHS if form.fullmatch(plain.rstrip("/"))), None)
-    operation: Mapping[str, Any] | None = DOCUMENT["paths"][place].get(method.lower()) if place else None
+    place = next((known for form, known in _paths() if form.fullmatch(plain.rstrip("/"))), None)
+    operation: Mapping[str, Any] | None = document()["paths"][place].get(method.lower()) if place else None
     return operation
 
 
@@ -79,7 +88,7 @@ def found(words: Any) -> Any:
     """Return the object that a reference leads to, and any other as it is."""
     if not words or "$ref" not in words:
         return words
-    place = DOCUMENT
+    place = document()
     for step in words["$ref"].removeprefix("#/").split("/"):
         place = place[step]
     return place
@@ -99,7 +108,7 @@ class _MaxBytes:
 @cache
 def schema(ref: str) -> Draft202012Validator:
     """Return the validator of a schema of the document."""
-    return _validator(ref, DOCUMENT)
+    return _validator(ref, document())
 
 
 @cache
@@ -108,8 +117,8 @@ def tolerant_schema(ref: str) -> Draft202012Validator:
     return _validator(ref, _widened())
 
 
-def _validator(ref: str, document: Mapping[str, Any]) -> Draft202012Validator:
-    words = {"$ref": ref, "components": {"schemas": document["components"]["schemas"]}}
+def _validator(ref: str, made: Mapping[str, Any]) -> Draft202012Validator:
+    words = {"$ref": ref, "components": {"schemas": made["components"]["schemas"]}}
     return Draft202012Validator(words, validate_formats=True, formats=_FORMATS, keywords={MAX_BYTES: _MaxBytes})
 
 

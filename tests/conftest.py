@@ -27,22 +27,29 @@ from moto.core.model_instances import reset_model_data
 from xdist.scheduler import LoadScopeScheduling
 
 from chalicelib.model.audit import trail
+from chalicelib.model.names import base_names
 from chalicelib.operator import keys, owners
 from chalicelib.operator.accounts import create_account
 from chalicelib.storage import provisioning
+from infra.build.openapi import files
+from infra.build.openapi.examples import NoSample
 from infra.local import cloud, terminal
-from tests import faster_moto, needs, secrecy
+from tests import faster_moto, names, needs, secrecy
 from tests.cloud import rights
 from tests.cloud.evaluator import Call
 from tests.transports import RECORD, Client, Http, InProcess
 
 ROOT = Path(__file__).parent.parent
 
+gc.disable()  # until the tests begin: there is nothing to collect in what is imported
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that the tests start is compiled again
+sys.dont_write_bytecode = False
 os.environ.update(  # before anything makes a client
     AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test", AWS_DEFAULT_REGION="us-east-1"
 )
 SETTINGS = (
-    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "MEMBERS_ACT_FOR_ALL", "RECORDS_EDITION", "STRICT_REFERENCES"),
+    *("AUDIT_DAYS", "BASE_URL", "KEY_ID", "LOG_LEVEL", "MEMBERS_ACT_FOR_ALL", "RECORD_FORMAT", "STRICT_REFERENCES"),
     *("TABLE_NAME", "TCP_PORTS", "TUNNEL_DOMAIN", "VERSION_HEADERS"),
 )
 for name in (*SETTINGS, "AWS_ENDPOINT_URL", "AWS_PROFILE", "LOCALSTACK_HOST"):
@@ -68,6 +75,7 @@ def store() -> Iterator[None]:
         provisioning.create_key()
         gc.collect()
         gc.freeze()  # what is imported stays: half of the tests' time went into looking through it for garbage
+        gc.enable()
         gc.set_threshold(50_000, 20, 50)  # most of what a test makes is gone by then
         yield
 
@@ -204,6 +212,11 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # once, before there are workers
+        try:
+            files.write_document()
+        except NoSample as missing:
+            raise pytest.UsageError(str(missing)) from None
     config.addinivalue_line("markers", "needs(*names): what the machine must have, as tests/machine.py names it")
 
 
@@ -278,6 +291,15 @@ def admin(accounts: Mapping[str, Account]) -> Client:
 def stranger(accounts: Mapping[str, Account]) -> Client:
     """Return a client with the key of the admin of another account."""
     return accounts["other"].open()
+
+
+@pytest.fixture
+def tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set another domain of tunnels than the default one."""
+    monkeypatch.setenv("TUNNEL_DOMAIN", names.D)
+    base_names.forget_settings()
+    yield
+    base_names.forget_settings()
 
 
 @pytest.fixture

@@ -43,33 +43,11 @@ def end_cooldowns(client: Client) -> None:
 
 
 def count_more(client: Client, **counts: int) -> None:
-    """Add to the counts of an account, in the store alone, and mark them as right."""
+    """Add to the counts of an account, in the store alone."""
     key = {"scope": f"{client.account}#/names", "id": "count"}
     found = aws.client("dynamodb").get_item(TableName=TABLE, Key=dynamodb.attributes(key)).get("Item")
     record: dict[str, Any] = dynamodb.plain(found) if found else {**key, "revision": 1, "schema": 2}
-    _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}, "recounted": True})
-
-
-def as_before(client: Client, *, names: int, taken_back: str = "") -> None:
-    """Leave of an account's cooldowns and counts what an earlier version writes, in the store alone.
-
-    It lists cooldowns by reservation. A name that it takes back stays in the list of this version.
-    """
-    lists = [record for record in _records() if record["scope"] == f"{client.account}#/names/cooldown"]
-    for place, record in enumerate(lists):
-        aws.client("dynamodb").delete_item(TableName=TABLE, Key=_key(record))
-        former = {"scope": f"{client.account}#/names/resting", "id": f"{place:027}", "revision": 1, "schema": 2}
-        _put({**former, "body": {"until": int(record["id"])}})
-    count = {"scope": f"{client.account}#/names", "id": "count", "names": names, "revision": 7, "schema": 2}
-    if taken_back:
-        until = clock.seconds() + 1000
-        _put({**_key_of(f"{client.account}#/names/cooldown", f"{until:011}"), "names": {taken_back}, "schema": 2})
-        count["cooldown"] = 1
-    _put(count)
-
-
-def _key_of(scope: str, id: str) -> dict[str, Any]:
-    return {"scope": scope, "id": id, "revision": 1}
+    _put({**record, **{name: record.get(name, 0) + more for name, more in counts.items()}})
 
 
 def _records() -> Iterator[dict[str, Any]]:

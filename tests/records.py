@@ -1,8 +1,10 @@
 """Items that tests put into the store by themselves, without an event: as the product writes them, but for that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import items, table, writes
 from chalicelib.storage.records.items import Item
 
@@ -27,3 +29,17 @@ def delete(scope: str, id: str) -> bool:
     if item:
         writes.commit(writes.remove(item))
     return item is not None
+
+
+WRONG: tuple[Any, ...] = (None, True, 7, "text", b"bytes", [], {}, [{}], ["a"], {"a": "b"}, {"a": 1})
+
+
+def stored(id: str) -> dict[str, Any]:
+    pages = aws.client("dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+    found = [item for page in pages for item in page["Items"] if item["id"]["S"].rpartition("/")[2] == id]
+    (record,) = [item for item in found if not item["scope"]["S"].startswith("edge#")]
+    return dynamodb.plain(record)
+
+
+def put(record: Mapping[str, Any]) -> None:
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))

@@ -45,3 +45,16 @@ def assert_invalid(answer: Answer, details: Mapping[str, str]) -> None:
 def assert_not_found(answer: Answer, path: str) -> None:
     """Assert a 404 for a resource of the list at the path."""
     assert_refused(answer, 404, "not_found", f"This account has no resource with that id under {path}.")
+
+
+def is_clear(answer: Answer) -> bool:
+    """Return whether it is the contract's 503, whole."""
+    return answer.headers.get("retry-after") == "1" and (answer.status, answer.json) == (
+        503,
+        {
+            "error_code": "unavailable",
+            "status_code": 503,
+            "msg": UNAVAILABLE,
+            "details": {"operation_id": answer.headers["operation-id"]},
+        },
+    )

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.served.test_make_run_fails import run
+from tests.served.commands import run
 
 
 def test_every_target_is_told_in_a_line() -> None:

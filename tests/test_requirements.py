@@ -5,7 +5,7 @@ import subprocess
 from samtranslator.yaml_helper import yaml_parse
 
 from tests.conftest import ROOT
-from tests.docs.test_links import files
+from tests.docs.repository import files
 
 
 def test_every_file_of_pinned_requirements_is_renewed_from_what_is_asked_for() -> None:

@@ -10,8 +10,6 @@ from typing import Any
 from chalicelib.documents import openapi
 from infra import ROOT
 
-DOCUMENT: Mapping[str, Any] = json.loads(openapi.FILE.read_text())
-
 Words = dict[str, Any]
 _HEADING = "## What is tolerated beyond the OpenAPI document"
 _OF_A_REVOCATION = "of a revocation"
@@ -21,6 +19,13 @@ def tolerated(schema: str, field: str, is_required: bool) -> list[Any]:
     """Return the values that the list has for a field of a request's schema beside those of the document."""
     values = [] if is_required or schema == "CriticalOptions" else [None]
     return values + [value for bullet, value in (('`""`', ""), ("`0`", 0)) if _names(bullet, schema, field)]
+
+
+@cache
+def document() -> Mapping[str, Any]:
+    """Return the OpenAPI document, which is built when pytest starts."""
+    read: Mapping[str, Any] = json.loads(openapi.FILE.read_text())
+    return read
 
 
 @cache
@@ -38,7 +43,7 @@ def _names(bullet: str, schema: str, field: str) -> bool:
     return f"`{field}`" in (named + of_a_revocation if schema == "SSHRevocationCreate" else named)
 
 
-def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
+def requested(document: Mapping[str, Any]) -> set[str]:
     """Return the names of the schemas that bodies of requests hold, at any depth."""
     operations = [operation for methods in document["paths"].values() for operation in methods.values()]
     found: set[str] = set()
@@ -51,7 +56,7 @@ def requested(document: Mapping[str, Any] = DOCUMENT) -> set[str]:
     return found
 
 
-def widened(document: Mapping[str, Any] = DOCUMENT) -> Words:
+def widened(document: Mapping[str, Any]) -> Words:
     """Return the document with the tolerated values of each field."""
     made, requests = copy.deepcopy(dict(document)), requested(document)
     for name in requests:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chalicelib.http import auth, messages
 from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import NotFound
 from chalicelib.http.static import Static
 from chalicelib.model.accounts import scopes
 from chalicelib.schema.shapes import Shape
@@ -16,7 +17,7 @@ FILE = Path(__file__).with_name("openapi.json")
 
 
 def operations() -> Iterator[dict[str, Any]]:
-    """Yield a summary of each operation: its required scope, and error codes by status."""
+    """Yield a summary of each operation: its required scope, and error codes by status. Raises NotFound."""
     document = _document()
     for path, methods in document["paths"].items():
         for method, told in methods.items():
@@ -55,7 +56,11 @@ _HEADERS = {
 
 @cache
 def _document() -> dict[str, Any]:
-    text = FILE.read_text(encoding="utf-8")
+    """Return the document with this deployment's header. Raises NotFound if the build did not make it."""
+    try:
+        text = FILE.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFound("This server was built without its OpenAPI document: 'make openapi' makes it.") from None
     document: dict[str, Any] = json.loads(text.replace(auth.VERSION_HEADER, auth.version_headers()[0]))
     return document
 

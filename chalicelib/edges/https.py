@@ -14,14 +14,14 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.modules import EDGE, TlsEnd
-from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.fields import DescribedShape, Shown
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank
 from chalicelib.schema.shapes import ABSENT
 from chalicelib.storage.records.items import Item
 
 
-class HTTPSListener(Described):
+class HTTPSListener(DescribedShape):
     hostports: HostportsOn443 = []
     """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
     name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is

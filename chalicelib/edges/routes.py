@@ -16,7 +16,7 @@ from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.edges import Route
-from chalicelib.schema.fields import MAX_METADATA, Described, Metadata, Shown
+from chalicelib.schema.fields import MAX_METADATA, DescribedShape, Metadata, Shown
 from chalicelib.schema.rules import form, max_bytes, max_encoded, unless_blank
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import items, table
@@ -33,7 +33,7 @@ Match = Annotated[
 ]
 
 
-class RouteCreate(Described):
+class RouteCreate(DescribedShape):
     metadata: Annotated[Metadata, max_encoded(_MAX_ENCODED)] = ""
     f"""Arbitrary user-defined data, optional, at most {MAX_METADATA} bytes. Typically a serialized JSON text.
 
@@ -62,7 +62,7 @@ class HTTPSEdgeRoute(RouteCreate, Shown):
 _MODULES = modules.of(kinds.HTTPS_EDGE_ROUTES)
 
 
-class Routes(EditableResource):
+class RouteResource(EditableResource):
     """Routes. An edge has at most 100, because its response contains them all."""
 
     def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
@@ -94,7 +94,7 @@ def _edge(scope: str) -> Reference:
     return Reference("", *cast(tuple[str, str], items.above(scope)), "edge_id", MAX_ROUTES)
 
 
-RESOURCE = Routes(
+RESOURCE = RouteResource(
     kind=kinds.HTTPS_EDGE_ROUTES,
     stored=Route,
     create=RouteCreate,

@@ -6,10 +6,10 @@ from chalicelib.http import inline_modules
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edges import Edge
-from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.fields import DescribedShape, Shown
 
 
-class TCPListener(Described):
+class TCPListener(DescribedShape):
     hostports: Hostports = []
     """Addresses on which the edge listens, as host:port. No other edge of the account can have the same hostport. A
     name below the domain of tunnels then belongs to the account. Elsewhere, a hostport is served once its domain is

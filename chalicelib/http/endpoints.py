@@ -20,7 +20,7 @@ from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
 from chalicelib.http.static import Binary, Redirect, Static
 from chalicelib.model.accounts import accounts
-from chalicelib.model.audit.trail import Actor, Trail
+from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import idempotency
 from chalicelib.model.changes import Change
 from chalicelib.schema.shapes import Shape
@@ -228,7 +228,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     find_name = (
         None if who.name else partial(accounts.name_of, who.account, who.id)
     )  # a key of an older format has none
-    by = Trail(Actor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name)
+    actor = EventActor("api_key", who.key, who.id, who.name)
+    by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
     base_url, has_if_match = messages.base_url(request.to_original_event()), conditions[0] is not None

@@ -150,7 +150,7 @@ class InternalError(ApiError):
         super().__init__(failed)
 
 
-class Unavailable(ApiError):
+class ServiceUnavailable(ApiError):
     """The store or the key service is overloaded or unavailable. A change may have been made, but never in part."""
 
     status, code = 503, "unavailable"
@@ -168,7 +168,7 @@ class Unavailable(ApiError):
         return {"Retry-After": f"{self.retry_after}"}
 
 
-class OtherSettings(Unavailable):
+class OtherSettings(ServiceUnavailable):
     """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
 
     retry_after = 60

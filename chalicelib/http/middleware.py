@@ -128,7 +128,7 @@ def _api_error(error: BaseException) -> ApiError:
         case ApiError():
             return error
         case aws.Unavailable():
-            return errors.Unavailable()
+            return errors.ServiceUnavailable()
         case aws.Misconfigured():
             return errors.InternalError(diagnosis.for_callers(error))
         case OtherSettingsError():

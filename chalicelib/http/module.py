@@ -11,7 +11,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
 from chalicelib.model.base import kinds, references
-from chalicelib.model.edges.modules import StoredModule as StoredModule
+from chalicelib.model.base.records import StoredModule as StoredModule
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault

@@ -17,7 +17,7 @@ from chalicelib.model.base import records, references
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Owned, Stored, Traced
 from chalicelib.model.changes import Change
-from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.fields import DescribedShape, Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault
 from chalicelib.storage.client.dynamodb import Write
@@ -178,7 +178,7 @@ class EditableResource(Resource):
 
     create: type[Shape]
     make: Callable[[Caller, str, Any], New] | None = None
-    change: type[Shape] = Described
+    change: type[Shape] = DescribedShape
     remove: Callable[[Change, str, str], bool] = changes.delete
 
     @cached_property

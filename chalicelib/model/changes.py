@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.model.audit import shards, trail
+from chalicelib.model.audit import partitions, trail
 from chalicelib.model.audit.details import Details
 from chalicelib.model.audit.trail import Trail, Verb
 from chalicelib.model.base import kinds
 from chalicelib.model.base.idempotency import Request
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import LimitReached, Stored
+from chalicelib.model.base.switches import SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
 from chalicelib.storage.records import change_log, items, places, table, writes
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -22,12 +23,11 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-SUSPENDED = "suspended"  # set in `unseen` of an item that the operator has suspended
 _FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # changes of these have no details
 
 
 @dataclass(frozen=True)
-class Step:
+class ItemChange:
     """A change of one item of a kind, None for an internal record.
 
     `before` is None for a new item, `after` for a removed one. A step without writes leaves the item unchanged.
@@ -51,7 +51,7 @@ class Change:
     by: Trail
     check: Callable[[Item], None] | None = None
     request: Request | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ItemChange, ...] = ()
     others: tuple[Write, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Change:
         event = None
         if kind:
             event = trail.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
-        return self._with(Step(kind, None, item, tuple(own), event))
+        return self._with(ItemChange(kind, None, item, tuple(own), event))
 
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
@@ -74,13 +74,13 @@ class Change:
         self._check(before)
         kind, after = kinds.of_item(before), edit(before)
         if after == before:
-            return self._with(Step(kind, before, before))
+            return self._with(ItemChange(kind, before, before))
         after = replace(after, revision=items.following(before))
         changed = trail.differing(*_records(before, after, module))
         shown = _of_difference(kind, before, after, module) if kind and changed not in _FREE_TEXT else {}
         own = writes.rewrite(before, after, _parent(before) if kind and kind.is_shown_in_parent else None)
         event = trail.event(self.by, kind, after, verb, module, changed, shown) if kind else None
-        return self._with(Step(kind, before, after, tuple(own), event))
+        return self._with(ItemChange(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
         """Remove an item, also a malformed one. `details` extend the details of the stored value.
@@ -92,7 +92,7 @@ class Change:
         item = _without_malformed_body(kind, item) if kind else item
         own = writes.remove(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = _event_of_removal(self.by, kind, item, details) if kind else None
-        return self._with(Step(kind, item, None, tuple(own), event))
+        return self._with(ItemChange(kind, item, None, tuple(own), event))
 
     def end(self, item: Item) -> "Change":
         """Remove an item after the end of its lease."""
@@ -100,7 +100,7 @@ class Change:
         ending = kind.stored_type.ending(item) if kind else None
         item = _without_malformed_body(kind, item) if kind else item
         event = _event_of_removal(self.by, kind, item, ending.details if ending else _NONE) if kind else None
-        change = self._with(Step(kind, item, None, tuple(writes.end(item)), event))
+        change = self._with(ItemChange(kind, item, None, tuple(writes.end(item)), event))
         return change.also(*ending.writes) if ending else change
 
     def also(self, *more: Write) -> "Change":
@@ -135,7 +135,7 @@ class Change:
         """Return the first item, as it is after the change; a removed one as it was."""
         return self.steps[0].after or self.steps[0].before if self.steps else None
 
-    def _commit(self, steps: Sequence[Step]) -> None:
+    def _commit(self, steps: Sequence[ItemChange]) -> None:
         first, events = self.item, self.events
         key = [self.request.keep(first, once=_is_shown_once(self.steps[0]))] if self.request and first else []
         recorded = [Write.put(event.to_record()) for event in events]
@@ -149,10 +149,10 @@ class Change:
 
     def _resharded(self, throttled: Throttled) -> "Change":
         """Return the change with its throttled writes in other shards. Raises Throttled if they have no shards."""
-        if places.edition() < 3:
+        if places.written_format() < 3:
             raise throttled
         are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
-        are_hot = any(event.scope in throttled.scopes and shards.is_first(event) for event in self.events)
+        are_hot = any(event.scope in throttled.scopes and partitions.is_first(event) for event in self.events)
         if not are_spread and not are_hot:
             raise throttled
         steps = self.steps
@@ -167,7 +167,7 @@ class Change:
         if self.check and not self.steps:
             self.check(item)
 
-    def _with(self, step: Step) -> "Change":
+    def _with(self, step: ItemChange) -> "Change":
         return replace(self, steps=(*self.steps, step))
 
 
@@ -209,7 +209,7 @@ def _takeover(item: Item) -> list[Write]:
     return [Write.put(event.to_record()), *ending.writes]
 
 
-def _is_shown_once(step: Step) -> bool:
+def _is_shown_once(step: ItemChange) -> bool:
     return bool(step.kind and step.kind.stored_type.IS_SHOWN_ONCE)
 
 

@@ -1,7 +1,7 @@
-"""Migrations of records of earlier formats: steps, each of which finds and writes what a record lacks.
+"""Migrations: each finds what a record of format 2 lacks, or converts records between the formats 2 and 3.
 
-Each record is rewritten on the condition that it has not changed meanwhile. The migration can be stopped and continued
-at any record while the API serves, because the code reads every format.
+Each record is rewritten on the condition that it has not changed meanwhile. The work can be stopped and continued at
+any record while the API serves, because the code reads both formats. Older tables must pass through 2.0.0.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,31 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import accounts, api_keys
 from chalicelib.model.accounts.api_keys import ApiKey
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
-from chalicelib.model.edges import edges, listening, user_agents
+from chalicelib.model.edges import edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
-from chalicelib.model.names import base_names, name_counts
-from chalicelib.model.ssh import authorities
+from chalicelib.model.names import base_names, listed_edges, name_counts
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import dynamodb, queries
-from chalicelib.storage.client.dynamodb import SCHEMA, Condition, TransactionFailed, Write
-from chalicelib.storage.records import (
-    cooldowns,
-    items,
-    places,
-    revocation_lists,
-    shared_keys,
-    table,
-    unique_keys,
-    writes,
-)
-from chalicelib.storage.records.cooldowns import Cooldowns
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import items, places, table, unique_keys, writes
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -49,19 +39,48 @@ class Forms:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of the migration. `writes` returns the transaction for a record, empty if the record is up to date."""
+class Migration:
+    """A migration. `writes` returns the transaction for a record, empty if the record needs none."""
 
-    number: int
     about: str
     writes: Callable[[Record, Forms], Sequence[Write]]
 
 
+class OutdatedTable(Exception):
+    """The table has records of 1.x."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"The table {dynamodb.table_name()} has records of 1.x, which this version cannot read: upgrade it to 2.0.0"
+            " first, and run 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
+        )
+
+
+def require_supported_table() -> None:
+    """Raise OutdatedTable if the table has accounts of 1.x. One query. Raises aws.AwsError.
+
+    The other records are checked when `records` reads them.
+    """
+    for page in queries.pages(
+        {"scope": accounts.SCOPE},
+        limit=None,
+        KeyConditionExpression="#scope = :scope",
+        FilterExpression="attribute_not_exists(#schema) AND attribute_not_exists(#revision)",
+    ):
+        if page:
+            raise OutdatedTable
+
+
 def records() -> Iterator[Record]:
-    """Yield all records. Edges without the keys of their names come last, oldest first. Raises aws.Unavailable."""
+    """Yield all records. Edges without the keys of their names come last, oldest first.
+
+    Raises OutdatedTable for a record of 1.x, aws.Unavailable.
+    """
     without_names: list[Record] = []
     for page in queries.scan():
         for record in page:
+            if "schema" not in record and "revision" not in record:
+                raise OutdatedTable
             if _missing_keys(record):
                 without_names.append(record)
             else:
@@ -69,18 +88,18 @@ def records() -> Iterator[Record]:
     yield from sorted(without_names, key=lambda record: ids.unprefixed(record["id"]))
 
 
-def lacking(record: Record, forms: Forms) -> list[Step]:
-    """Return the steps that a record needs. Raises aws.Unavailable."""
-    return [step for step in STEPS if step.writes(record, forms)]
+def needed(record: Record, forms: Forms) -> list[Migration]:
+    """Return the migrations that a record needs. Raises MalformedRecord, aws.Unavailable."""
+    return [migration for migration in _selected() if migration.writes(record, forms)]
 
 
 def apply(record: Record, forms: Forms) -> bool:
-    """Apply all steps that a record needs; return False if the record has changed meanwhile.
+    """Apply all migrations that a record needs; return False if the record has changed meanwhile.
 
     Raises Taken if another account has one of its names; aws.Unavailable.
     """
-    for step in STEPS:
-        if todo := step.writes(record, forms):
+    for migration in _selected():
+        if todo := migration.writes(record, forms):
             try:
                 dynamodb.transact(todo)
             except TransactionFailed as failed:
@@ -131,32 +150,6 @@ def _kind(record: Record) -> Kind | None:
         return None
 
 
-def _to_second_edition(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Write the schema and a revision, and the unique key of an authority."""
-    if "schema" in record:
-        return ()
-    item, kind = Item.from_record(record), _kind(record)
-    if kind is kinds.SSH_CERTIFICATE_AUTHORITIES:
-        return _with_unique_key(item)
-    return (_second(record["scope"], record["id"]),)
-
-
-def _second(scope: str, id: str, **more: Any) -> Write:
-    outdated = Condition("attribute_exists(#id) AND attribute_not_exists(#schema)")
-    sets = {"schema": SCHEMA, **more}
-    return Write.update(scope, id, outdated, sets=sets, adds={"revision": 1})
-
-
-def _with_unique_key(item: Item) -> Sequence[Write]:
-    """Add the unique key of an authority's public key, and its list of revocations if it has none."""
-    authority = authorities.SshAuthority.of(item.body)
-    (key,) = authority.unique_keys(item.account, item.id)
-    has_list = revocation_lists.read(item.id) is not None
-    begun = () if has_list else (authorities.begin_list(item.account, item.id, authority.public_key),)
-    second = _second(item.scope, item.id, claims=[[key.kind, key.value]])
-    return (second, unique_keys.take(key, item.scope, item.id), *begun)
-
-
 def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an event to the index by actor, and a key to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
@@ -194,16 +187,25 @@ def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
-    """Write the missing fields of a resource and its modules; pack texts."""
-    kind = _kind(record)
+    """Write the missing fields of a resource and its modules."""
+    kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
-    if form is None or kind is None or not (item := Item.from_record(record)).is_live:
+    if form is None or kind is None or not item.is_live:
         return ()
     known = forms.modules.get(kind, {})
     modules = {name: known[name].completed(kept) if name in known else kept for name, kept in item.modules.items()}
     body = form.completed(item.body) if item.body else item.body
     completed = replace(item, body=body, modules=modules)
     return () if completed == item else (items.rewrite(item, completed),)
+
+
+def _converted(record: Record, forms: Forms) -> Sequence[Write]:
+    """Write the texts of a resource as the written format has them: 3 has bytes, 2 has text."""
+    kind, item = _kind(record), Item.from_record(record)
+    form = forms.kinds.get(kind) if kind else None
+    if form is None or not (item.is_live and item.body) or (body := form.converted(item.body)) == item.body:
+        return ()
+    return (items.rewrite(item, replace(item, body=body)),)
 
 
 def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
@@ -221,7 +223,7 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Move a record unchanged to its place in the present format, for example a route to the account's routes."""
+    """Move a record unchanged to its place in the written format, for example a route to the account's routes."""
     item = Item.from_record(record)
     scope, id = places.lasting(item.place)
     if (scope, id) == item.place or record["id"] == unique_keys.ID:
@@ -232,30 +234,15 @@ def _moved(record: Record, _forms: Forms) -> Sequence[Write]:
     )
 
 
-def _with_counts(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Correct the counts of an account's names, and the lists of its cooldowns."""
-    account, _, path = record["scope"].partition("#")
-    if record["id"] == unique_keys.ID and account == base_names.KIND:
-        return _listed_cooldown(record, path)
-    if path == name_counts.FORMER_COOLDOWNS:
-        return (Write.delete(record["scope"], record["id"], Condition("attribute_exists(#id)")),)
-    if path == cooldowns.SCOPE:
-        return name_counts.remove_wrong_cooldowns(Cooldowns.of(record))
-    return name_counts.recount(account) if (record["scope"], record["id"]) == name_counts.record_key(account) else ()
-
-
-def _listed_cooldown(record: Record, name: str) -> Sequence[Write]:
-    """List the cooldown of a name in its account. Earlier versions did not list it."""
-    listed = shared_keys.list_cooldown(record, name)
-    return (*listed, *name_counts.add(record.get("account", ""), name_counts.sum_counts(listed), bounds={}))
-
-
 def _missing_keys(record: Record) -> list[UniqueKey]:
-    """Return the keys that an edge lacks: of its hostports in its account, of its names."""
+    """Return the keys that an edge lacks: of its hostports in its account, of its names. None if it is malformed."""
     item = Item.from_record(record) if _kind(record) in kinds.EDGES else None
     if item is None or not item.body:
         return []
-    wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+    try:
+        wanted = edges.Edge.of(item.body).unique_keys(item.account, item.id)
+    except MalformedRecord:
+        return []
     return [key for key in wanted if key not in item.unique_keys]
 
 
@@ -264,19 +251,25 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
-    found = listening.list_edge(None, item)
-    if not found or listening.is_listed(item.id):
+    found = listed_edges.list_edge(None, item)
+    if not found or listed_edges.is_listed(item.id):
         return ()
     return (Write.check(item.scope, item.id, items.unchanged(item)), *found)
 
 
-STEPS = (
-    Step(1, "schema, revision, and what leads to authorities", _to_second_edition),
-    Step(2, "events by their actors", _with_actor),
-    Step(3, "names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
-    Step(4, "edges that the live edge finds", _listed),
-    Step(5, "fields that have a default, texts as bytes", _with_defaults),  # which new fields need no step for
-    Step(6, "routes in one collection", _moved),
-    Step(7, "counts of names, each counted once", _with_counts),
-    Step(8, "API keys that expire after their end", _with_expiry),
+def _selected() -> Sequence[Migration]:
+    """Return the migrations to run. Records keep their format unless the environment selects one."""
+    return (*_ADDITIONS, *_CONVERSIONS) if places.is_format_selected() else _ADDITIONS
+
+
+_ADDITIONS = (
+    Migration("events by their actors", _with_actor),
+    Migration("names below TUNNEL_DOMAIN, and hostports that two accounts may have", _with_names),
+    Migration("edges that the live edge finds", _listed),
+    Migration("fields that have a default", _with_defaults),  # new fields need no other migration
+    Migration("API keys that expire after their end", _with_expiry),
+)
+_CONVERSIONS = (
+    Migration("texts in the selected format", _converted),
+    Migration("places in the selected format", _moved),
 )

@@ -142,10 +142,10 @@ def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict
 
 def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
     """Return the validation errors of fields that an earlier version, which still serves, would ignore."""
-    if request is None or places.edition() >= 4:
+    if request is None or places.written_format() >= 4:
         return {}
     sides = (("user", request.user), ("host", request.host))
-    rule = "must be null until RECORDS_EDITION is 4"
+    rule = "must be null until RECORD_FORMAT is 4"
     return {f"{name}.signers": rule for name, bounds in sides if bounds and bounds.signers is not None}
 
 

@@ -10,10 +10,11 @@ import click
 from chalicelib import ids
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
-from chalicelib.model.accounts.accounts import Owner, Switch, User
+from chalicelib.model.accounts.accounts import Owner, User
 from chalicelib.model.accounts.key_rules import ApiKeyRules
-from chalicelib.model.audit import shards
+from chalicelib.model.audit import partitions
 from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.command_line import (
@@ -43,7 +44,7 @@ def create_account(
     user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
     owner = Owner(user.id, admin=True, name=admin)
     key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes, ApiKeyRules())
-    further = (*new.also, shards.without_edge(account.id))
+    further = (*new.also, partitions.without_edge(account.id))
     try:
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:

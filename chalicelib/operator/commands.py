@@ -9,6 +9,7 @@ from click import shell_completion
 
 from chalicelib import routes as served_routes
 from chalicelib.documents import openapi
+from chalicelib.http.errors import NotFound
 from chalicelib.operator import (
     accounts,
     audit,
@@ -57,7 +58,11 @@ for _command in (
 @json_option
 def _list_routes(as_json: bool) -> None:
     if as_json:
-        for operation in openapi.operations():
+        try:
+            operations = [*openapi.operations()]
+        except NotFound as missing:
+            raise CommandError(missing.message) from None
+        for operation in operations:
             print(json.dumps(operation))
         return
     for resource in served_routes.ALL:

@@ -1,4 +1,4 @@
-"""Migration of old records, and its report."""
+"""Migration of records, and its report."""
 
 import sys
 import time
@@ -16,8 +16,10 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
 from chalicelib.model.edges.user_agents import MAX_COST
-from chalicelib.model.migrations import Forms
-from chalicelib.operator.command_line import OperatorCommand
+from chalicelib.model.migrations import Forms, Migration, OutdatedTable
+from chalicelib.operator.command_line import CommandError, OperatorCommand
+from chalicelib.storage.records import places
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
@@ -27,9 +29,12 @@ PAUSE = 5.0  # seconds between two reports of progress
 @click.command("migrate", cls=OperatorCommand, help="Count the old records that need a migration.")
 @click.option("--apply", "applies", is_flag=True, help="Migrate them, also while the API serves; can be repeated.")
 def migrate(applies: bool) -> None:
-    """Run the command `migrate`."""
-    for line in run(applies=applies, report=partial(print, file=sys.stderr, flush=True)):
-        print(line, flush=True)
+    """Run the command `migrate`. Raises CommandError for a table of 1.x."""
+    try:
+        for line in run(applies=applies, report=partial(print, file=sys.stderr, flush=True)):
+            print(line, flush=True)
+    except OutdatedTable as outdated:
+        raise CommandError(str(outdated)) from None
 
 
 def forms() -> Forms:
@@ -43,31 +48,42 @@ def forms() -> Forms:
 
 
 def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE) -> Iterator[str]:
-    """Count the records that lack a step; do the steps if `applies`. Yield lines.
+    """Count the records that need a migration; migrate them if `applies`. Yield lines.
 
-    Progress goes to `report`, at most once per pause (seconds). Raises aws.Unavailable.
+    Progress goes to `report`, at most once per pause (seconds). Raises OutdatedTable, aws.Unavailable.
     """
-    stored_types, total, lacking, done = forms(), 0, Counter[tuple[int, str]](), Counter[bool]()
-    report("Reading the table …")
+    migrations.require_supported_table()
+    stored_types, total, needed, done = forms(), 0, Counter[tuple[str, str]](), Counter[bool]()
+    keeps_format = "" if places.is_format_selected() else " Records keep their format: RECORD_FORMAT selects another."
+    report(f"Reading the table …{keeps_format}")
     reported = time.monotonic()
     for record in migrations.records():
         total += 1
-        yield from _costly(record)
         if time.monotonic() - reported >= pause:
-            report(f"{total:,} records read, {sum(lacking.values()):,} steps to do, {done[True]:,} rewritten …")
+            report(f"{total:,} records read, {sum(needed.values()):,} migrations to do, {done[True]:,} rewritten …")
             reported = time.monotonic()
-        steps = migrations.lacking(record, stored_types)
-        lacking.update((step.number, migrations.what(record)) for step in steps)
-        if steps and applies:
+        lacking = yield from _needed(record, stored_types)
+        needed.update((migrations.what(record), migration.about) for migration in lacking)
+        if lacking and applies:
             done[(yield from _apply(record, stored_types))] += 1
-    counts = sorted(lacking.items())
-    summary = ", ".join(f"{count} of the kind {what} by step {number}" for (number, what), count in counts)
+    counts = sorted(needed.items())
+    summary = "; ".join(f"{count} of the kind {what} ({about})" for (what, about), count in counts)
     yield f"{total} records; to be rewritten: {summary or 'none'}."
     if applies:
         again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
         yield f"{done[True]} rewritten.{again}"
-    elif lacking:
+    elif needed:
         yield "Nothing was changed: --apply rewrites them."
+
+
+def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
+    """Return the migrations that a record needs; yield a sentence if it is malformed or too costly."""
+    try:
+        yield from _costly(record)
+        return migrations.needed(record, stored_types)
+    except MalformedRecord as malformed:
+        yield f"The record {record['id']} in {record['scope']} is malformed and stays as it is. {malformed}"
+        return []
 
 
 def _costly(record: Mapping[str, Any]) -> Iterator[str]:

@@ -4,8 +4,9 @@ import re
 
 import click
 
-from chalicelib.model.names import bans, base_names, name_bans
+from chalicelib.model.names import bans, base_names
 from chalicelib.model.names.bans import TooManyPatterns
+from chalicelib.model.tunnels import name_bans
 from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
 from chalicelib.schema.fields import DOMAIN
 

@@ -7,9 +7,9 @@ import click
 
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
-from chalicelib.model.accounts.accounts import Switch
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
+from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
 from chalicelib.operator.accounts import check_account, to_json, to_line

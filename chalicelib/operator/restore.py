@@ -15,7 +15,7 @@ from chalicelib import crypto, ids
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
 from chalicelib.model.audit.trail import OPERATOR
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, switches
 from chalicelib.model.base.records import Owned
 from chalicelib.model.changes import Change
 from chalicelib.model.ssh import revocations, revoked
@@ -122,7 +122,7 @@ def _admitted(known: Iterable[Item]) -> dict[tuple[str, str], Item]:
         for item in table.newest(items.scope(account.id, kind.path))
     }
     admitted |= {(account.id, account.id): account for account in known}
-    return {key: item for key, item in admitted.items() if accounts.is_item_active(item)}
+    return {key: item for key, item in admitted.items() if kinds.of(item.id).prefix in _DELETED or switches.is_on(item)}
 
 
 def _line(account: str, item: Item) -> str:

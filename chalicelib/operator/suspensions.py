@@ -2,15 +2,17 @@
 
 import click
 
+from chalicelib.model import changes
 from chalicelib.model.accounts import switching
-from chalicelib.model.accounts.accounts import Switch
 from chalicelib.model.audit.trail import OPERATOR, operator_event
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, switches
+from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
-from chalicelib.model.ssh import suspensions
 from chalicelib.operator import accounts
 from chalicelib.operator.command_line import CommandError, OperatorCommand, reason_option
+from chalicelib.storage.records import items
 
+_KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
 _ID = "Its id (acct_…, sshcr_… or sucrt_…)."
 
 
@@ -44,13 +46,15 @@ def _switch(change: Change, id: str, to: Switch) -> None:
     kind = kinds.of(id)
     if kind is kinds.ACCOUNTS:
         switching.switch_account(change, id, to)
-    elif not any(suspensions.switch(change, kind, account.id, id, to) for account in accounts.list_accounts()):
+        return
+    scopes = (items.scope(account.id, kind.path) for account in accounts.list_accounts())
+    if not any(changes.rewrite(change, scope, id, lambda item: switches.turn(item, to)) for scope in scopes):
         raise CommandError(f"There is no {kind.name} {id}.")
 
 
 def _noun(id: str) -> str:
     """Return the noun of the id's kind in audit actions. Raises CommandError."""
-    kind = next((kind for kind in suspensions.KINDS if kind.has(id)), None)
+    kind = next((kind for kind in _KINDS if kind.has(id)), None)
     if kind is None:
         accounts.check_account(id)
     return (kind or kinds.ACCOUNTS).noun

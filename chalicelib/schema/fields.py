@@ -1,55 +1,29 @@
 """The fields that the tables of the specification share (SPEC 2.1–2.3)."""
 
-import unicodedata
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from chalicelib import clock, domains
+from chalicelib import domains
 from chalicelib.schema.json_schema import Documented
-from chalicelib.schema.rules import After, Before, form, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.rules import ONE_LINE, PRINTABLE, RFC_3339, After, form, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import ABSENT, Shape
 
 MAX_DESCRIPTION, MAX_METADATA, MAX_DOMAIN = 255, 4096, domains.MAX_LENGTH
 DOMAIN = domains.PATTERN
 
 
-def _time(value: Any) -> Any:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise ValueError("must be an RFC 3339 time as a string")
-    return clock.parse(value)
-
-
 def _owner(text: str) -> str:
     return text and str(OWNER.check(text))
 
 
-def _has_controls(text: str) -> bool:
-    return any(unicodedata.category(character) == "Cc" for character in text)
-
-
-def _printable(text: str) -> str:
-    if not text or _has_controls(text):
-        raise ValueError("must not be empty or contain control characters")
-    return text
-
-
-def _one_line(text: str) -> str:
-    if _has_controls(text):
-        raise ValueError("must not contain control characters")
-    return text
-
-
 OWNER = id_of("owner_id", "must be the id of a user (usr_…) or bot (bot_…)")
-_ONE_LINE = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
 
 Text = Annotated[str, if_null("")]
-Line = Annotated[str, After(_one_line, {"pattern": _ONE_LINE})]
-Name = Annotated[str, After(_printable, {"minLength": 1, "pattern": _ONE_LINE}), max_bytes(255)]
+Line = Annotated[str, ONE_LINE]
+Name = Annotated[str, PRINTABLE, max_bytes(255)]
 Description = Annotated[Text, max_bytes(MAX_DESCRIPTION)]
 Metadata = Annotated[Text, max_bytes(MAX_METADATA)]
-Time = Annotated[datetime | None, Before(_time)]
+Time = Annotated[datetime | None, RFC_3339]
 OwnerId = Annotated[str, After(_owner, OWNER.json_schema), if_empty("")]
 
 Domain = Annotated[str, form(DOMAIN, "must be a domain, for example example.com", most=MAX_DOMAIN)]
@@ -59,7 +33,7 @@ Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
 
 
-class Described(Shape):
+class DescribedShape(Shape):
     """The two fields that every resource accepts. A change leaves absent fields unchanged."""
 
     description: Description = ""
@@ -82,7 +56,7 @@ class Shown(Shape):
     """When it was created, RFC 3339."""
 
 
-class Traced(Shown):
+class TracedShape(Shown):
     """The field of responses that names the creator of the resource."""
 
     created_by: str = ABSENT

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticUndefined
 
 from chalicelib.schema import validation_errors
 from chalicelib.schema.shapes import Shape, names
@@ -41,11 +41,11 @@ _models: dict[type[Shape], type[Body]] = {}
 def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
-        nested = _nested(shape)
+        nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
+        if undefined:  # hides the defaults of the base classes
+            nested = type(nested.__name__, (nested,), undefined)
         bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the second
-        hints = get_type_hints(nested, include_extras=True)
-        required: Any = {name: (hints[name], ...) for name in _redeclared(shape)}
-        _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__, **required)
+        _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)
     return _models[shape]
 
 

@@ -6,11 +6,12 @@ No rule imports pydantic before a model is created, because shapes are declared 
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chalicelib import ids
+from chalicelib import clock, ids
 from chalicelib.model.base import kinds
 from chalicelib.schema import json_schema as schemas
 from chalicelib.schema import sizes
@@ -194,3 +195,33 @@ def if_empty(value: Any) -> Before:
 def if_zero(value: Any) -> Before:
     """Read null, "" and 0 as `value`: some clients send every field they know."""
     return Before(lambda given: value if given in (None, "", 0) and given is not False else given)
+
+
+def _one_line(text: str) -> str:
+    if _has_controls(text):
+        raise ValueError("must not contain control characters")
+    return text
+
+
+def _printable(text: str) -> str:
+    if not text or _has_controls(text):
+        raise ValueError("must not be empty or contain control characters")
+    return text
+
+
+def _has_controls(text: str) -> bool:
+    return any(unicodedata.category(character) == "Cc" for character in text)
+
+
+def _time(value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ValueError("must be an RFC 3339 time as a string")
+    return clock.parse(value)
+
+
+_PRINTED = "^[^\\x00-\\x1f\\x7f-\\x9f]*$"
+ONE_LINE = After(_one_line, {"pattern": _PRINTED})
+PRINTABLE = After(_printable, {"minLength": 1, "pattern": _PRINTED})
+RFC_3339 = Before(_time)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import edge_status, edges, listening, served
+from chalicelib.model.edges import edge_status, edges, served
 from chalicelib.model.edges.edge_status import EdgeStatus
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.names import base_names, proof_checks, reservations
+from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
@@ -54,7 +54,7 @@ class ControlRecords:
 
     @raises_unavailable
     def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listening.every()))}
+        return {(it.account, it.id): it.revision for it in _read_items(filter(_is_valid_entry, listed_edges.every()))}
 
     @raises_unavailable
     def read_edge(self, account: str, id: str) -> ServedEdge | None:
@@ -128,7 +128,7 @@ class ControlRecords:
 
 def _is_valid_entry(entry: tuple[str, str]) -> bool:
     """Return whether an entry of the list of edges is valid. Log other entries."""
-    is_valid = listening.is_valid_entry(*entry)
+    is_valid = listed_edges.is_valid_entry(*entry)
     if not is_valid:
         log.event("listing_unreadable", id=entry[1])
     return is_valid

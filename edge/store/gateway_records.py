@@ -6,10 +6,10 @@ from contextlib import suppress
 from chalicelib import domains, ids
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
-from chalicelib.model.names import bans, base_names, bindings, name_bans, reservations
+from chalicelib.model.names import bans, base_names, reservations
 from chalicelib.model.names.reservations import NotProved, ServedReservation
 from chalicelib.model.ssh import credentials, revoked
-from chalicelib.model.tunnels import blocks, gateways, online_tunnels, tunnels
+from chalicelib.model.tunnels import bindings, blocks, gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels import usage as usages
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic

@@ -17,7 +17,7 @@ _SCOPE, _ID = items.scope(EDGE, "/authorities"), "hop"
 
 
 def read_or_create() -> Authority:
-    """Return the authority. Create it if there is none. Raises aws.Unavailable."""
+    """Return the authority. Create it if there is none. Raises MalformedRecord, aws.Unavailable."""
     item = table.read(_SCOPE, _ID)
     if item is None:
         with suppress(Taken):  # another process creates it at the same time

@@ -8,7 +8,7 @@ from chalicelib.http.auth import VERSIONS
 from chalicelib.http.errors import ApiError
 
 _INTERNAL = errors.InternalError()
-_UNAVAILABLE = errors.Unavailable()
+_UNAVAILABLE = errors.ServiceUnavailable()
 _NO_ROUTE = errors.NoSuchRoute("No such path, or no such method on it.")
 _NO_TOKEN = errors.Unauthenticated(
     "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists; the key's id is no token."

@@ -1,4 +1,4 @@
-"""The table's global indexes. CloudFormation changes at most one per stack update."""
+"""The table's global indexes, by which a stack of 1.x is recognised."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,12 @@ from infra import CommandError
 from infra.deploy import data_stack, stacks
 
 
-def require_single_change(name: str) -> None:
-    """Raise CommandError if an update would change several indexes. Raises aws.AwsError."""
-    deployed = stacks.template(data_stack.stack_of(name))
-    changed = names(yaml_parse(deployed)) ^ names(yaml_parse(data_stack.TEMPLATE.read_text())) if deployed else set()
-    if len(changed) > 1:
-        raise CommandError(
-            f"This update of the stack {data_stack.stack_of(name)} would change {len(changed)} indexes of the table"
-            f" ({', '.join(sorted(changed))}), and CloudFormation changes one at a time: upgrade to the version between"
-            " the deployed one and this one first ('Upgrading' in infra/README.md)."
-        )
+def require_supported_stack(name: str) -> None:
+    """Raise CommandError if a deployment has a data stack of 1.x. Raises aws.AwsError."""
+    stack = data_stack.stack_of(name)
+    deployed = stacks.template(stack)
+    if deployed and not names(yaml_parse(deployed)):
+        raise CommandError(f"The stack {stack} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).")
 
 
 def names(template: Mapping[str, Any]) -> set[str]:

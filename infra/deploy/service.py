@@ -1,14 +1,19 @@
 """Deploy a package as two stacks into the cloud that the environment names."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from chalicelib import domains
+from chalicelib.model import migrations
 from chalicelib.model.names import base_names
 from chalicelib.storage.client import aws, dynamodb
 from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
+
+_FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
+_FORMAT_OF_2_0_0 = {"RecordFormat": "2"}  # which has no such parameter
 
 
 def deploy(
@@ -16,10 +21,11 @@ def deploy(
 ) -> dict[str, str]:
     """Deploy <name>-data and <name>-api; return their outputs and the API's parameters.
 
-    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example if the update would change
-    several indexes of the table.
+    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
     """
-    indexes.require_single_change(name)
+    indexes.require_supported_stack(name)
+    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
+    require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
     key, _ = stacks.upload(
         (package / "deployment.zip").read_bytes(), bucket
     )  # first, because its failure changes nothing
@@ -29,12 +35,25 @@ def deploy(
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
-    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
-    unchanged = {parameter: deployed[parameter] for parameter in template["Parameters"] if parameter in deployed}
+    accepted = template["Parameters"]
+    known = _renamed({**_FORMAT_OF_2_0_0, **deployed}, accepted) if deployed else {}
+    unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
     changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
-    values = {**own, **unchanged, **changed}
+    values = {**own, **unchanged, **_renamed(changed, accepted)}
     api = stacks.deploy(json.dumps(template), f"{name}-api", values, bucket=bucket, role=role)
     return {**data, **values, **api}
+
+
+def require_supported_table(name: str) -> None:
+    """Raise CommandError if a table has records of 1.x. Tables that cannot be read are not checked.
+
+    Raises aws.Unavailable.
+    """
+    with dynamodb.in_table(name), suppress(aws.Misconfigured):  # no right, or no table before the first deployment
+        try:
+            migrations.require_supported_table()
+        except migrations.OutdatedTable as outdated:
+            raise CommandError(str(outdated)) from None
 
 
 def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
@@ -50,6 +69,12 @@ def settings_difference(name: str, parameters: Mapping[str, str]) -> str:
             return base_names.describe_difference_from(*wanted)
         except aws.Misconfigured:  # no right, or no table before the first deployment
             return base_names.compare_settings(_settings(deployed), wanted) if deployed else ""
+
+
+def _renamed(parameters: Mapping[str, str], accepted: Collection[str]) -> dict[str, str]:
+    """Return parameters with the format of records under the name that a template accepts."""
+    name = next((name for name in _FORMATS if name in accepted), None)
+    return {name if name and it in _FORMATS else it: value for it, value in parameters.items()}
 
 
 def _settings(parameters: Mapping[str, str]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ PARAMETERS = {
     "STRICT_REFERENCES": "StrictReferences",
     "MEMBERS_ACT_FOR_ALL": "MembersActForAll",
     "AUDIT_DAYS": "AuditDays",
-    "RECORDS_EDITION": "RecordsEdition",
+    "RECORD_FORMAT": "RecordFormat",
     "TUNNEL_DOMAIN": "TunnelDomain",
     "TCP_PORTS": "TcpPorts",
     "LOG_LEVEL": "LogLevel",

@@ -17,7 +17,7 @@ from chalicelib.operator import keys
 from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.storage.client.aws import AwsError
 from infra import ROOT, CommandError
-from infra.deploy import data_stack
+from infra.deploy import data_stack, service
 from infra.local import cloud, local_server, lock, signals, terminal
 from infra.local.cloud import HOST, Cloud
 
@@ -83,11 +83,15 @@ def _end_with_parent() -> None:
 
 
 def _deploy(embedded: Cloud) -> None:
-    """Create the table and the key, and write their settings for other programs."""
+    """Create the table and the key, and write their settings for other programs.
+
+    Raises CommandError for a table of 1.x, AwsError.
+    """
     name = os.environ.setdefault("TABLE_NAME", "tunnel-edge")
     key = os.environ.setdefault("KEY_ID", f"alias/{name}")
     os.environ.setdefault("TUNNEL_DOMAIN", "tunnels.localhost")  # the live edge's default
     os.environ.setdefault("TCP_PORTS", "20000-20099")
+    service.require_supported_table(name)
     data_stack.deploy(name, {})
     if embedded.is_started:
         settings = {name: os.environ.get(name, "") for name in ("TUNNEL_DOMAIN", "TCP_PORTS")}

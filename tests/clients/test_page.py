@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cloud.test_readme import blocks, paste, project
+from tests.cloud.pages import blocks, paste, project
 from tests.conftest import Served
 
 PAGE = "docs/clients.md"

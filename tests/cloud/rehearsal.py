@@ -1,9 +1,12 @@
 """The upgrade of "Upgrading" in infra/README.md, rehearsed in an emulated cloud with clients at work.
 
-`python -m tests.cloud.rehearsal 1.0.0` (or 2.0.0) deploys that version and creates resources, then takes the steps of
-every later version, one version after the other. It prints how long each step took, and every answer that differs from
-before. It fails if a record is lost or differs, and if such an answer comes in another step than a release, for which
-the page announces it. A request without an answer is counted and printed: a busy machine has those.
+`python -m tests.cloud.rehearsal 1.0.0` (or 2.0.0, or d3f2e57) deploys that version and creates resources, then takes
+the steps of every later version, one version after the other. The last upgrade keeps the format of the records. It is
+followed by the way back, the same release again, and the conversion to the latest format.
+
+It prints how long each step took, and every answer that differs from before. It fails if a record is lost or differs,
+and if such an answer comes in another step than a release, for which the page announces it. A request without an answer
+is counted and printed: a busy machine has those.
 """
 
 import io
@@ -34,23 +37,28 @@ from tests.transports import Answer, Client
 
 NAME, BUCKET = "tunnel-edge", "packages"
 FILLERS = 4  # with more, the emulated functions of a busy machine start for a minute
+NAMES = {"TunnelDomain": "tunnels.localhost", "TcpPorts": "20000-29999"}
 TRIES = 5
+LATEST = 4  # the latest format of records
+UNRELEASED = "d3f2e57"  # a version before 3.0.0 that writes its default format
 PROGRESS = 10  # seconds between two lines
 _ACCOUNT = "from chalicelib import operations; print(operations.create_account('acme', 'alice')[2])"
 _ROUTES = "/edges/https/{edge_id}/routes"
+Steps = dict[str, Callable[[], object]]  # by the name of each step
 
 
 def main() -> None:
     """Rehearse, and exit with status 1 if anything is lost or differs."""
     parser = ArgumentParser(prog="python -m tests.cloud.rehearsal", description=__doc__)
     commits = dict(upgrades.history())
-    parser.add_argument("version", choices=commits, help="the version to begin with")
+    parser.add_argument("version", choices=[*commits, UNRELEASED], help="the version to begin with")
     parser.add_argument("--resources", type=int, default=5_000)
     parser.add_argument("--clients", type=int, default=16)
     options = parser.parse_args()
-    later = [*commits][[*commits].index(options.version) :]
+    released = [*commits]
+    later = released[released.index(options.version) :] if options.version in commits else [UNRELEASED]
     with TemporaryDirectory() as folder:
-        versions = [_of_history(name, commits[name], Path(folder)) for name in later]
+        versions = [_of_history(name, commits.get(name, name), Path(folder)) for name in later]
         versions.append(Version(upgrades.NEXT, ROOT))
         work, lost = rehearse(versions, Path(folder), options.resources, options.clients)
     _report(work)
@@ -75,32 +83,63 @@ class Version:
         assert done.returncode == 0, f"{self.name}: {command} failed"
         return done.stdout.strip()
 
-    def deploy(self, settings: Mapping[str, str], *parameters: str) -> dict[str, str]:
-        """Deploy its package, and return what that prints."""
-        where = ("build/dev", "--name", NAME, "--bucket", BUCKET)
+    @property
+    def package(self) -> Path:
+        return self.code / "build" / "dev"
+
+    def deploy(self, settings: Mapping[str, str], *parameters: str, package: Path | None = None) -> dict[str, str]:
+        """Deploy its package, or another one with its commands. Return what that prints."""
+        where = (str(package or self.package), "--name", NAME, "--bucket", BUCKET)
         said = self.run(settings, "-m", "infra.deploy", *where, *parameters)
         return dict(line.split("=", 1) for line in said.splitlines())
+
+    @property
+    def has_names(self) -> bool:
+        """Return whether accounts can reserve names and ports."""
+        return "TcpPorts:" in self.template("api.yaml")
 
     def template(self, file: str) -> str:
         return (self.code / "infra" / "deploy" / file).read_text()
 
-    def steps(self, settings: Mapping[str, str]) -> dict[str, Callable[[], object]]:
+    def upgrade(self, settings: Mapping[str, str]) -> Steps:
         """Return the steps of the upgrade to this version, as the page has them."""
         return {
-            "data stack": self._update_data,
-            "release": lambda: self._release(settings),
-            "migrate": lambda: self.run(settings, "-m", "chalicelib", "migrate", "--apply"),
-            "migrated": lambda: self.run(settings, "-m", "chalicelib", "migrate"),
-            "edge stack": self._update_edge,
+            f"to {self.name}: data stack": self._update_data,
+            f"to {self.name}: release": lambda: self.release(settings),
+            **self._migrate(f"to {self.name}", settings),
+            f"to {self.name}: edge stack": self._update_edge,
         }
+
+    def convert(self, settings: Mapping[str, str]) -> Steps:
+        """Return the steps that select the latest format and convert the records."""
+        return {
+            f"format {LATEST}: release": lambda: self.release(settings, f"RecordFormat={LATEST}"),
+            **self._migrate(f"format {LATEST}", settings),
+        }
+
+    def _migrate(self, step: str, settings: Mapping[str, str]) -> Steps:
+        """Return the steps that migrate the records, in the format that the stack writes."""
+
+        def run(*options: str) -> str:
+            number = stacks.parameters(f"{NAME}-api").get("RecordFormat", "")
+            said = self.run({**settings, "RECORD_FORMAT": number}, "-m", "chalicelib", "migrate", *options)
+            return f"format {number}: {said}" if number else said
+
+        def check() -> str:
+            said = run()
+            assert "to be rewritten: none." in said, said
+            return said
+
+        return {f"{step}: migrate": lambda: run("--apply"), f"{step}: migrated": check}
 
     def _update_data(self) -> None:
         template, stack = self.template("data.yaml"), f"{NAME}-data"
         old_key = {"MultiRegion": "false"} if "MultiRegion:" in template else {}
-        stacks.deploy(template, stack, {"Name": NAME, **old_key})
+        stacks.deploy(template, stack, {**old_key, **stacks.parameters(stack)})
 
-    def _release(self, settings: Mapping[str, str]) -> None:
-        self.deploy(settings)
+    def release(self, settings: Mapping[str, str], *parameters: str, package: Path | None = None) -> None:
+        """Deploy a release: this version's package, or an earlier one."""
+        self.deploy(settings, *parameters, package=package)
 
     def _update_edge(self) -> None:
         key = stacks.outputs(f"{NAME}-data")["KeyArn"]
@@ -113,13 +152,20 @@ def rehearse(versions: list[Version], folder: Path, resources: int, clients: int
     embedded.start()
     try:
         settings = {**embedded.settings, "TABLE_NAME": NAME, "KEY_ID": f"alias/{NAME}"}
+        if versions[0].has_names:
+            settings |= {"TUNNEL_DOMAIN": NAMES["TunnelDomain"], "TCP_PORTS": NAMES["TcpPorts"]}
         cloud.use_cloud(settings)
         work = Work(token := _first_account(versions[0], settings), _fill(token, resources))
         with work.by(clients):
             work.await_answers()
             for version in versions[1:]:
-                _upgrade(version, settings, work)
-        return work, _lost(work)
+                _take(version.upgrade(settings), work)
+            last, before = versions[-1], versions[-2]
+            _take({f"back to {before.name}: release": lambda: last.release(settings, package=before.package)}, work)
+            lost = [it for it in _lost(work) if not it.endswith(" is (absent)")]  # what a new version added
+            _take({f"again to {last.name}: release": lambda: last.release(settings)}, work)
+            _take(last.convert(settings), work)
+        return work, [*lost, *_lost(work)]
     finally:
         embedded.stop()
 
@@ -141,7 +187,8 @@ def _first_account(version: Version, settings: Mapping[str, str]) -> str:
         stacks.make_bucket(BUCKET)
         api = version.deploy(settings)["RestAPIId"]
         base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/dev/_user_request_"
-        version.deploy(settings, f"BaseUrl={base_url}")
+        names = [f"{name}={value}" for name, value in NAMES.items() if version.has_names]
+        version.deploy(settings, f"BaseUrl={base_url}", *names)
         return version.run(settings, "-c", _ACCOUNT)
 
 
@@ -183,10 +230,10 @@ def _answered(ask: Callable[[], Answer]) -> Answer:
     return answer
 
 
-def _upgrade(version: Version, settings: Mapping[str, str], work: Work) -> None:
-    """Take the steps to a version while the clients work, with some hundred answers after each."""
-    for name, take in version.steps(settings).items():
-        work.step = f"to {version.name}: {name}"
+def _take(steps: Steps, work: Work) -> None:
+    """Take some steps while the clients work, with some hundred answers after each."""
+    for name, take in steps.items():
+        work.step = name
         with _progress(work.step, work.summary):
             said = take()
         if said:

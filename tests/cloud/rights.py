@@ -142,9 +142,14 @@ def _caller() -> str | None:
         module = frame.f_globals.get("__name__", "")
         if module == _OF_AN_ADMINISTRATOR:
             return None
-        found = next((role for entrance, role in _ENTRANCES.items() if f"{module}.".startswith(entrance)), found)
+        found = _role_of(module) or found
         frame = frame.f_back  # type: ignore[assignment]
     return found
+
+
+@cache
+def _role_of(module: str) -> str | None:
+    return next((role for entrance, role in _ENTRANCES.items() if f"{module}.".startswith(entrance)), None)
 
 
 def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) -> Iterator[Call]:

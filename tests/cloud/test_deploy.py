@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import pytest
 
 from tests.cloud import upgrades
 from tests.conftest import ROOT, Served, client_of
@@ -24,9 +27,9 @@ def deploy(api: Served, package: str, *parameters: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def parameters(api: Served) -> dict[str, str]:
+def parameters(api: Served, name: str = "tunnel-edge-api") -> dict[str, str]:
     client = client_of(api.cloud, "cloudformation")
-    (stack,) = client.describe_stacks(StackName="tunnel-edge-api")["Stacks"]
+    (stack,) = client.describe_stacks(StackName=name)["Stacks"]
     return {given["ParameterKey"]: given["ParameterValue"] for given in stack["Parameters"]}
 
 
@@ -63,11 +66,11 @@ def test_a_key_is_of_one_region_where_that_was_said_and_of_many_else_for_ever(de
         assert deploy(deployed, package, *given, *of)[0] == 0
 
 
-def small_package(folder: Path) -> str:
-    """Return the folder of a package that is deployed in a moment."""
+def small_package(folder: Path, **more: dict[str, Any]) -> str:
+    """Return the folder of a package that is deployed in a moment, with more parameters."""
     (folder / "deployment.zip").touch()
     alarm = {"Type": "AWS::CloudWatch::Alarm", "Properties": ALARM}
-    declared = {"TableName": TEXT, "KeyArn": TEXT, "AlarmTopicArn": {**TEXT, "Default": ""}}
+    declared = {"TableName": TEXT, "KeyArn": TEXT, "AlarmTopicArn": {**TEXT, "Default": ""}, **more}
     (folder / "sam.json").write_text(json.dumps({"Parameters": declared, "Resources": {"TheAlarm": alarm}}))
     return str(folder)
 
@@ -80,9 +83,7 @@ def test_a_deployment_without_a_topic_for_alarms_says_so(deployed: Served, tmp_p
     assert deploy(deployed, package, "AlarmTopicArn=", *name)[2].count("\n") == 1
 
 
-def test_an_update_that_would_create_two_indexes_is_refused_and_one_at_a_time_is_not(
-    deployed: Served, tmp_path: Path
-) -> None:
+def test_a_stack_of_1_x_is_refused_and_one_of_2_0_0_is_updated(deployed: Served, tmp_path: Path) -> None:
     package, name, stack = small_package(tmp_path), "tunnel-edge-jump", "tunnel-edge-jump-data"
     cloudformation = client_of(deployed.cloud, "cloudformation")
     (_, first), (_, second) = upgrades.history()[:2]
@@ -90,19 +91,43 @@ def test_an_update_that_would_create_two_indexes_is_refused_and_one_at_a_time_is
     templates = [upgrades.git("show", f"{commit}:infra/deploy/data.yaml").decode() for commit in (first, second)]
     cloudformation.create_stack(**request, TemplateBody=templates[0])
     cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    status, said, why = deploy(deployed, package, "--name", name)
-    assert (status, said, why) == (
-        1,
-        "",
-        f"This update of the stack {stack} would change 2 indexes of the table (by-actor, by-resource), and"
-        " CloudFormation changes one at a time: upgrade to the version between the deployed one and this one first"
-        " ('Upgrading' in infra/README.md).\n",
-    )
+    refused = f"The stack {stack} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).\n"
+    assert deploy(deployed, package, "--name", name) == (1, "", refused)
     cloudformation.update_stack(**request, TemplateBody=templates[1])
     cloudformation.get_waiter("stack_update_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    client_of(deployed.cloud, "dynamodb").put_item(
+        TableName=name, Item={"scope": {"S": "accounts"}, "id": {"S": "acct_1"}, "body": {"M": {}}}
+    )
+    status, said, why = deploy(deployed, package, "--name", name)
+    assert (status, said, why.startswith(f"The table {name} has records of 1.x, ")) == (1, "", True)
+    client_of(deployed.cloud, "dynamodb").delete_item(
+        TableName=name, Key={"scope": {"S": "accounts"}, "id": {"S": "acct_1"}}
+    )
     assert deploy(deployed, package, "--name", name)[0] == 0
     table = client_of(deployed.cloud, "dynamodb").describe_table(TableName=name)["Table"]
     assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == {"by-resource", "by-actor"}
+
+
+# The parameter in the templates that are deployed one after the other ("" for none), what is given, and the result.
+FORMATS = [
+    [("RecordFormat", "", "3"), ("RecordFormat", "RecordFormat=2", "2"), ("RecordFormat", "", "2")],  # a new stack
+    [("", "", None), ("RecordFormat", "", "2"), ("", "", None), ("RecordFormat", "", "2")],  # 2.0.0, and back to it
+    [("RecordsEdition", "", "3"), ("RecordFormat", "", "3")],
+    [("RecordsEdition", "RecordsEdition=2", "2"), ("RecordFormat", "", "2"), ("RecordsEdition", "", "2")],
+    [("", "", None), ("RecordFormat", "RecordsEdition=3", "3")],  # as PARAMETERS of a pipeline may name it
+]
+
+
+@pytest.mark.parametrize("steps", FORMATS)
+def test_a_stack_keeps_the_format_of_its_records(
+    deployed: Served, tmp_path: Path, steps: list[tuple[str, str, str | None]]
+) -> None:
+    name = f"tunnel-edge-{uuid4().hex[:8]}"
+    for parameter, given, expected in steps:
+        package = small_package(tmp_path, **{parameter: {"Type": "Number", "Default": 3}} if parameter else {})
+        status, _, why = deploy(deployed, package, *filter(None, [given]), "--name", name)
+        assert status == 0, why
+        assert parameters(deployed, f"{name}-api").get(parameter) == expected
 
 
 def test_a_stack_that_fails_says_why_and_can_be_deployed_again(deployed: Served, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.conftest import Served, client_of
-from tests.served.test_guarded_cloud import REFUSED, SCAN, answered, asked, signed
+from tests.served.guarded import REFUSED, SCAN, answered, asked, signed
 
 
 def test_nobody_reads_it_without_its_key_id(deployed: Served) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cloud.test_readme import blocks
+from tests.cloud.buried_events import bury
+from tests.cloud.pages import blocks
 from tests.conftest import Served
-from tests.live.ssh.test_a_stolen_laptop import bury
 
 GROUPS = "/backends/tunnel_group"
 

@@ -59,6 +59,7 @@ def _use_the_api(admin: Client) -> None:
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
         admin.get(anywhere(module))
+    admin.get("/gateways")
     bot = admin.create("/bot_users", {"name": "switched"})["id"]
     admin.create("/api_keys", {"owner_id": bot})
     admin.patch(f"/bot_users/{bot}", {"active": False})
@@ -71,7 +72,7 @@ def _use_the_api(admin: Client) -> None:
 def _authorize(admin: Client) -> None:
     bot = owners.add_owner(admin.account, "bot", "robot", admin=False)
     _, token = issue_key(admin.account, bot.id, "")
-    aws.client("dynamodb").update_item(  # as the first edition wrote it, which asked the bot at each request
+    aws.client("dynamodb").update_item(  # as 1.x wrote it, which read the bot at each request
         TableName="tunnel-edge",
         Key={"scope": {"S": f"token#{token[3:30]}"}, "id": {"S": "claim"}},
         UpdateExpression="REMOVE #body.#active",
@@ -144,7 +145,7 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
     assert len(edge.list_listening_edges()) == 3
     assert edge.is_account_active(admin.account)
     with pytest.MonkeyPatch.context() as setting:
-        setting.setenv("RECORDS_EDITION", "2")  # of which routes are read until all are moved
+        setting.setenv("RECORD_FORMAT", "2")  # its routes are read until all are converted
         made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
         admin.create(f"/edges/https/{made['id']}/routes", {"match_type": "exact_path", "match": "/"})
     assert edge.read_edge(admin.account, made["id"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cloud.test_readme import assert_logged_in, blocks, paste, project
+from tests.cloud.pages import assert_logged_in, blocks, paste, project
 from tests.conftest import Served
 
 

@@ -1,14 +1,11 @@
 """Every shell line of README, guide and the page on SSH, as a reader pastes it: into one shell, from top to bottom."""
 
-import os
-import re
-import subprocess
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
-from tests.conftest import ROOT, Served, processes_with
+from tests.cloud.pages import assert_logged_in, blocks, paste, project
+from tests.conftest import Served
 
 # These serve or deploy: test_make_run.py and the other tests of this folder run them.
 SERVING = {
@@ -20,47 +17,6 @@ SERVING = {
     ],
     "docs/guide.md": ["(. .local/cloud.env && exec .venv/bin/chalice local --stage local --port 8001 --no-autoreload)"],
 }
-THE_CLOUD = 'echo "The cloud: ${AWS_ENDPOINT_URL-none}"'
-
-
-def blocks(page: str, heading: str = "") -> list[str]:
-    """Return the shell blocks of a page, or those below one of its headings."""
-    text = (ROOT / page).read_text()
-    if heading:
-        text = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return [dedent(block).strip() for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.M | re.S)]
-
-
-def paste(lines: list[str], folder: Path) -> str:
-    """Return the output of a shell that reads these lines from its input, as from a terminal.
-
-    A program that reads its input too would swallow the lines behind its own.
-    """
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "AWS_DEFAULT_REGION") if name in os.environ}
-    scratch = folder.with_name(f"{folder.name}-scratch")
-    scratch.mkdir()
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-s"], cwd=folder, env={**environment, "TMPDIR": str(scratch)},
-        input="\n".join([*lines, THE_CLOUD, ""]), capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert processes_with(f"TMPDIR={scratch}") == []
-    assert done.stdout.endswith("\nThe cloud: none\n")  # what the shell starts next has a cloud of its own
-    return done.stdout
-
-
-def project(folder: Path, served: Served) -> Path:
-    """Return the project's folder after that API was started from it."""
-    for entry in ROOT.iterdir():
-        if entry.name != ".local":
-            (folder / entry.name).symlink_to(entry)
-    (folder / ".local").symlink_to(served.local)
-    return folder
-
-
-def assert_logged_in(said: str) -> None:
-    assert "logged in as" in said
-    assert "Type: ssh-ed25519-cert-v01@openssh.com user certificate" in said
 
 
 @pytest.mark.needs("bash", "curl", "jq", "openssl", "ssh", "sshd", "the environment of make")

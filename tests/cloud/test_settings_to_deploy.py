@@ -1,10 +1,11 @@
-"""A deployment says how TunnelDomain and TcpPorts would differ from the settings of the table."""
+"""What a deployment checks in the table: the settings of names, and that no record is of 1.x."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from chalicelib.model.names import base_names
+from chalicelib.storage.client import aws
 from infra import CommandError
 from infra.deploy import service
 
@@ -32,6 +33,15 @@ def _settings() -> Iterator[None]:
 def test_what_differs_is_said(parameters: dict[str, str], said: str) -> None:
     sentence = service.settings_difference("tunnel-edge", parameters)
     assert sentence.startswith(f"This table is used with {said}") if said else not sentence
+
+
+def test_a_table_with_an_account_of_1_x_is_refused() -> None:
+    account = {"scope": {"S": "accounts"}, "id": {"S": "acct_1"}, "body": {"M": {}}}
+    service.require_supported_table("tunnel-edge")
+    service.require_supported_table("none-yet")
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=account)
+    with pytest.raises(CommandError, match="The table tunnel-edge has records of"):
+        service.require_supported_table("tunnel-edge")
 
 
 def test_what_is_no_domain_is_refused() -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from samtranslator.yaml_helper import yaml_parse
 
 from infra.deploy import indexes
@@ -162,6 +161,8 @@ def _needed(kind: str, part: str, change: str) -> tuple[str, ...]:
 
 
 def _schema(kind: str) -> Mapping[str, Any]:
+    from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # takes a second, in each process that collects tests
+
     schema: Mapping[str, Any] = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     return schema
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PrivateKey
+from tests.keypairs import RSA
 
 MADE: dict[str, PrivateKey] = {
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
     "ecdsa": keys.generate_ecdsa("nistp384"),
     "ed25519": keys.generate_ed25519(),
 }

@@ -17,17 +17,18 @@ from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import UserCertificate
+from tests.keypairs import OTHER_RSA, RSA
 from tests.needs import need
 
 AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp384"),
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
 }
 HOLDERS: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp521"),
-    "rsa": keys.generate_rsa(2048),
+    "rsa": OTHER_RSA,
 }
 OWN, OTHER = AUTHORITIES["ed25519"], AUTHORITIES["ecdsa"]
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -5,7 +5,8 @@ import time
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from chalicelib.crypto import keys, pem, private_keys
+from chalicelib.crypto import pem, private_keys
+from tests.keypairs import RSA
 
 DAMAGED = "must be an intact private key: its content cannot be parsed"
 VALUES = ("n", "e", "d", "p", "q", "dp", "dq", "qinv")
@@ -30,7 +31,7 @@ def rsa(**values: int) -> str:
 
 @pytest.fixture(scope="module")
 def sound() -> dict[str, int]:
-    own = keys.generate_rsa(2048).private_numbers()
+    own = RSA.private_numbers()
     public = own.public_numbers
     numbers = (public.n, public.e, own.d, own.p, own.q, own.dmp1, own.dmq1, own.iqmp)
     return dict(zip(VALUES, numbers, strict=True))

@@ -10,10 +10,11 @@ from cryptography.hazmat.primitives.serialization import SSHCertificate, SSHCert
 from chalicelib.crypto import keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.ssh_certificates import Certificate, HostCertificate, UserCertificate
+from tests.keypairs import OTHER_RSA, RSA
 from tests.live.ssh import keygen
 
 AUTHORITIES: dict[str, PrivateKey] = {
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
     "ecdsa": keys.generate_ecdsa("nistp256"),
     "ed25519": keys.generate_ed25519(),
 }
@@ -31,7 +32,7 @@ CERTIFICATE = UserCertificate(
 HOST = HostCertificate(
     key_id="shcrt_1",
     serial=7,
-    public_key=keys.generate_rsa(2048).public_key(),
+    public_key=OTHER_RSA.public_key(),
     principals=["db.example.com", "2001:db8::1"],
     valid_after=datetime(2026, 1, 1, tzinfo=UTC),
     valid_until=datetime(2027, 1, 1, 12, 30, 1, tzinfo=UTC),

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from chalicelib.crypto import keys, public_keys
 from chalicelib.crypto.keys import PublicKey
+from tests.keypairs import RSA
 
 PRIME = "must be a key that only its owner can use; the modulus of this key is a prime"
 FACTORED = "must be a key that only its owner can use; the modulus of this key is easily factored"
@@ -30,7 +31,7 @@ SMALL_ORDER = [
     y | sign for y in (0, 1, FIELD - 1, FIELD, FIELD + 1, ORDER_8, FIELD - ORDER_8) for sign in (0, 1 << 255)
 ]
 
-PRIMES = keys.generate_rsa(2048).private_numbers()
+PRIMES = RSA.private_numbers()
 P, Q = PRIMES.p, PRIMES.q
 
 

@@ -1,4 +1,4 @@
-"""`make docs`: the page is the same each time, and needs no Node.js; without it all the rest is at work."""
+"""`make docs` and `make openapi`: the same products each time, without Node.js; a server works without them."""
 
 import os
 import shutil
@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.refusals import NO_ROUTE
+
+PRODUCTS = ("chalicelib/documents/docs.html", "chalicelib/documents/openapi.json")
 
 
 @pytest.fixture
@@ -16,7 +19,9 @@ def project(tmp_path: Path) -> Path:
     """Return the project's folder before anything was made of it."""
     for name in ("app.py", "docs", "infra", "tests", "Makefile", ".venv", "requirements"):
         (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "chalicelib", tmp_path / "chalicelib", ignore=shutil.ignore_patterns("docs.html"))
+    shutil.copytree(
+        ROOT / "chalicelib", tmp_path / "chalicelib", ignore=shutil.ignore_patterns("docs.html", "openapi.json*")
+    )
     return tmp_path
 
 
@@ -26,28 +31,37 @@ def run(project: Path, *command: str, **settings: str) -> subprocess.CompletedPr
 
 
 @pytest.mark.needs("the page of the reference", "the environment of make")
-def test_make_makes_the_same_page_each_time_without_node(project: Path) -> None:
+def test_make_makes_the_same_document_and_page_each_time_without_node(project: Path) -> None:
     (project / "bin").mkdir()
     for program in ("sh", "grep", "sed"):
         (project / "bin" / program).symlink_to(str(shutil.which(program)))
     done = run(project, str(shutil.which("make")), "docs", PATH=str(project / "bin"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert (project / "chalicelib/documents/docs.html").read_bytes() == (
-        ROOT / "chalicelib/documents/docs.html"
-    ).read_bytes()
+    for product in PRODUCTS:
+        assert (project / product).read_bytes() == (ROOT / product).read_bytes()
 
 
-def test_a_server_without_the_page_says_so_and_serves_all_the_rest(project: Path) -> None:
+def test_a_server_without_document_and_page_says_so_and_serves_all_the_rest(project: Path) -> None:
     script = """
 from tests.transports import Client, InProcess
-nobody = Client(InProcess())
-print(nobody.get("/docs").text)
-print(nobody.get("/nope").status)
+from tests.conformity import of_another_app
+nobody = Client(InProcess(), check=of_another_app)
+for path in ("/docs", "/openapi.json", "/nope"):
+    answer = nobody.get(path).json
+    print(answer["status_code"], answer["error_code"], answer["msg"])
 """
-    answers = run(project, sys.executable, "-c", script).stdout.splitlines()[1::2]
-    assert '"error_code":"not_found","status_code":404' in answers[0]
-    assert "'make docs' makes it." in answers[0]
-    assert answers[1] == "404"
+    answers = [line for line in run(project, sys.executable, "-c", script).stdout.splitlines() if line[:3] == "404"]
+    assert answers == [
+        "404 not_found This server was built without its reference: 'make docs' makes it.",
+        "404 not_found This server was built without its OpenAPI document: 'make openapi' makes it.",
+        f"404 no_such_route {NO_ROUTE}",
+    ]
+
+
+def test_the_list_of_routes_says_that_the_document_is_missing(project: Path) -> None:
+    done = run(project, sys.executable, "-m", "chalicelib", "routes", "--json")
+    message = "This server was built without its OpenAPI document: 'make openapi' makes it.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 @pytest.mark.needs("the page of the reference")

@@ -1,16 +1,12 @@
 """Every "SPEC n.m" leads to a number of the specification; every link and path in the documents leads to a file."""
 
-import os
 import re
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from tests.conftest import ROOT
+from tests.docs.repository import CACHES, GENERATED, files
 
-# What commands make, and the repository does not have.
-GENERATED = (".local", ".venv", "build", "chalicelib/documents/docs.html")
-CACHES = {".git", ".hypothesis", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 CACHES |= {"__pycache__", "node_modules"}
 SUFFIXES = (".in", ".json", ".md", ".png", ".py", ".svg", ".toml", ".txt", ".yaml", ".yml")
 
@@ -20,14 +16,6 @@ _FENCED = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`]+)`")
 _PATH = re.compile(r"\.?[\w-]+(?:[./][\w.-]+)*/?")
-
-
-def files() -> Iterator[PurePosixPath]:
-    """Yield the repository's files; git is not asked, since a download has none."""
-    for folder, below, names in os.walk(ROOT):
-        here = PurePosixPath(folder).relative_to(ROOT)
-        below[:] = [name for name in below if name not in CACHES and not f"{here / name}".startswith(GENERATED)]
-        yield from (here / name for name in names)
 
 
 def text(file: PurePosixPath) -> str:
@@ -83,7 +71,7 @@ def leads_somewhere(page: PurePosixPath, link: str) -> bool:
 # The end of any path counts: `data.yaml` and `resources/` are found where they are, wherever that is.
 TREE = set(chain(FILES, *(file.parents for file in FILES))) - {PurePosixPath(".")}
 ENDS = {"/".join(path.parts[start:]) for path in TREE for start in range(len(path.parts))}
-FOLDERS = {path.name for path in TREE if path not in FILES}
+FOLDERS = {path.name for path in TREE - {*FILES}}
 
 
 def looks_like_a_path(code: str) -> bool:

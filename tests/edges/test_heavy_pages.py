@@ -1,4 +1,4 @@
-"""Lists of heavy edges: a page reads what it shows and no more, also what the first edition let in."""
+"""Lists of heavy edges: a page reads what it shows and no more, also with large old records."""
 
 from dataclasses import replace
 from itertools import count

@@ -16,13 +16,13 @@ from tests.samples import EDITABLE_KINDS, KINDS, Collection, each_editable_kind,
 from tests.transports import Answer, Client
 
 FEW = settings(
-    max_examples=10,  # of each kind
+    max_examples=6,  # of each kind
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # a failing example tells enough without being made smaller
     suppress_health_check=[*HealthCheck],
 )
-SOME = settings(FEW, max_examples=20)
-MANY = settings(FEW, max_examples=50)
+SOME = settings(FEW, max_examples=15)
+MANY = settings(FEW, max_examples=30)
 KSUID = "0" * 27
 CODES = {
     400: {"invalid_request", "malformed_json", "unknown_reference"},

@@ -158,10 +158,10 @@ def test_signers_are_users_and_bots_and_wait_for_the_fourth_format(
     policy = f"{AUTHORITIES}/{authority}/policy"
     wrong = admin.put(policy, {"user": {"signers": [ids.new("ak")]}}).json["details"]
     assert wrong["user.signers.0"] == "must be the id of a user (usr_…) or bot (bot_…)"
-    monkeypatch.setenv("RECORDS_EDITION", "3")
+    monkeypatch.setenv("RECORD_FORMAT", "3")
     assert admin.put(policy, {"user": {}, "host": {}}).status == 200
     wrong = admin.put(policy, {"user": {}, "host": {"signers": []}}).json["details"]
-    assert wrong["host.signers"] == "must be null until RECORDS_EDITION is 4"
+    assert wrong["host.signers"] == "must be null until RECORD_FORMAT is 4"
 
 
 def test_a_deployment_can_keep_the_old_rule(

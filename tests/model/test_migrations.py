@@ -1,96 +1,133 @@
-"""Records of the first edition: served before they are migrated and after, migrated once, by a work that can stop."""
+"""Migrations of records that 2.0.0 and d3f2e57 wrote: the API shows the same before, between and after them."""
 
+import json
 from typing import Any
 
 import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib.model import migrations
-from chalicelib.model.edges import edges
 from chalicelib.model.names import base_names
-from chalicelib.model.ssh.authorities import SshAuthority
 from chalicelib.operator import migrate
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
-from tests.model.tunnels.test_tunnels import opened
-from tests.samples import public_key
-from tests.transports import Client
+from tests.served import recorded
+from tests.transports import Client, InProcess
+from tests.tunnels import opened
+
+NOTHING_LEFT = "to be rewritten: none.\n0 rewritten.\n"
 
 
 def records() -> list[dict[str, Any]]:
     return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
 
 
-def of_the_first_edition() -> list[dict[str, Any]]:
-    """Return the records without the lists of revocations, which are removed."""
-    lists = [record for record in records() if record["scope"]["S"].startswith("krl#")]
-    for record in lists:
-        key = {name: record[name] for name in ("scope", "id")}
-        aws.client("dynamodb").delete_item(TableName="tunnel-edge", Key=key)
-    return records()
+def put(record: dict[str, Any]) -> None:
+    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
 
 
-def age(record: dict[str, Any]) -> None:
-    """Make of a record what the first edition would have written."""
-    first = {name: value for name, value in record.items() if name not in ("schema", "revision")}
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=first)
+def stored(commit: str) -> tuple[Client, dict[str, Any]]:
+    """Put the records of a version into the table, without secrets of its KMS key.
+
+    Return a client and the version's answers by path.
+    """
+    token, found, answers = recorded.records(commit)
+    for record in found:
+        put({name: value for name, value in record.items() if name != "sealed"})
+    return Client(InProcess()).with_token(token), answers
 
 
-@pytest.fixture
-def edge(admin: Client) -> Any:
-    """Return an edge with a route and modules; it and all other records as of the first edition."""
-    edge = admin.create("/edges/https", {"hostports": ["app.example.com:443"], "tls_termination": {}})
-    admin.create(f"/edges/https/{edge['id']}/routes", {"match_type": "exact_path", "match": "/", "oauth": None})
+def shown(client: Client, answers: dict[str, Any]) -> dict[str, Any]:
+    """Return what the API shows at the paths of answers, with only their fields."""
+    text = json.dumps({path: client.get(path).json for path in answers}).replace("http://localhost", "{base_url}")
+    return {path: {name: body.get(name) for name in answers[path]} for path, body in json.loads(text).items()}
+
+
+@pytest.mark.parametrize("commit", ["44e6111", "d3f2e57"])
+def test_records_of_each_format_are_shown_alike_and_migrated_once(
+    commit: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, answers = stored(commit)
+    assert shown(client, answers) == answers
+    for number in ("", "2", "3", "2"):
+        monkeypatch.setenv("RECORD_FORMAT", number)
+        operator.main(["migrate", "--apply"])
+        assert shown(client, answers) == answers
+        capsys.readouterr()
+        operator.main(["migrate", "--apply"])
+        assert capsys.readouterr().out.endswith(NOTHING_LEFT)
+
+
+def test_records_keep_their_format_until_one_is_selected(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored("d3f2e57")
+    operator.main(["migrate", "--apply"])
+    assert "selected format" not in capsys.readouterr().out
+    monkeypatch.setenv("RECORD_FORMAT", "3")
+    operator.main(["migrate"])
+    assert "to be rewritten: none." in capsys.readouterr().out
+    monkeypatch.setenv("RECORDS_EDITION", "2")  # the name before 3.0.0, if the new one is not set
+    monkeypatch.delenv("RECORD_FORMAT")
+    operator.main(["migrate"])
+    said = capsys.readouterr()
+    assert "1 of the kind HTTPS edge route (places in the selected format)" in said.out
+    assert said.out.endswith("Nothing was changed: --apply rewrites them.\n")
+    assert said.err == "Reading the table …\n"
+
+
+@pytest.mark.parametrize("scope", ["accounts", "/ssh_credentials"])
+def test_a_table_of_1_x_is_refused_and_left_as_it_is(scope: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
     for record in records():
-        age(record)
-    return admin.get(f"/edges/https/{edge['id']}").json
+        if record["scope"]["S"].endswith(scope):
+            put({name: value for name, value in record.items() if name not in ("schema", "revision")})
+    before = records()
+    with pytest.raises(SystemExit) as refused:
+        operator.main(["migrate"])
+    assert refused.value.code == (
+        "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0 first, and run"
+        " 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
+    )
+    assert (records(), capsys.readouterr().out) == (before, "")
 
 
-def test_every_record_is_rewritten_once(admin: Client, edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    count = len(records())
+def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
     operator.main(["migrate"])
-    said = capsys.readouterr().out
-    assert said.startswith(f"{count} records; to be rewritten: ")
-    assert said.endswith("Nothing was changed: --apply rewrites them.\n")
-    assert all("schema" not in record for record in records())
-    operator.main(["migrate", "--apply"])
-    assert f"{count} rewritten." in capsys.readouterr().out
-    assert {(record["schema"]["N"], record["revision"]["N"]) for record in records()} == {("2", "1")}
-    operator.main(["migrate", "--apply"])
-    assert capsys.readouterr().out == f"{count} records; to be rewritten: none.\n0 rewritten.\n"
-    assert admin.get(f"/edges/https/{edge['id']}").json == edge
-
-
-def test_the_progress_of_a_migration_goes_to_the_error_channel(edge: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    operator.main(["migrate"])
-    assert capsys.readouterr().err == "Reading the table …\n"
+    assert capsys.readouterr().err == (
+        "Reading the table … Records keep their format: RECORD_FORMAT selects another.\n"
+    )
     count, said = len(records()), list[str]()
-    assert [*migrate.run(applies=True, report=said.append, pause=0)][-1] == f"{count} rewritten."
-    assert said[1].startswith("1 records read, ")
-    assert [line.partition(" records read, ")[0] for line in said] == [said[0], *map(str, range(1, count + 1))]
-    assert said[-1].endswith(f" {count - 1} rewritten …")
+    assert [*migrate.run(applies=True, report=said.append, pause=0)][-1].endswith(" rewritten.")
+    assert [line.partition(" records read, ")[0] for line in said[1:]] == [*map(str, range(1, count + 1))]
 
 
-def test_a_work_that_was_broken_off_is_gone_on_with_and_nothing_is_written_twice(admin: Client, edge: Any) -> None:
+def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
+    wrong = {"body": {"M": {"created_at": {"N": "7"}, "hostports": {"N": "7"}}}}
+    malformed = [
+        {**record, **wrong} for record in records() if record["scope"]["S"].endswith(("/bot_users", "/edges/https"))
+    ]
+    for record in malformed:
+        put(record)
+    operator.main(["migrate", "--apply"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The record ")]
+    assert sorted(line.split()[2] for line in lines) == sorted(record["id"]["S"] for record in malformed)
+    assert all(record in records() for record in malformed)
+
+
+def test_a_migration_can_be_stopped_and_continued() -> None:
+    client, answers = stored("44e6111")
     forms, old = migrate.forms(), [*migrations.records()]
-    assert all(migrations.apply(record, forms) for record in old[::2])
-    assert [migrations.apply(record, forms) for record in old] == [place % 2 == 1 for place in range(len(old))]
-    assert not any(migrations.apply(record, forms) for record in old)
-    assert {(record["schema"]["N"], record["revision"]["N"]) for record in records()} == {("2", "1")}
-    assert admin.get(f"/edges/https/{edge['id']}").json == edge
-
-
-def test_a_record_of_the_first_edition_is_changed_as_any_other(admin: Client, edge: Any) -> None:
-    address = f"/edges/https/{edge['id']}"
-    changed = admin.patch(address, {"description": "new", "hostports": ["other.example.com:443"]}).json
-    assert changed == {**edge, "description": "new", "hostports": ["other.example.com:443"]}
-    route = f"{address}/routes/{edge['routes'][0]['id']}"
-    assert admin.put(f"{route}/user_agent_filter", {}).status == 200
-    assert admin.patch(route, {"match": "/new"}).json["match"] == "/new"
-    assert admin.delete(f"{route}/user_agent_filter").status == 204
-    assert admin.delete(address).status == 204
-    assert admin.get(route).status == 404
+    lacking = [record for record in old if migrations.needed(record, forms)]
+    assert all(migrations.apply(record, forms) for record in lacking[::2])
+    applied = [migrations.apply(record, forms) for record in lacking]
+    assert not all(applied)  # some have changed since they were read
+    assert all(migrations.apply(record, forms) for record in migrations.records())
+    assert not any(migrations.needed(record, forms) for record in migrations.records())
+    assert shown(client, answers) == answers
 
 
 def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
@@ -106,27 +143,8 @@ def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
     return {**record, "claims": dynamodb.attribute(claims)} if claims else record
 
 
-def test_hostports_and_authorities_of_the_first_edition_lead_to_their_accounts(admin: Client) -> None:
-    edge = admin.create("/edges/tls", {"hostports": ["a.example.com:443", "b.example.com:443"]})
-    authority = admin.create("/ssh_certificate_authorities", {})
-    (key,) = SshAuthority.of(authority).unique_keys(admin.account, authority["id"])
-    aws.client("dynamodb").delete_item(
-        TableName="tunnel-edge", Key=dynamodb.attributes({"scope": key.scope, "id": "claim"})
-    )
-    for record in of_the_first_edition():
-        first = {name: value for name, value in record.items() if name not in ("claims", "home")}
-        kept = record if record["id"]["S"] != authority["id"] else first
-        age(_former(kept, admin.account))
-    operator.main(["migrate", "--apply"])
-    assert edges.find_by_hostport(admin.account, "b.example.com:443") == edge["id"]
-    assert table.look_up("hostports", "b.example.com:443") is None
-    assert table.look_up(key.kind, key.value) == {"account": admin.account, "id": authority["id"]}
-    assert admin.delete(f"/ssh_certificate_authorities/{authority['id']}").status == 204
-    assert table.look_up(key.kind, key.value) is None
-
-
 def _age_edge(edge: dict[str, Any], account: str) -> None:
-    """Make of an edge, and of its keys, what the second edition would have written."""
+    """Make of an edge, and of its keys, what 2.0.0 would have written."""
     for record in records():
         if record["scope"]["S"].startswith(("tunnel_name#", f"{account}#/names")):
             key = {name: record[name] for name in ("scope", "id")}
@@ -162,40 +180,6 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
     base_names.forget_settings()
-
-
-@pytest.fixture
-def authority(admin: Client) -> Any:
-    """Return an SSH authority of the first edition, which made no lists of revocations, with a certificate."""
-    authority = admin.create("/ssh_certificate_authorities", {})
-    asked = {"ssh_certificate_authority_id": authority["id"], "public_key": public_key()}
-    certificate = admin.create("/ssh_user_certificates", asked)
-    for record in of_the_first_edition():
-        age(record)
-    return {**authority, "certificate": certificate["id"]}
-
-
-def test_an_authority_of_the_first_edition_gets_its_list(
-    admin: Client, nobody: Client, authority: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    address = f"/ssh_certificate_authorities/{authority['id']}"
-    assert nobody.get(f"{address}/public_key").status == 404
-    operator.main(["migrate", "--apply"])
-    assert "0 changed meanwhile" not in capsys.readouterr().out
-    assert nobody.get(f"{address}/public_key").text == f"{authority['public_key']}\n"
-    assert nobody.get(f"{address}/krl").status == 200
-
-
-def test_an_authority_of_the_first_edition_revokes_as_any_other(admin: Client, nobody: Client, authority: Any) -> None:
-    address = f"/ssh_certificate_authorities/{authority['id']}"
-    assert admin.get(f"{address}/revocations").json["revocations"] == []
-    assert admin.delete(f"/ssh_user_certificates/{authority['certificate']}").status == 204
-    assert len(admin.get(f"{address}/revocations").json["revocations"]) == 1
-    before = nobody.get(f"{address}/krl")
-    operator.main(["migrate", "--apply"])
-    assert nobody.get(f"{address}/krl").text == before.text
-    assert admin.delete(address).status == 204
-    assert len(nobody.get(f"{address}/krl").text) == len(before.text)
 
 
 def revision(id: str) -> int:

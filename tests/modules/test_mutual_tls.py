@@ -4,9 +4,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.modules import mutual_tls
-from tests.modules.samples import anywhere, on_a_holder, ref
-from tests.refusals import assert_invalid, assert_refused
-from tests.samples import BODIES
+from tests.modules.samples import anywhere, ref
+from tests.refusals import assert_invalid
 from tests.transports import Client
 
 OF_HTTPS, MUTUAL_TLS = mutual_tls.MODULES
@@ -48,36 +47,6 @@ def test_each_bad_id_is_named(admin: Client) -> None:
     errors = {f"{FIELD}.1": form, f"{FIELD}.2": form, f"{FIELD}.3": form}
     errors |= {f"{FIELD}.4": "must be a string", f"{FIELD}.5": "must be a string"}
     assert_invalid(admin.put(anywhere(MUTUAL_TLS), {FIELD: named}), errors)
-
-
-def test_strict_references_need_authorities_of_the_account(
-    admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STRICT_REFERENCES", "true")
-    address, body = on_a_holder(admin, MUTUAL_TLS), BODIES[PATH](admin)
-    known = [admin.create(PATH, body)["id"] for _ in range(2)]
-    response = {"enabled": True, "certificate_authorities": refs(known)}
-    assert admin.put(address, {FIELD: known}).json == response
-    for unknown in (ids.new("ca"), stranger.create(PATH, body)["id"]):
-        answer = admin.put(address, {FIELD: [known[0], unknown]})
-        details = {FIELD: f"{unknown} does not exist"}
-        assert_refused(answer, 400, "unknown_reference", f"'{FIELD}' names a resource that does not exist.", details)
-        assert admin.get(address).json == response
-
-
-def test_with_strict_references_an_authority_stays_until_nothing_names_it(
-    admin: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STRICT_REFERENCES", "true")
-    address, body = on_a_holder(admin, MUTUAL_TLS), BODIES[PATH](admin)
-    one, other = (admin.create(PATH, body)["id"] for _ in range(2))
-    admin.put(address, {FIELD: [one, other]})
-    admin.put(address, {FIELD: [other]})
-    assert admin.delete(f"{PATH}/{one}").status == 204
-    answer = admin.delete(f"{PATH}/{other}")
-    assert_refused(answer, 409, "conflict", f"Still in use by {address}.", {"used_by.0": address})
-    assert admin.delete(address).status == 204
-    assert admin.delete(f"{PATH}/{other}").status == 204
 
 
 def test_an_https_edge_shows_it_and_takes_it_with_its_creation(admin: Client) -> None:

@@ -5,7 +5,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -17,7 +16,7 @@ from chalicelib import clock, ids
 from chalicelib.crypto import keys
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
-from tests import samples
+from tests import keypairs, samples
 from tests.live.ssh.keygen import Certificate
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
@@ -50,7 +49,7 @@ ALL = {
     "signers": ["bot_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"],
 }
 ECDSA = keys.authorized_key(keys.generate_ecdsa("nistp256").public_key())
-RSA_2048 = keys.authorized_key(rsa.generate_private_key(65537, 2048).public_key())
+RSA_2048 = keys.authorized_key(keypairs.RSA.public_key())
 AFTER, UNTIL = "2030-01-01T00:00:00Z", "2030-01-01T01:00:01Z"  # an hour and a second
 
 

@@ -14,11 +14,11 @@ from chalicelib.http.endpoints import Endpoint
 from infra.build.openapi import examples
 from infra.build.openapi.names import Operation
 from tests.modules.samples import BASE_URL, OF_EDGES, SAMPLES
-from tests.tolerance import DOCUMENT
+from tests.tolerance import document
 from tests.transports import Answer, Client
 
-PATHS: Mapping[str, Any] = DOCUMENT["paths"]
-SCHEMAS = DOCUMENT["components"]["schemas"]
+PATHS: Mapping[str, Any] = document()["paths"]
+SCHEMAS = document()["components"]["schemas"]
 EXAMPLES_URL = "https://api.example.com"
 # What another moment, another account or chance makes different.
 OF_ITS_OWN = {

@@ -16,7 +16,7 @@ from infra.build.openapi import examples
 from infra.build.openapi.names import Operation
 from tests.modules.samples import OF_EDGES, SAMPLES, anywhere
 from tests.samples import FRESH, Collection, each_editable_kind
-from tests.tolerance import DOCUMENT, tolerated
+from tests.tolerance import document, tolerated
 from tests.transports import Answer, Client
 
 PROBES = (None, "", 0)
@@ -25,7 +25,7 @@ Body = dict[str, Any]
 
 def fields(schema: str, body: Body) -> Iterator[tuple[str, str, bool, Body]]:
     """Yield each field of a schema, and of objects in the body: schema, name, whether it is required, object."""
-    words = DOCUMENT["components"]["schemas"][schema]
+    words = document()["components"]["schemas"][schema]
     for name, told in words["properties"].items():
         yield schema, name, name in words.get("required", ()), body
         if "allOf" in told and isinstance(body.get(name), dict):

@@ -22,28 +22,10 @@ from chalicelib.operator import tunnels
 from chalicelib.storage.client import aws
 from infra.deploy import data_stack
 from tests.conftest import ROOT, free_port
-from tests.model.tunnels.test_tunnels import opened
+from tests.operator.commands import TOKEN, Output, refused, said
 from tests.samples import public_key
-from tests.transports import RECORD, Client, InProcess
-
-Output = pytest.CaptureFixture[str]
-TOKEN = r"te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}"
-
-
-def said(output: Output, *arguments: str) -> list[str]:
-    """Return the lines that a command prints."""
-    main([*arguments])
-    captured = output.readouterr()
-    assert captured.err == ""
-    RECORD.secrets.update(re.findall(TOKEN, captured.out))
-    return captured.out.splitlines()
-
-
-def refused(*arguments: str) -> object:
-    """Return the message of a command that fails: Python prints it, and exits with status 1."""
-    with pytest.raises(SystemExit) as ended:
-        main([*arguments])
-    return ended.value.code
+from tests.transports import Client, InProcess
+from tests.tunnels import opened
 
 
 def created(output: Output, *arguments: str) -> tuple[str, str, str]:
@@ -58,6 +40,16 @@ def bearer(transport: InProcess, token: str) -> Client:
 
 def everything_stored() -> str:
     return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)
+
+
+def test_a_user_who_owns_a_key_is_not_deleted(admin: Client, member: Client, capsys: Output) -> None:
+    key = f"ak_{member.token[3:30]}"
+    sentence = f"The user {member.user} owns 1 keys and credentials, for example {key}."
+    assert refused("users", "delete", admin.account, member.user) == sentence
+    assert member.get("/api_keys").status == 200
+    said(capsys, "keys", "revoke", admin.account, key)
+    said(capsys, "users", "delete", admin.account, member.user)
+    assert admin.get(f"/users/{member.user}").status == 404
 
 
 def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(

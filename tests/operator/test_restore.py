@@ -14,7 +14,7 @@ from chalicelib.operator import accounts, owners
 from tests import samples
 from tests.live.ssh import krls
 from tests.live.ssh.keygen import Certificate
-from tests.operator.test_operator import Output, refused, said
+from tests.operator.commands import Output, refused, said
 from tests.transports import Answer, Client
 
 TABLE, LATER = "tunnel-edge", "tunnel-edge-later"

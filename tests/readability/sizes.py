@@ -1,6 +1,7 @@
 """Sizes and names in the code: files in a folder, lines in a file and in a function body, names that occur twice."""
 
 import ast
+import re
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -55,6 +56,25 @@ def repeated_files(files: Iterable[str]) -> dict[str, list[str]]:
         if not file.endswith(("__init__.py", "__main__.py")):
             places[PurePosixPath(file).name].append(file)
     return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def imports_of_tests(sources: dict[str, str]) -> list[str]:
+    """Return the test files that import another test's module."""
+    pattern = re.compile(r"^from tests\.(?:[\w.]*\.)?test_\w+ import|^from tests[\w.]* import test_", re.M)
+    return sorted(file for file, source in sources.items() if pattern.search(source))
+
+
+def mirrored(product: Iterable[str], tests: Iterable[str]) -> set[str]:
+    """Return the files of the product that have a test at the mirrored path."""
+    paths = {PurePosixPath(test) for test in tests}
+    return {
+        file
+        for file in product
+        if PurePosixPath("tests", *PurePosixPath(file.removeprefix("chalicelib/")).parts).with_name(
+            f"test_{PurePosixPath(file).name}"
+        )
+        in paths
+    }
 
 
 def _body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

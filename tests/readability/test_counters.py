@@ -77,6 +77,18 @@ def test_names_that_occur_twice_are_found() -> None:
     assert sizes.repeated_files([*sources, "a/__init__.py", "b/__init__.py"]) == {"x.py": ["a/x.py", "b/x.py"]}
 
 
+def test_imports_of_tests_and_mirrored_paths_are_found() -> None:
+    sources = {
+        "tests/a/test_x.py": "from tests.a.test_y import one\n",
+        "tests/a/test_y.py": "from tests.a import two\n",
+    }
+    assert sizes.imports_of_tests(sources) == ["tests/a/test_x.py"]
+    assert sizes.mirrored(["chalicelib/a/x.py", "chalicelib/b/x.py", "a/y.py"], sources) == {
+        "chalicelib/a/x.py",
+        "a/y.py",
+    }
+
+
 def test_calls_into_other_files_are_crossings() -> None:
     trace = traced(lambda: (clock.now(), domains.normal("a.example"), clock.now()), "chalicelib")
     assert trace.files == 2

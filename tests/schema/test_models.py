@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib import crypto
 from chalicelib.schema import models
-from chalicelib.schema.fields import Described
+from chalicelib.schema.fields import DescribedShape
 from chalicelib.schema.models import model
 from chalicelib.schema.rules import WithContext, WithData, between, unless_nothing
 from chalicelib.schema.shapes import Shape
@@ -17,7 +17,7 @@ class Inner(Shape):
     size: Annotated[int, between(1, 9)] = 1
 
 
-class Outer(Described):
+class Outer(DescribedShape):
     inner: Inner
     more: list[Inner] = []
 

@@ -4,6 +4,7 @@
 this environment.
 """
 
+import base64
 import gzip
 import io
 import json
@@ -35,6 +36,20 @@ def unpack(commit: str, folder: Path) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((folder / ANSWERS).read_text())
     (folder / ANSWERS).unlink()
     return answers
+
+
+def records(commit: str) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+    """Return a version's token, the records of its table in DynamoDB's form, and what its API answered, by path."""
+    with TemporaryDirectory() as folder:
+        answers = unpack(commit, Path(folder))
+        token = dict(line.split("=", 1) for line in Path(folder, "env").read_text().splitlines())["API_KEY"]
+        state = json.loads(Path(folder, "cloud", "state.json").read_text(), object_hook=_with_bytes)
+    (table,) = state["services"]["dynamodb"]["tables"]["data"].values()
+    return token, [record for scope in table["items"].values() for record in scope.values()], answers
+
+
+def _with_bytes(read: dict[str, Any]) -> dict[str, Any]:
+    return {"B": base64.b64decode(read["B"])} if [*read] == ["B"] and isinstance(read["B"], str) else read
 
 
 def record(commit: str) -> None:

@@ -13,7 +13,7 @@ from chalicelib.storage.client import dynamodb
 from infra.local.cloud import Cloud
 from tests.conftest import Served, client_of, free_port, serve
 from tests.needs import need
-from tests.refusals import UNAVAILABLE
+from tests.refusals import is_clear
 from tests.served.proxy import Fault, Proxy
 from tests.transports import Answer, Client
 
@@ -100,19 +100,6 @@ def attempt(client: Client, path: str, request: dict[str, Any]) -> Attempt:
     started = time.monotonic()
     answer = client.post(path, request)
     return Attempt(request["description"], answer, time.monotonic() - started)
-
-
-def is_clear(answer: Answer) -> bool:
-    """Return whether it is the contract's 503, whole."""
-    return answer.headers.get("retry-after") == "1" and (answer.status, answer.json) == (
-        503,
-        {
-            "error_code": "unavailable",
-            "status_code": 503,
-            "msg": UNAVAILABLE,
-            "details": {"operation_id": answer.headers["operation-id"]},
-        },
-    )
 
 
 @pytest.fixture

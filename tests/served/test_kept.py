@@ -1,13 +1,11 @@
 """What was answered is kept: through kill -9 at any moment, on a full disk, and by a journal that was cut."""
 
-import json
 import os
 import resource
 import signal
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -16,30 +14,17 @@ from uuid import uuid4
 
 import httpx
 
-from tests.conftest import Served, serve
-from tests.served.test_faults import is_clear
+from tests.conftest import Served
+from tests.refusals import is_clear
+from tests.served.running import run
 from tests.transports import Client
 
-AUTHORITIES, BOTS, KEYS = "/ssh_certificate_authorities", "/bot_users", "/api_keys"
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
+BOTS, KEYS = "/bot_users", "/api_keys"
 Records = dict[str, Any]
-BEFORE_THE_INDEX: Records = {"GlobalSecondaryIndexes": [], "_template_body": ""}
 
 
 def cloud_of(process: subprocess.Popen[bytes]) -> int:
     return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
-
-
-@contextmanager
-def run(local: Path) -> Iterator[tuple[Served, subprocess.Popen[bytes]]]:
-    """Yield the API on what the folder keeps; it waits for the end of a cloud whose API was killed."""
-    process, api = serve(local)
-    try:
-        yield api, process
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        process.wait(timeout=30)
 
 
 def create(client: Client, acknowledged: list[Records]) -> None:
@@ -115,30 +100,3 @@ def test_what_a_full_disk_does_not_take_is_refused_whole_and_nothing_is_forgotte
     with run(tmp_path / "local") as (api, _):
         listed = list(api.client().all(KEYS, "keys"))
         assert [key["id"] for key in listed] == [again["id"], *(key["id"] for key in before)]
-
-
-def before_the_index(kept: Records) -> Records:
-    """Return a part of the state as it was before the table had an index."""
-    return {name: BEFORE_THE_INDEX.get(name, part) for name, part in kept.items()}
-
-
-def test_what_the_first_edition_kept_is_taken_up_and_its_table_given_the_index_of_audit_events(tmp_path: Path) -> None:
-    with run(tmp_path / "local") as (api, _):
-        authority = api.client().create(AUTHORITIES, {})
-    folder = api.local / "cloud"
-    kept = json.loads((folder / "state.json").read_text(), object_hook=before_the_index)
-    for name, state in kept["services"].items():
-        (folder / f"{name}.json").write_text(json.dumps({"__ministack_format__": 2, "payload": state}))
-    (folder / "state.json").unlink()
-    for name in ("first", "second"):  # the second reads what the first has changed
-        with run(tmp_path / "local") as (api, process):
-            client, new = api.client(), api.client().create(BOTS, {"name": name})
-            assert client.get(f"{AUTHORITIES}/{authority['id']}").json["public_key"] == authority["public_key"]
-            asked = {"ssh_certificate_authority_id": authority["id"], "public_key": KEY}
-            assert client.post("/ssh_user_certificates", asked).status == 201  # with the key that KMS kept
-            for id, action in ((authority["id"], "ssh_certificate_authority.create"), (new["id"], "bot_user.create")):
-                events = client.get(f"/audit_events?resource_id={id}").json["audit_events"]
-                assert events[-1]["action"] == action
-            assert [file.name for file in folder.glob("*.json")] == ["state.json"]
-            os.kill(cloud_of(process), signal.SIGKILL)
-            process.wait(timeout=30)

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Served, free_port, serve
 from tests.contract import given
 from tests.contract.given import Deployment
-from tests.served.test_make_run_fails import run
+from tests.served.commands import run
 
 SETTINGS = {
     "BASE_URL": "https://api.example.com",

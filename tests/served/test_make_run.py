@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
 from tests.needs import need
 from tests.refusals import NO_ROUTE, assert_refused
+from tests.served.commands import STOPPED, environment, settings
 from tests.transports import RECORD, Client, Http
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
-STOPPED = "Stopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it."
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,6 @@ class Run:
         """Do what Ctrl-C does: send a signal to everything in the terminal's foreground."""
         os.killpg(self.process.pid, signal.SIGINT)
         self.process.wait(timeout=30)
-
-
-def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """This one, without what a make around these tests would tell the make in them."""
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))},
-        **settings,
-    }
-
-
-def settings(local: Path) -> dict[str, str]:
-    return {"LOCAL_DIR": str(local), "PORT": str(free_port()), "CLOUD_PORT": str(free_port())}
 
 
 @contextmanager

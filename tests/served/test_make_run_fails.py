@@ -1,29 +1,18 @@
 """What stands in the way of `make run` is told in one sentence, without a traceback."""
 
+import json
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infra.local import cloud
 from tests.conftest import ROOT, Served, free_port
-from tests.served.test_make_run import environment, settings
-
-
-def run(chosen: dict[str, str], *command: str) -> tuple[int, str, str]:
-    """Return the exit status and what was said on both channels."""
-    done = subprocess.run(
-        command or (sys.executable, "-m", "infra.local.run"),
-        cwd=ROOT,
-        env=environment(chosen),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return done.returncode, done.stdout, done.stderr
+from tests.served import recorded
+from tests.served.commands import run, settings
 
 
 def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: Path) -> None:
@@ -33,9 +22,34 @@ def test_a_taken_port_is_named_with_the_setting_that_chooses_another(tmp_path: P
     assert said == (1, "", f"Port {port} cannot be used (Address already in use): choose another with PORT=….\n")
 
 
-@pytest.mark.parametrize("name", ["state.json", "dynamodb.json"])  # the second was kept by the first edition
-def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path, name: str) -> None:
-    file = tmp_path / "local" / "cloud" / name
+def as_of_1_x(read: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in read.items() if name not in ("revision", "schema")}
+
+
+def test_a_state_of_1_x_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "local" / "cloud"
+    recorded.unpack("44e6111", tmp_path / "local")
+    state = folder / "state.json"
+    before = json.loads(state.read_text(), object_hook=as_of_1_x)["services"]
+    state.write_text(json.dumps({"journal": 0, "services": before}))
+    status, out, err = run(settings(tmp_path / "local"))
+    assert (status, out) == (1, "")
+    assert err.startswith(
+        "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0"
+    )
+    assert json.loads(state.read_text())["services"]["dynamodb"] == before["dynamodb"]
+    state.rename(folder / "dynamodb.json")  # 1.x had a file for each service
+    assert run(settings(tmp_path / "local")) == (
+        1,
+        "",
+        f"The state in {folder} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md), or delete it"
+        " with 'make reset'.\n",
+    )
+    assert [file.name for file in folder.glob("*.json")] == ["dynamodb.json"]
+
+
+def test_a_broken_state_file_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "local" / "cloud" / "state.json"
     file.parent.mkdir(parents=True)
     file.write_text('{"tables": ')
     status, out, err = run(settings(tmp_path / "local"))

@@ -5,16 +5,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
 
 import pytest
 
 from chalicelib import ids
 from tests.conftest import ROOT, Served
+from tests.served.racing import at_once
 from tests.transports import Client, Http
 
-ACCOUNTS, ROUNDS = 16, 30
+ACCOUNTS, ROUNDS = 16, 12
 D = "tunnels.localhost"
 FOUNDING = f"""
 from chalicelib import ids
@@ -56,31 +56,28 @@ def opener(served: Served) -> Iterator[Callable[[str, str], bool]]:
     """Return what opens a tunnel of an account under a name, in processes of their own; False where it is taken."""
     environment = {**os.environ, **served.cloud}
     command = [sys.executable, "-c", OPENING]
-    with ThreadPoolExecutor(1):
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdin
-        assert process.stdout
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin
+    assert process.stdout
+    asking, answers = process.stdin, process.stdout
 
-        def open_tunnel(account: str, name: str) -> bool:
-            assert process.stdin
-            assert process.stdout
-            process.stdin.write(f"{account} {name}\n")
-            process.stdin.flush()
-            return process.stdout.readline().strip() != ""
+    def open_tunnel(account: str, name: str) -> bool:
+        asking.write(f"{account} {name}\n")
+        asking.flush()
+        return answers.readline().strip() != ""
 
-        yield open_tunnel
-        process.stdin.close()
-        process.wait(timeout=30)
+    yield open_tunnel
+    asking.close()
+    process.wait(timeout=30)
 
 
 def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
     racers: list[Client], opener: Callable[[str, str], bool]
 ) -> None:
-    def attempt(place: int, name: str, begin: Barrier) -> bool:
+    def attempt(place: int, name: str) -> bool:
         client = racers[place]
-        begin.wait(timeout=30)
         if place == 0:
             return opener(client.account, name)
         if place % 2:
@@ -91,10 +88,9 @@ def test_one_of_sixteen_has_the_name_and_fifteen_are_told(
         return answer.status == 201
 
     winners = set()
-    with ThreadPoolExecutor(ACCOUNTS) as threads:
-        for _ in range(ROUNDS):
-            name, begin = f"n{ids.unprefixed(ids.new('n')).lower()}.{D}", Barrier(ACCOUNTS)
-            had = [*threads.map(lambda place: attempt(place, name, begin), range(ACCOUNTS))]  # noqa: B023
-            assert had.count(True) == 1, json.dumps(had)
-            winners.add(had.index(True))
+    for _ in range(ROUNDS):
+        name = f"n{ids.unprefixed(ids.new('n')).lower()}.{D}"
+        had = at_once([partial(attempt, place, name) for place in range(ACCOUNTS)])
+        assert had.count(True) == 1, json.dumps(had)
+        winners.add(had.index(True))
     assert len(winners) > 1  # or it was no race

@@ -8,7 +8,7 @@ import pytest
 from infra.local import terminal
 from tests.samples import BODIES
 from tests.served import recorded
-from tests.served.test_kept import KEY, run
+from tests.served.running import KEY, run
 
 AUTHORITIES = "/ssh_certificate_authorities"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cloud.test_readme import blocks
+from tests.cloud.pages import blocks
 from tests.conftest import ROOT, Served
 
 SAYS = """

@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.conftest import serve
 from tests.samples import BODIES
+from tests.served.racing import at_once
 from tests.transports import Answer, Client
 
-ROUNDS, CLIENTS = 40, 8
+ROUNDS, CLIENTS = 20, 8
 MOST = 200  # rounds, until everyone has won once
 EACH_WON = [("PUT", 200), ("PATCH", 200), ("POST", 201), ("DELETE", 204), ("DELETE", 409)]
 EDGES, BACKENDS, AUTHORITIES = "/edges/tls", "/backends/weighted", "/certificate_authorities"
@@ -48,14 +48,8 @@ def attaching(target: str, edges: list[str]) -> list[Request]:
     return ways
 
 
-def at_once(client: Client, threads: ThreadPoolExecutor, requests: list[Request]) -> Answered:
-    together = Barrier(len(requests))
-
-    def ask(request: Request) -> Answer:
-        together.wait(timeout=20)
-        return client.send(*request)
-
-    return list(zip(requests, threads.map(ask, requests), strict=True))
+def send_at_once(client: Client, requests: list[Request]) -> Answered:
+    return list(zip(requests, at_once([partial(client.send, *request) for request in requests]), strict=True))
 
 
 def holders(client: Client, target: str, attached: Answered) -> set[str]:
@@ -115,17 +109,16 @@ def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(
     edges = [f"{EDGES}/{client.create(EDGES, {})['id']}" for _ in range(CLIENTS)]
     authority = BODIES[AUTHORITIES](client)
     outcomes: Counter[tuple[str, int]] = Counter()
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        for number in range(MOST):
-            path, body = (AUTHORITIES, authority) if number % 4 == 3 else (BACKENDS, {})
-            target = f"{path}/{client.create(path, body)['id']}"
-            deleters = 1 + number % 3
-            requests = attaching(target, edges[deleters:]) + [("DELETE", target, None)] * deleters
-            answers = at_once(client, threads, requests)
-            check(client, target, answers[:-deleters], answers[-deleters:])
-            outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
-            if number >= ROUNDS and outcomes.keys() >= {*EACH_WON}:
-                break
+    for number in range(MOST):
+        path, body = (AUTHORITIES, authority) if number % 4 == 3 else (BACKENDS, {})
+        target = f"{path}/{client.create(path, body)['id']}"
+        deleters = 1 + number % 3
+        requests = attaching(target, edges[deleters:]) + [("DELETE", target, None)] * deleters
+        answers = send_at_once(client, requests)
+        check(client, target, answers[:-deleters], answers[-deleters:])
+        outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
+        if number >= ROUNDS and outcomes.keys() >= {*EACH_WON}:
+            break
     existing = {entry["uri"] for entry in client.all(BACKENDS, "backends")}
     existing |= {entry["uri"] for entry in client.all(AUTHORITIES, "certificate_authorities")}
     assert named_anywhere(client) <= existing
@@ -134,13 +127,12 @@ def test_attaching_and_deleting_in_a_race_leaves_nothing_that_points_at_nothing(
 
 def test_creating_routes_and_deleting_their_edge_in_a_race_leaves_no_route_without_an_edge(client: Client) -> None:
     outcomes: Counter[tuple[str, int]] = Counter()
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        for number in range(ROUNDS // 4):
-            edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
-            deleters = 1 + number % 3
-            bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
-            requests: list[Request] = [("POST", f"{edge}/routes", route) for route in bodies]
-            answers = at_once(client, threads, requests + [("DELETE", edge, None)] * deleters)
-            check_deleted(client, edge, answers[:-deleters], answers[-deleters:])
-            outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
+    for number in range(ROUNDS // 4):
+        edge = f"/edges/https/{client.create('/edges/https', {})['id']}"
+        deleters = 1 + number % 3
+        bodies = [{"match_type": "exact_path", "match": f"/{place}"} for place in range(CLIENTS - deleters)]
+        requests: list[Request] = [("POST", f"{edge}/routes", route) for route in bodies]
+        answers = send_at_once(client, requests + [("DELETE", edge, None)] * deleters)
+        check_deleted(client, edge, answers[:-deleters], answers[-deleters:])
+        outcomes += Counter((method, answer.status) for (method, _, _), answer in answers)
     assert min(outcomes["POST", 201], outcomes["DELETE", 204]) > 0, outcomes

@@ -9,13 +9,17 @@ from pathlib import Path
 
 from tests.conftest import ROOT, await_answer, processes_with, serve
 from tests.needs import need
-from tests.served.test_make_run import STOPPED, environment, settings
+from tests.served.commands import STOPPED, environment, settings
 from tests.transports import Client, Http
 
 
-def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
+def test_it_goes_on_in_a_folder_with_other_files_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     need("the embedded cloud")
-    chosen = settings(tmp_path / "local")
+    local = tmp_path / "local"
+    local.mkdir()
+    local.chmod(0o755)
+    (local / "notes").touch()
+    chosen = settings(local)
     base_url, log = f"http://127.0.0.1:{chosen['PORT']}", tmp_path / "errors"
     reading, writing = os.pipe()
     os.close(reading)
@@ -25,6 +29,8 @@ def test_it_goes_on_when_nobody_reads_what_it_prints(tmp_path: Path) -> None:
     os.close(writing)
     await_answer(base_url, process, log)
     assert [Client(Http(base_url)).get("/api_keys").status for _ in range(3)] == [401] * 3
+    assert local.stat().st_mode == stat.S_IFDIR | 0o755
+    assert {(local / name).stat().st_mode & 0o777 for name in ("cloud", "env", "cloud.env")} == {0o700, 0o600}
     process.send_signal(signal.SIGHUP)
     assert (process.wait(timeout=30), log.read_text()) == (0, "")
     assert processes_with(f"LOCAL_DIR={chosen['LOCAL_DIR']}") == []
@@ -48,14 +54,3 @@ def test_what_it_writes_down_is_its_owners_whatever_was_there(tmp_path: Path) ->
     assert process.wait(timeout=30) == 0
     assert api.log.read_text().endswith(f"\n{STOPPED}\n")
     assert processes_with(f"LOCAL_DIR={api.local}") == []
-
-
-def test_a_folder_that_holds_other_files_keeps_its_mode(tmp_path: Path) -> None:
-    (tmp_path / "local").mkdir()
-    (tmp_path / "local").chmod(0o755)
-    (tmp_path / "local" / "notes").touch()
-    process, api = serve(tmp_path / "local")
-    assert api.local.stat().st_mode == stat.S_IFDIR | 0o755
-    assert {(api.local / name).stat().st_mode & 0o777 for name in ("cloud", "env", "cloud.env")} == {0o700, 0o600}
-    process.terminate()
-    assert process.wait(timeout=30) == 0

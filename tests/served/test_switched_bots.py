@@ -15,7 +15,7 @@ import pytest
 
 from tests import conformity
 from tests.conftest import Served
-from tests.served.test_kept import run
+from tests.served.running import run
 from tests.transports import Client
 
 BOTS, KEYS, LIST = "/bot_users", "/api_keys", "/backends/weighted"

@@ -2,29 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from chalicelib import ids
-from chalicelib.model.base import kinds, records
-from chalicelib.model.base.records import Created, Described
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base.records import Described
+from chalicelib.model.base.switches import Switchable
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-Switch: TypeAlias = Literal["on", "off"]  # "off" makes an account, user, bot, credential or certificate inactive
-
 SCOPE = "accounts"
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Switchable(Created):
-    """The stored form of an account, a user or a bot. An inactive one cannot use the service."""
-
-    name: str = ""
-    active: bool = True
-
-    AUDITED = ("name", "active")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +42,7 @@ class User(Switchable):
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         """Return two keys of the name, one among users and one among bots.
 
-        So no user has the name of a bot of the account. Records of earlier versions have only the key of their kind.
+        So no user has the name of a bot of the account. Records of 2.0.0 have only the key of their kind.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
@@ -116,13 +105,13 @@ def read(account: str, id: str) -> Item | None:
 def is_owner_active(account: str, id: str) -> bool:
     """Return whether a user or bot and its account are active. Two reads. Raises aws.Unavailable."""
     found = read(account, id)
-    return bool(found and is_item_active(found)) and is_account_active(account)
+    return bool(found and switches.is_on(found)) and is_account_active(account)
 
 
 def is_account_active(account: str) -> bool:
     """Return whether an account is active. One read. Raises aws.Unavailable."""
     found = table.find(SCOPE, account)
-    return bool(found and is_item_active(found))
+    return bool(found and switches.is_on(found))
 
 
 def requires_reserved_names(account: str) -> bool:
@@ -140,11 +129,6 @@ def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
     found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())
     live = (item for item in found if item.is_live and (item.body or item.malformed))
     return wanted - {item.id for item, stored in records.decoded(Account, live) if not stored.only_reserved}
-
-
-def is_item_active(item: Item) -> bool:
-    """Return whether an account, user or bot is active, given its item. A malformed one is not."""
-    return any(stored.active for _, stored in records.decoded(Switchable, [item]))
 
 
 def list_owners(account: str) -> list[Item]:

@@ -12,7 +12,7 @@ from typing import Any
 from chalicelib import clock, ids
 from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import Owner
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, switches
 from chalicelib.model.base.records import Owned, Stored
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.records import decoding, direct_writes, places, unique_keys
@@ -67,7 +67,7 @@ class ApiKey(Owned):
 
 @dataclass(frozen=True, kw_only=True)
 class _Token(Stored):
-    """The attributes of the unique key of a token. Records of earlier versions lack some."""
+    """The attributes of the unique key of a token. Records of 1.x and 2.0.0 lack some."""
 
     digest: str
     account: str
@@ -124,7 +124,7 @@ def key_of(id: str) -> UniqueKey:
 def new_token(id: str) -> tuple[str, str]:
     """Return a new bearer token for an API key, and its digest. It has 192 random bits and a checksum."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
-    if places.edition() >= 4:
+    if places.written_format() >= 4:
         token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
     return token, _hash_token(token)
 
@@ -233,10 +233,10 @@ def _is_idle(found: _Token, key: str) -> bool:
 def _is_active(found: _Token) -> bool:
     if found.active is not None:
         return found.active
-    if not kinds.BOT_USERS.has(found.owner_id):  # a record of the first version, where only bots could be inactive
+    if not kinds.BOT_USERS.has(found.owner_id):  # a record of 1.x, where only bots could be inactive
         return True
     bot = accounts.read(found.account, found.owner_id)
-    return bool(bot and accounts.is_item_active(bot))
+    return bool(bot and switches.is_on(bot))
 
 
 def _hash_token(token: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from chalicelib.model.accounts import accounts, networks, scopes
 from chalicelib.model.accounts.api_keys import KeyLimits
-from chalicelib.model.edges.modules import StoredModule
+from chalicelib.model.base.records import StoredModule
 from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 

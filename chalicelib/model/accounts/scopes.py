@@ -21,7 +21,7 @@ CERTIFICATES = ("ssh_host_certificates", "ssh_user_certificates")
 _AUTHORITIES = "ssh_certificate_authorities"
 _WITHOUT_CREATE = frozenset((ACCOUNT, "audit_events", "tunnels", "users"))
 _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "federated_credentials", "users"))
-_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
+_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths
 _NO_IDS: Mapping[str, str] = {}
 
 # Fields of bodies that name other resources, except those that have rules of their own.

@@ -11,9 +11,10 @@ from typing import Any
 
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, api_keys, key_rules
-from chalicelib.model.accounts.accounts import Switch, User
+from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
-from chalicelib.model.base import kinds, records
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
@@ -120,7 +121,7 @@ def is_shown_active(item: Item) -> bool:
 
     It is until all its keys are inactive too.
     """
-    return accounts.is_item_active(item) or _MARKER in item.unseen
+    return switches.is_on(item) or _MARKER in item.unseen
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
@@ -134,7 +135,7 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
         if before is None:
             return None
         made = change.rewrite(before, edit)
-        leaves = made.item is not None and not accounts.is_item_active(made.item)
+        leaves = made.item is not None and not switches.is_on(made.item)
         return made.also(*_require_other_admin(before) if leaves else ()).commit()
 
     return writes.retried(attempt)
@@ -165,10 +166,9 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 def mark_switch(before: Item, after: Item) -> Item:
     """Return a changed item, with the marker if it became inactive."""
-    others = {name: value for name, value in after.unseen.items() if name != _MARKER}
-    if accounts.is_item_active(after):
-        return replace(after, unseen=others)
-    return replace(after, unseen={**others, _MARKER: True}) if accounts.is_item_active(before) else after
+    if switches.is_on(after):
+        return switches.remove_marker(after, _MARKER)
+    return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
 
 
 def deactivate_keys(account: str, owner: str) -> None:
@@ -245,7 +245,7 @@ def _fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
 
 
 def _are_active(pair: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and accounts.is_item_active(item) for item in pair)
+    return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
 
 
 def _require_other_admin(item: Item) -> list[Write]:
@@ -272,13 +272,10 @@ def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
 
 
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
-    def switched(item: Item) -> Item:
-        return mark_switch(item, replace(item, body={**item.body, "active": to == "on"}))
-
-    return changes.rewrite(change, scope, id, switched)
+    return changes.rewrite(change, scope, id, lambda item: mark_switch(item, switches.turn(item, to)))
 
 
 def _remove_marker(item: Item) -> Item | None:
     """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
-    others = {name: value for name, value in item.unseen.items() if name != _MARKER}
-    return item if others == item.unseen else direct_writes.exchange(item, replace(item, unseen=others))
+    after = switches.remove_marker(item, _MARKER)
+    return item if after == item else direct_writes.exchange(item, after)

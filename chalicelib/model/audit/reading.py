@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 
 from chalicelib import ids
-from chalicelib.model.audit import shards, trail
+from chalicelib.model.audit import partitions, trail
 from chalicelib.model.base import kinds
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.records import table
@@ -25,7 +25,7 @@ _MAX_KEYS = 20  # of one owner; for more keys the newest events of the account a
 
 def read(account: str, id: str) -> Item | None:
     """Return an event of an account, or None. One read. Raises aws.Unavailable."""
-    scopes = (shards.scope(account, 0), shards.scope(account, shards.of(id)), _edge(account))
+    scopes = (*partitions.possible(account, id), _edge(account))
     read = (Item.from_record(record) for record in dynamodb.get_each(*((scope, id) for scope in scopes)) if record)
     found = [item for item in read if item.is_live]
     for item in found:
@@ -39,12 +39,12 @@ def page(account: str, *, before: str | None, count: int) -> Page:
 
     Raises aws.Unavailable.
     """
-    first, has_more, marks = table.marked_page(shards.scope(account, 0), before=before, count=count)
-    marks = shards.marks(account) if before else marks
+    first, has_more, marks = table.marked_page(partitions.first(account), before=before, count=count)
+    marks = partitions.marks(account) if before else marks
     pages = [(first, has_more)]
-    if shards.MARK in marks:
-        pages += [table.page(scope, before=before, count=count) for scope in shards.scopes(account)[1:]]
-    if shards.WITHOUT_EDGE not in marks:
+    if partitions.MARK in marks:
+        pages += [table.page(scope, before=before, count=count) for scope in partitions.scopes(account)[1:]]
+    if partitions.WITHOUT_EDGE not in marks:
         pages.append(_of_the_edge(account, before, count))
     return merged(pages, count)
 
@@ -62,7 +62,8 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
     keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
         return None
-    spread = range(shards.COUNT) if keys and shards.is_busy(account) else range(1)
+    is_busy = bool(keys) and partitions.is_busy(account)
+    spread = range(len(partitions.scopes(account)) if is_busy else 1)
     named = (trail.acting(key, shard) for key in keys for shard in spread)
     return merged([_indexed(trail.BY_ACTOR, account, name, before, count) for name in named], count)
 
@@ -74,7 +75,7 @@ def of_operator() -> list[Item]:
 
 def between(account: str, after: str, before: str) -> Iterator[Item]:
     """Yield all events of an account between two ids, exclusive, oldest first. Raises aws.Unavailable."""
-    scopes = [_edge(account), *shards.scopes(account)]
+    scopes = [_edge(account), *partitions.scopes(account)]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
     yield from _trusted(event for event in found if event.id not in (after, before))
 
@@ -91,7 +92,7 @@ def _of_the_edge(account: str, before: str | None, count: int) -> Page:
 
 
 def _indexed(index: str, account: str, name: str, before: str | None, count: int) -> Page:
-    own = {_edge(account), *shards.scopes(account)}
+    own = {_edge(account), *partitions.scopes(account)}
     value = f"{account}#{name}"
     return _sound(lambda place, most: table.indexed(index, value, before=place, count=most), own, before, count)
 

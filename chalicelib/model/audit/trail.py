@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from chalicelib import clock, ids
-from chalicelib.model.audit import details, shards
+from chalicelib.model.audit import details, partitions
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
@@ -42,7 +42,7 @@ _MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 
 @dataclass(frozen=True)
-class Actor:
+class EventActor:
     """An actor: an API key and its owner, the operator or the edge. `name` names the owner or the operator."""
 
     type: Literal["api_key", "operator", "edge"]
@@ -56,7 +56,7 @@ class Event(Created):
     """The stored form of an event.
 
     `resource_path` is the address of the resource or module, "" if it has none. `revision` is the revision of the
-    resource after the change, None in events of an earlier format.
+    resource after the change, None in events of 2.0.0.
     """
 
     action: str
@@ -80,7 +80,7 @@ class Trail:
     `find_name` returns the name of an actor that `actor` does not name. It may raise aws.Unavailable.
     """
 
-    actor: Actor
+    actor: EventActor
     operation_id: str = ""
     source_ip: str = ""
     reason: str = ""
@@ -93,8 +93,8 @@ class Trail:
         return _person.get() or _as(_user()) if self == OPERATOR else self
 
 
-OPERATOR = Trail(Actor("operator"))
-EDGE = Trail(Actor("edge"))
+OPERATOR = Trail(EventActor("operator"))
+EDGE = Trail(EventActor("edge"))
 _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 
@@ -110,7 +110,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 def _as(name: str) -> Trail:
     """Return a new operation of the operator, on this host."""
-    actor = Actor("operator", name=details.cleaned(name))
+    actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
 
@@ -211,7 +211,7 @@ def let_edge_act(account: str) -> None:
     """
     if account in _with_edge:
         return
-    dynamodb.do(shards.with_edge(account))
+    dynamodb.do(partitions.with_edge(account))
     if len(_with_edge) >= _MAX_KNOWN:
         _with_edge.clear()
     _with_edge.add(account)
@@ -219,7 +219,7 @@ def let_edge_act(account: str) -> None:
 
 def spread(event: Item) -> Item:
     """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
-    shards.spread(event.account)
+    partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
     scope, shard = places.next_place(collection, event.id)
     acted = f"{event.account}#{acting(actor['key_id'] or actor['type'], shard)}"

@@ -16,7 +16,7 @@ _NUMBERS = 12  # bytes of a certificate's serial and type, before its key id (PR
 
 
 @dataclass(frozen=True)
-class Packing:
+class FunctionPacking:
     """A packing by two functions."""
 
     _to_bytes: Callable[[str], bytes]
@@ -79,5 +79,5 @@ def _pem(content: bytes) -> str:
     return "".join(found)
 
 
-SSH_LINE = Packing(_of_line, _line)
-CERTIFICATES = Packing(_of_pem, _pem)
+SSH_LINE = FunctionPacking(_of_line, _line)
+CERTIFICATES = FunctionPacking(_of_pem, _pem)

@@ -57,7 +57,7 @@ class Stored:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """Return the value of a record of any age.
+        """Return the value of a record of any format.
 
         Missing fields get their defaults, unknown fields are ignored. Raises MalformedRecord if a field is not of its
         annotated type.
@@ -69,9 +69,9 @@ class Stored:
         return dict(vars(self))
 
     def packed(self) -> dict[str, Any]:
-        """Return the record of the value, with `PACKED` fields as bytes since the third format."""
+        """Return the record of the value, with `PACKED` fields as bytes in format 3."""
         record = self.to_record()
-        if not self.PACKED or places.edition() < 3:
+        if not self.PACKED or places.written_format() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
@@ -90,8 +90,14 @@ class Stored:
 
     @classmethod
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with its missing fields added."""
-        return cls.of(record).over(record)
+        """Return a record with its missing fields added. `PACKED` fields stay as they are."""
+        return {**cls.of(record).over(record), **{name: record[name] for name in cls.PACKED if name in record}}
+
+    @classmethod
+    def converted(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record with its `PACKED` fields in the written format."""
+        packed = cls.of(record).packed() if cls.PACKED else {}
+        return {name: packed[name] if name in cls.PACKED else value for name, value in record.items()}
 
     def audited_fields(self) -> dict[str, Any]:
         """Return the fields that audit events show. Events show only the presence of sealed bytes."""
@@ -106,7 +112,7 @@ class Stored:
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of an earlier format, which the next change replaces."""
+        """Return the keys of format 2, which the next change replaces."""
         return ()
 
     @classmethod
@@ -128,6 +134,23 @@ S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredModule(Stored):
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
+
+    enabled: bool = True
+
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        """Return the module of a request, with its secrets sealed for the context.
+
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        """
+        return cls.of(values)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Created(Stored):
     """The stored form of a resource with a time of creation."""
 
@@ -146,8 +169,8 @@ class Described(Created):
 class Traced(Described):
     """The stored form of a resource that names its creator.
 
-    `created_by` is the id of an API key, `operator`, or "" if unknown, as in records of earlier formats. The record
-    has no such field then.
+    `created_by` is the id of an API key, `operator`, or "" if unknown, as in records of 2.0.0. The record has no
+    such field then.
     """
 
     created_by: str = ""
@@ -225,7 +248,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # an authority of the first edition has none until it is migrated
+        elif key in item.unique_keys:  # a user of 2.0.0 has only one of its keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

@@ -11,9 +11,8 @@ from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
-from chalicelib.model.edges import listening
 from chalicelib.model.edges.modules import EDGE, TlsEnd
-from chalicelib.model.names import base_names, histories, name_counts, proofs, reservations
+from chalicelib.model.names import base_names, histories, listed_edges, name_counts, proofs, reservations
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import aws
 from chalicelib.storage.client.dynamodb import Write
@@ -49,14 +48,14 @@ class Edge(Described):
         return (*found, *base_names.list_keys(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of the second record format, unique among all accounts."""
+        """Return the keys of format 2, unique among all accounts."""
         return tuple(UniqueKey(base_names.HOSTPORTS, hostport) for hostport in self.hostports)
 
     @classmethod
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         if before:
             histories.record_former_edge(before, after)
-        return (*listening.list_edge(before, after), *name_counts.prepare(before, after, writes))
+        return (*listed_edges.list_edge(before, after), *name_counts.prepare(before, after, writes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 
 
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
-    """Return the routes of an edge, also in the second record format.
+    """Return the routes of an edge, also those of format 2.
 
     Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
     """
@@ -207,7 +206,7 @@ def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
     if not missing:
         return found
     scope = routes_scope(edge.scope, edge.id)
-    former = table.of_second_edition(scope)
+    former = table.in_format_2(scope)
     if missing - {route.id for route in former}:
         found = list(table.beneath([scope]))  # some were moved here since the first read
     routes = {route.id: route for route in (*former, *found)}

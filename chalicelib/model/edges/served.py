@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
-from chalicelib.model.edges import listening
+from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
 from chalicelib.model.edges.modules import (
     BackendModule,
     MutualTlsModule,
-    StoredModule,
     TlsEnd,
     TlsTerminationModule,
     UserAgentModule,
 )
+from chalicelib.model.names import listed_edges
 from chalicelib.model.tls.tls_certificates import ClientAuthority
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
@@ -145,7 +145,7 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
         made = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
         modules = Modules.of(item.modules)
     except MalformedRecord:
-        hostports = tuple(filter(_is_hostport, listening.hostports_from_keys(item)))
+        hostports = tuple(filter(_is_hostport, listed_edges.hostports_from_keys(item)))
         return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
     hostports, keep_headers = tuple(stored.hostports), tuple(stored.keep_headers)
     edge = ServedEdge(item.account, item.id, item.revision, hostports, stored.terminate_at, modules, made)

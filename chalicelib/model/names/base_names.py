@@ -11,7 +11,7 @@ from functools import cache
 from chalicelib import clock, domains
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE, Kind
-from chalicelib.model.edges.listening import HOSTPORTS as HOSTPORTS
+from chalicelib.model.names.listed_edges import HOSTPORTS as HOSTPORTS
 from chalicelib.storage.client import dynamodb, queries
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, unique_keys

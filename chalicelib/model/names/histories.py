@@ -12,7 +12,7 @@ from chalicelib import clock, ids
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
-from chalicelib.model.edges import listening
+from chalicelib.model.names import listed_edges
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
@@ -75,7 +75,7 @@ def record_former_edge(before: Item, after: Item | None) -> None:
 
     Called before the change; a record is harmless if the change fails. Raises aws.Unavailable.
     """
-    old, new = (listening.hostports(item) if item else () for item in (before, after))
+    old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
     now = clock.now()
     fields = {"account": before.account, "edge": before.id, "created_at": before.body.get("created_at", "")}
     body, id = {**fields, "ended_at": clock.rfc3339(now)}, ids.unprefixed(ids.new("end"))

@@ -10,26 +10,21 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
-from chalicelib import clock
 from chalicelib.model.base import kinds
 from chalicelib.model.base.records import LimitReached
 from chalicelib.model.names import base_names
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import SCHEMA, Condition, TransactionFailed, Write
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, TransactionFailed, Write
 from chalicelib.storage.records import cooldowns, items, shared_keys, table, unique_keys
-from chalicelib.storage.records.cooldowns import Cooldowns
 from chalicelib.storage.records.items import Item
 
 MAX_NAMES = 1000
 MAX_COOLDOWN = 10_000  # above it the oldest cooldowns end early
 COUNT = "count"  # the id of the record
-FORMER_COOLDOWNS = "/names/resting"  # where earlier versions listed cooldowns, by reservation
 _PATH = "/names"
 _BOUNDS: Mapping[str, int] = {"names": MAX_NAMES, "cooldown": MAX_COOLDOWN}
 _AT_ONCE = 50  # lists of cooldowns in one transaction
-_KINDS = (*kinds.EDGES, kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 
 
 class TooManyNames(LimitReached):
@@ -101,7 +96,7 @@ def add(account: str, counts: Mapping[str, int], *, bounds: Mapping[str, int] = 
     adds = {**counts, "revision": 1}
     return [
         Write.update(
-            *record_key(account), free, sets={"schema": SCHEMA}, adds=adds, failing=TooManyNames(account, counts)
+            *record_key(account), free, sets={"schema": OLDEST_FORMAT}, adds=adds, failing=TooManyNames(account, counts)
         )
     ]
 
@@ -123,59 +118,9 @@ def make_room(account: str, counts: Mapping[str, int]) -> bool:
     """
     record = dynamodb.get(*record_key(account)) or {}
     if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:
-        return "recounted" not in record and _correct(account)
+        return False
     excess = record.get("cooldown", 0) + counts.get("cooldown", 0) - MAX_COOLDOWN
-    return excess <= 0 or _end_oldest(account, excess) or _correct(account)
-
-
-def recount(account: str) -> list[Write]:
-    """Return the write that corrects wrong counts of an account.
-
-    Raises aws.Unavailable.
-    """
-    record = dynamodb.get(*record_key(account)) or {}
-    counts = _count_again(account)
-    is_right = all(record.get(name, 0) == count for name, count in counts.items())
-    return [] if is_right or not record else [_correction(account, record, counts)]
-
-
-def remove_wrong_cooldowns(listed: Cooldowns) -> list[Write]:
-    """Return the writes that remove cooldowns that an earlier version ended.
-
-    Raises aws.Unavailable.
-    """
-    if listed.until <= clock.seconds():
-        return []
-    keys = {value: base_names.key(value).scope for value in listed.values}
-    records = table.records((scope, unique_keys.ID) for scope in keys.values())
-    found = {value: records.get((scope, unique_keys.ID), {}) for value, scope in keys.items()}
-    wrong = {it for it in listed.values if found[it].get("rests") != listed.until or found[it].get("sharers")}
-    return [listed.without(wrong), *add(listed.account, {"cooldown": -len(wrong)})] if wrong else []
-
-
-def _correct(account: str) -> bool:
-    """Correct the counts of an account by an earlier version. Return whether they were wrong."""
-    record = dynamodb.get(*record_key(account)) or {}
-    counts = _count_again(account)
-    with suppress(TransactionFailed):  # another process has changed them: the next try counts again
-        dynamodb.transact([_correction(account, record, counts)])
-    return any(record.get(name, 0) != count for name, count in counts.items())
-
-
-def _correction(account: str, record: Mapping[str, Any], counts: Mapping[str, int]) -> Write:
-    """Return the write of corrected counts. It fails if a name was taken or released since the count."""
-    same = Condition("#revision = :revision", {"revision": record["revision"]})
-    sets = {**counts, "recounted": True, "schema": SCHEMA}
-    return Write.update(*record_key(account), same, sets=sets, adds={"revision": 1})
-
-
-def _count_again(account: str) -> dict[str, int]:
-    in_use, others = set[str](), 0
-    for kind in _KINDS:
-        for item in table.every(items.scope(account, kind.path)):
-            in_use |= {str(key.value) for key in item.unique_keys if key.kind == base_names.KIND}
-            others += count_elsewhere(item)
-    return {"names": len(in_use) + others, "cooldown": sum(len(it.values) for it in cooldowns.every(account))}
+    return excess <= 0 or _end_oldest(account, excess)
 
 
 def _end_oldest(account: str, count: int) -> bool:

@@ -157,7 +157,10 @@ def read_signer(account: str, id: str, digest: bytes) -> tuple[Item | None, bool
 
 
 def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
-    """Return the private key of an authority, for one signature. Do not store it. Raises aws.Unavailable."""
+    """Return the private key of an authority, for one signature. Do not store it.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
     context = vault.context(authority.account, authority.id)
     return vault.unseal(authority.sealed["private_key"], context, crypto.keys.from_der)
 

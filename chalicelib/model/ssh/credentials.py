@@ -6,9 +6,8 @@ from typing import Any
 from chalicelib import crypto
 from chalicelib.model.accounts import accounts
 from chalicelib.model.audit import details
-from chalicelib.model.base import kinds, records
+from chalicelib.model.base import kinds, records, switches
 from chalicelib.model.base.records import Owned, Stored
-from chalicelib.model.ssh import suspensions
 from chalicelib.storage.records import decoding, items, table, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
@@ -70,7 +69,7 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
     except MalformedRecord as malformed:
         decoding.report(f"{_KIND}#{fingerprint}", unique_keys.ID, malformed)
         return None
-    if suspensions.is_key_suspended(attributes) or not _is_active(found):
+    if not switches.is_key_on(attributes) or not _is_active(found):
         return None
     return Credential(found.account, found.id, found.owner_id, found.acl)
 
@@ -78,7 +77,7 @@ def find_by_fingerprint(fingerprint: str) -> Credential | None:
 def read(account: str, id: str) -> Credential | None:
     """Return an active credential of an account, or None. Raises aws.Unavailable."""
     item = table.find(items.scope(account, kinds.SSH_CREDENTIALS.path), id)
-    active = [item] if item and not suspensions.is_suspended(item) else []
+    active = [item] if item and switches.is_on(item) else []
     found = next((stored for _, stored in records.decoded(SshCredential, active)), None)
     if found is None or not accounts.is_owner_active(account, found.owner_id):
         return None

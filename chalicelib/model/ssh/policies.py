@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
-from chalicelib.model.base.records import Stored
-from chalicelib.model.edges.modules import StoredModule
+from chalicelib.model.base.records import Stored, StoredModule
 from chalicelib.storage.records import decoding
 from chalicelib.storage.records.items import Item
 

@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.base.records import Created
 from chalicelib.model.changes import Change
 from chalicelib.model.ssh import authorities
-from chalicelib.model.ssh.authorities import IssuedCertificate, SshAuthority
+from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.storage.client import aws
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import decoding, items, revocation_lists, table, writes
@@ -79,10 +79,7 @@ class Revocation(Created):
 def find_issuer(account: str, id: str) -> Issuer | None:
     """Return the issuer of a revocation list of an account, or None. Raises aws.Unavailable."""
     head = revocation_lists.read(id)
-    if head:
-        return Issuer(account, id, head.public_key) if head.account == account else None
-    found = authorities.read(account, id)  # of the first version, which stored no lists
-    return Issuer(account, id, records.decode(SshAuthority, found).public_key) if found else None
+    return Issuer(account, id, head.public_key) if head and head.account == account else None
 
 
 def revoke_key(public_key: str) -> Revocation:

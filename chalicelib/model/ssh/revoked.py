@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 from chalicelib import clock, crypto
 from chalicelib.model.accounts import accounts
-from chalicelib.model.ssh import authorities, revocations, suspensions
+from chalicelib.model.base import switches
+from chalicelib.model.ssh import authorities, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import decoding, revocation_lists, table
@@ -79,7 +80,7 @@ def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
 
 
 def _is_valid(item: Item) -> bool:
-    if suspensions.is_suspended(item):
+    if not switches.is_on(item):
         return False
     certificate = IssuedCertificate.of(item.body)
     entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)

@@ -104,11 +104,20 @@ class SealedCertificate:
 
 def read_certificates(account: str) -> list[SealedCertificate]:
     """Return the uploaded certificates of an account, without malformed ones. Raises aws.Unavailable."""
-    every = ((ServedCertificate.of(it), it) for it in table.every(items.scope(account, kinds.TLS_CERTIFICATES.path)))
-    return [SealedCertificate(served, it.sealed.get("private_key", b"")) for served, it in every if served]
+    found = table.every(items.scope(account, kinds.TLS_CERTIFICATES.path))
+    return [it for it in map(_sealed_certificate, found) if it]
 
 
 def open_private_key(sealed: SealedCertificate) -> bytes:
     """Return the private key of a certificate as PKCS#8 DER. Do not store it. Raises aws.Unavailable."""
     context = vault.context(sealed.certificate.account, sealed.certificate.id)
     return vault.unseal(sealed.key, context, bytes)
+
+
+def _sealed_certificate(item: Item) -> SealedCertificate | None:
+    try:
+        served = ServedCertificate.of(item)
+        return SealedCertificate(served, item.sealed["private_key"]) if served else None
+    except MalformedRecord as malformed:
+        decoding.report(item.scope, item.id, malformed)
+        return None

@@ -10,7 +10,7 @@ from chalicelib.storage.records.items import Item
 
 
 def lease_end(item: Item) -> int:
-    """Return the Unix second at which the lease of a tunnel ends. Earlier versions stored it as expiry."""
+    """Return the Unix second at which the lease of a tunnel ends. 2.0.0 stored it as expiry."""
     return item.lease or item.expires or 0
 
 

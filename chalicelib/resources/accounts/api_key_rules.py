@@ -54,8 +54,8 @@ class _AccountModule(Module):
 
     def put(self, call: Call) -> Item | None:
         """Set the rules. A call that was cut off can be repeated."""
-        if places.edition() < 4:
-            raise Conflict("Rules for API keys can be set once RECORDS_EDITION is 4: earlier versions ignore them.")
+        if places.written_format() < 4:
+            raise Conflict("Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them.")
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):
             rule = f"must contain your own address, {call.change.by.source_ip}, unless If-Match is sent"

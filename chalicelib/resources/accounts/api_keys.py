@@ -18,7 +18,7 @@ from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
-from chalicelib.schema.fields import Described, OwnerId, Time, Timestamp, Traced
+from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.storage.records import places, table
@@ -27,8 +27,8 @@ from chalicelib.storage.records.items import Item
 
 
 def _scope(text: str) -> str:
-    if scopes.is_recent(scopes.check(text)) and places.edition() < 4:
-        raise ValueError("must be without an id and end with :read or :write, until RECORDS_EDITION is 4")
+    if scopes.is_recent(scopes.check(text)) and places.written_format() < 4:
+        raise ValueError("must be without an id and end with :read or :write, until RECORD_FORMAT is 4")
     return text
 
 
@@ -43,8 +43,8 @@ _BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
 def _network(text: str) -> str:
-    if places.edition() < 4:
-        raise ValueError("must be absent until RECORDS_EDITION is 4")
+    if places.written_format() < 4:
+        raise ValueError("must be absent until RECORD_FORMAT is 4")
     return networks.check(text)
 
 
@@ -66,7 +66,7 @@ Network = Annotated[str, After(_network, {"format": "network"})]
 Scope = Annotated[str, After(_scope, {"pattern": _FORM, "format": "scope"})]
 
 
-class KeyCreate(Described):
+class KeyCreate(DescribedShape):
     owner_id: OwnerId = ""
     """User or bot that owns the key. Default: the authenticated user or bot. Only admins may set another."""
 
@@ -85,7 +85,7 @@ class KeyCreate(Described):
     creates it. They cannot be changed."""
 
 
-class APIKey(Described, Traced):
+class APIKey(DescribedShape, TracedShape):
     """A bearer token for this API."""
 
     owner_id: str

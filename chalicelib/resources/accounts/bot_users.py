@@ -12,7 +12,7 @@ from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.accounts import switching
 from chalicelib.model.accounts.accounts import Bot
 from chalicelib.model.base import kinds
-from chalicelib.schema.fields import Described, Name, Shown
+from chalicelib.schema.fields import DescribedShape, Name, Shown
 from chalicelib.schema.rules import After, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
@@ -33,7 +33,7 @@ NewName = Annotated[
 ]
 
 
-class BotCreate(Described):
+class BotCreate(DescribedShape):
     name: NewName
     """Unique among the bots and users of the account."""
 

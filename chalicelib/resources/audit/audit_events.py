@@ -84,7 +84,7 @@ def response(event: Item, base_url: str) -> dict[str, Any]:
     """Return the response for an event, with URLs below the base URL."""
     shown = {"id": event.id, "uri": "", **trail.Event.of(event.body).to_record()}
     path = shown.pop("resource_path")
-    shown["actor"] = asdict(trail.Actor(**shown["actor"]))
+    shown["actor"] = asdict(trail.EventActor(**shown["actor"]))
     has_address = path and kinds.of(shown["resource_id"]).served
     shown["uri"] = f"{base_url}{kinds.AUDIT_EVENTS.path}/{event.id}"
     return {**shown, "resource_uri": f"{base_url}{path}" if has_address else ""}

@@ -6,7 +6,7 @@ from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse
-from chalicelib.schema.fields import Described, Line, Shown, Text
+from chalicelib.schema.fields import DescribedShape, Line, Shown, Text
 from chalicelib.schema.rules import After, between, entries, form, if_null, if_zero, max_bytes
 
 # Headers of the connection, not of the response (RFC 9110, 7.6.1 and 8.6), and those that Envoy does not accept.
@@ -38,7 +38,7 @@ HeaderName = Annotated[
 ]
 
 
-class Answer(Described):
+class Answer(DescribedShape):
     status_code: Annotated[int, between(200, 599), if_zero(200)] = 200
     """HTTP status of the response. A status below 200 would not complete the response."""
 

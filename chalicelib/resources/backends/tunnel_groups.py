@@ -10,14 +10,14 @@ from chalicelib.http.resource import EditableResource, plain
 from chalicelib.model.base import kinds, records
 from chalicelib.model.edges import backends
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.schema.fields import Described, Line, Name, Ref, Shown
+from chalicelib.schema.fields import DescribedShape, Line, Name, Ref, Shown
 from chalicelib.schema.rules import entries, if_null, max_bytes, unless_nothing
 from chalicelib.storage.records.items import Item
 
 Labels = Annotated[dict[Name, Annotated[Line, max_bytes(255)]], entries(0, 50), if_null({})]
 
 
-class GroupCreate(Described):
+class GroupCreate(DescribedShape):
     labels: Labels = {}
     """A tunnel belongs to the group if it has all these labels. A group without labels has no tunnels."""
 

@@ -7,7 +7,7 @@ from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.resource import EditableResource
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import Weighted
-from chalicelib.schema.fields import BackendId, Described, Shown
+from chalicelib.schema.fields import BackendId, DescribedShape, Shown
 from chalicelib.schema.rules import WithContext, between, entries, if_null, unless_nothing
 
 
@@ -21,7 +21,7 @@ Weight = Annotated[int, between(0, 10_000)]
 Children = Annotated[dict[BackendId, Weight], entries(0, 100), WithContext(_not_itself), if_null({})]
 
 
-class WeightedCreate(Described):
+class WeightedCreate(DescribedShape):
     backends: Children = {}
     """Weights by the ids of child backends. Each weight is from 0 to 10000."""
 

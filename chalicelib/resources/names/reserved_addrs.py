@@ -11,13 +11,13 @@ from chalicelib.model.base import kinds
 from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.reservations import ReservedAddr
 from chalicelib.resources.names.reserved_domains import Region
-from chalicelib.schema.fields import Described, Shown
+from chalicelib.schema.fields import DescribedShape, Shown
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import ABSENT
 from chalicelib.storage.records.items import Item
 
 
-class Create(Described):
+class Create(DescribedShape):
     region: Region = ""
     """Accepted but ignored; always empty in responses."""
 
@@ -25,7 +25,7 @@ class Create(Described):
     """True: the upstream expects the PROXY protocol. It cannot be changed."""
 
 
-class ReservedAddrShown(Described, Shown):
+class ReservedAddrShown(DescribedShape, Shown):
     """A port that belongs to the account, even while nothing listens there."""
 
     addr: str

@@ -18,7 +18,7 @@ from chalicelib.model.changes import Change as OneChange
 from chalicelib.model.names import bans, base_names, proof_checks, proofs, reservations
 from chalicelib.model.names.proofs import Proof, TooSoon
 from chalicelib.model.names.reservations import ReservedDomain
-from chalicelib.schema.fields import Described, Ref, Shown, Text, Timestamp
+from chalicelib.schema.fields import DescribedShape, Ref, Shown, Text, Timestamp
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import ABSENT, NoFields, Shape
@@ -51,7 +51,7 @@ CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if
 Policy = Annotated[None, Plain(_no_policy, {"type": ["object", "null"], "not": {"type": "object"}})]
 
 
-class Change(Described):
+class Change(DescribedShape):
     region: Region = ""
     """Accepted but ignored; always empty in responses."""
 
@@ -101,7 +101,7 @@ class ReservedDomainVerification(Shape):
     """Why the domain is not proved, as a sentence; empty if it is."""
 
 
-class ReservedDomainShown(Described, Shown):
+class ReservedDomainShown(DescribedShape, Shown):
     """A domain that belongs to the account, even while nothing listens there."""
 
     domain: str

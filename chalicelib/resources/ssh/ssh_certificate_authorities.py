@@ -16,7 +16,7 @@ from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.base import kinds, records
 from chalicelib.model.ssh import authorities
 from chalicelib.model.ssh.authorities import SshAuthority
-from chalicelib.schema.fields import MAX_DESCRIPTION, MAX_METADATA, Described, Description, Metadata, Shown
+from chalicelib.schema.fields import MAX_DESCRIPTION, MAX_METADATA, DescribedShape, Description, Metadata, Shown
 from chalicelib.schema.rules import Before, WithData, if_zero
 from chalicelib.storage.records.items import Item
 
@@ -36,7 +36,7 @@ def _only_with(kind: crypto.keys.KeyType) -> WithData:
     return WithData(check)
 
 
-class SSHAuthorityCreate(Described):
+class SSHAuthorityCreate(DescribedShape):
     private_key_type: Annotated[crypto.keys.KeyType, if_zero("ed25519")] = "ed25519"
     """Type of the private key."""
 

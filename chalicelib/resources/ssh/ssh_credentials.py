@@ -16,7 +16,7 @@ from chalicelib.model.accounts import switching
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import acl
 from chalicelib.model.ssh.credentials import SshCredential
-from chalicelib.schema.fields import Described, OwnerId, Traced
+from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError
 
@@ -38,7 +38,7 @@ Rule = Annotated[str, After(acl.check, {"pattern": "^(?:\\*|bind:.+)$", "format"
 Acl = Annotated[list[Rule], entries(0, 1000), After(_bounded), if_null([])]
 
 
-class CredentialChange(Described):
+class CredentialChange(DescribedShape):
     acl: Acl = []
     f"""Rules for the names and ports that the credential may bind. Without rules, or with the rule `*`, it may bind
     everything.
@@ -59,7 +59,7 @@ class CredentialCreate(CredentialChange):
     """User or bot that owns the credential. Default: the authenticated user or bot. Only admins may set another."""
 
 
-class SSHCredential(CredentialCreate, Traced):
+class SSHCredential(CredentialCreate, TracedShape):
     """A public key that may start tunnels through the SSH gateway."""
 
 

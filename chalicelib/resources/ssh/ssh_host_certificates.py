@@ -16,13 +16,13 @@ from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.resources.ssh import ssh_signing
-from chalicelib.schema.fields import Described, Time, Timestamp, Traced
+from chalicelib.schema.fields import DescribedShape, Time, Timestamp, TracedShape
 from chalicelib.schema.ssh_fields import CERTIFIED_KEY, AuthorityId, Principals, ValidAfter, after_start
 
 LIFETIME = timedelta(days=365)
 
 
-class HostCreate(Described):
+class HostCreate(DescribedShape):
     model_config = {"validate_default": True}  # also check that a default end is after the start
 
     ssh_certificate_authority_id: AuthorityId
@@ -42,7 +42,7 @@ class HostCreate(Described):
     """End of validity, RFC 3339, after the start. Default: 365 days after creation. OpenSSH calls it valid_before."""
 
 
-class SSHHostCertificate(Described, Traced):
+class SSHHostCertificate(DescribedShape, TracedShape):
     """A certificate that proves a host to SSH clients that trust its authority."""
 
     public_key: str

@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.resources.ssh import ssh_signing
-from chalicelib.schema.fields import Described, Time, Timestamp, Traced
+from chalicelib.schema.fields import DescribedShape, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.ssh_fields import (
     CERTIFIED_KEY,
@@ -28,7 +28,7 @@ from chalicelib.schema.ssh_fields import (
 LIFETIME = timedelta(hours=24)
 
 
-class UserCreate(Described):
+class UserCreate(DescribedShape):
     model_config = {"validate_default": True}  # also check that a default end is after the start
 
     ssh_certificate_authority_id: AuthorityId
@@ -61,7 +61,7 @@ class UserCreate(Described):
     """End of validity, RFC 3339, after the start. Default: 24 hours after creation. OpenSSH calls it valid_before."""
 
 
-class SSHUserCertificate(Described, Traced):
+class SSHUserCertificate(DescribedShape, TracedShape):
     """A certificate that lets its holder sign in to machines that trust its authority."""
 
     public_key: str

@@ -10,7 +10,7 @@ from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds
 from chalicelib.model.tls.tls_certificates import ClientAuthority
-from chalicelib.schema.fields import Described, Shown, Timestamp
+from chalicelib.schema.fields import DescribedShape, Shown, Timestamp
 from chalicelib.schema.rules import Plain
 
 _MAX_CA = 16  # KiB
@@ -22,7 +22,7 @@ def _authority(value: Any) -> crypto.authorities.Authority:
     return crypto.authorities.read(value, _MAX_CA * 1024)
 
 
-class AuthorityCreate(Described):
+class AuthorityCreate(DescribedShape):
     ca_pem: Annotated[crypto.authorities.Authority, Plain(_authority, {"minLength": 1, "format": "ca-certificate"})]
     f"""PEM of exactly one CA certificate, at most {_MAX_CA} KiB. It may be expired. Text around it is dropped."""
 

@@ -10,7 +10,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds
 from chalicelib.model.tls.tls_certificates import TlsCertificate
-from chalicelib.schema.fields import Described, Timestamp, Traced
+from chalicelib.schema.fields import DescribedShape, Timestamp, TracedShape
 from chalicelib.schema.rules import Plain, WithData
 from chalicelib.schema.shapes import Shape
 
@@ -38,7 +38,7 @@ def _is_of_the_leaf(key: crypto.keys.PrivateKey, above: Mapping[str, Any]) -> cr
     return key
 
 
-class TLSCreate(Described):
+class TLSCreate(DescribedShape):
     certificate_pem: Annotated[crypto.chains.Chain, Plain(_chain, {"minLength": 1, "format": "certificate-chain"})]
     f"""Chain of PEM-encoded certificates, leaf first, each signed by the next; at most {_MAX_CHAIN} KiB together.
     A leaf that requires OCSP stapling (must-staple) is rejected."""
@@ -59,7 +59,7 @@ class TLSCertificateSANs(Shape):
     """IP addresses."""
 
 
-class TLSCertificate(Described, Traced):
+class TLSCertificate(DescribedShape, TracedShape):
     """A TLS certificate for edges. Fields are read from the leaf. The private key is never shown."""
 
     certificate_pem: str

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.storage.client import aws
 
-SCHEMA = 2  # the schema of every written record; a record of the first format has none until it is migrated
+OLDEST_FORMAT = 2  # the attribute `schema` of every record: formats 2 and 3 are read, records of 1.x have none
 
 _NONE: Mapping[str, Any] = {}
 _PAUSES = (0, 0.05, 0.1, 0.2)  # seconds before each try at unprocessed keys, which botocore does not retry
@@ -52,7 +52,7 @@ class Write:
     def put(record: Mapping[str, Any], condition: Condition | None = None, failing: Exception | None = None) -> "Write":
         """Return the write of a whole record."""
         own = {"TableName": table_name(), **_conditional(condition)}
-        return Write("Put", {**own, "Item": attributes({**record, "schema": SCHEMA})}, failing)
+        return Write("Put", {**own, "Item": attributes({**record, "schema": OLDEST_FORMAT})}, failing)
 
     @staticmethod
     def update(

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from chalicelib.storage.client import queries
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import places
+from chalicelib.storage.records.shards import Shards
 
 OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
-_SHARDS = 4  # each takes 500 changes a second
+_SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
 # The scopes of items that the edge reads, or needs to decide about rights.
 _LOGGED = re.compile(
@@ -61,7 +62,7 @@ def entry_of(place: Place) -> Write:
 def _record(places: Sequence[Sequence[str]]) -> Write:
     now = time.time()
     record = {
-        "scope": f"changes#{random.randrange(_SHARDS)}",
+        "scope": random.choice(_SHARDS),
         "id": f"{int(now * 1000):013}-{secrets.token_hex(8)}",
         "body": {"places": places},
         "expires": int(now) + _RETENTION,
@@ -71,11 +72,11 @@ def _record(places: Sequence[Sequence[str]]) -> Write:
 
 def since(moment: float) -> list[Change]:
     """Return the changes after a Unix time, by the writers' clocks. Raises aws.Unavailable."""
-    return [change for shard in range(_SHARDS) for change in _of_shard(shard, f"{int(moment * 1000):013}")]
+    return [change for shard in _SHARDS for change in _of_shard(shard, f"{int(moment * 1000):013}")]
 
 
-def _of_shard(shard: int, after: str) -> Iterable[Change]:
-    values = {"shard": f"changes#{shard}", "after": after}
+def _of_shard(shard: str, after: str) -> Iterable[Change]:
+    values = {"shard": shard, "after": after}
     for records in queries.pages(values, limit=None, KeyConditionExpression="#scope = :shard AND #id > :after"):
         for record in records:
             yield Change(record["id"], tuple(Place(*place) for place in record["body"]["places"]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.storage.client import queries
-from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
 from chalicelib.storage.records import items, table
 
 PERIOD = 24 * 60 * 60  # seconds
@@ -44,7 +44,7 @@ class Cooldowns:
 def begin(account: str, until: int, values: Iterable[str]) -> Write:
     """Return the write that lists the cooldowns of some keys."""
     adds: Mapping[str, Any] = {"names": {*values}, "revision": 1}
-    return Write.update(*_key(account, until), Condition(""), sets={"schema": SCHEMA}, adds=adds)
+    return Write.update(*_key(account, until), Condition(""), sets={"schema": OLDEST_FORMAT}, adds=adds)
 
 
 def read(account: str, ends: Iterable[int]) -> dict[int, Cooldowns]:

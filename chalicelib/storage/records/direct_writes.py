@@ -99,7 +99,7 @@ def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str,
 
 def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
     """Write an item with a lease without a condition, for items with a single writer. Raises aws.Unavailable."""
-    sets = {"body": dict(body), "schema": dynamodb.SCHEMA, **items.leased(lease)}
+    sets = {"body": dict(body), "schema": dynamodb.OLDEST_FORMAT, **items.leased(lease)}
     write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
     dynamodb.transact([write, *change_log.entries([write])])
 

@@ -1,6 +1,6 @@
 """Items, which are stored under a scope and an id, and their records in DynamoDB.
 
-Records have the attribute names of the first format: `parts` are modules, `claims` unique keys, `points` references and
+Records have the attribute names of 1.0.0: `parts` are modules, `claims` unique keys, `points` references and
 `pointed_by` referrers.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
 from chalicelib.storage.records import decoding, places, references
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.places import Place
@@ -28,7 +28,7 @@ class Record:
 
     body: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
-    sealed: dict[str, bytes] = field(default_factory=dict)
+    sealed: Any = None  # checked by `Secrets`, because lists do not read it
     unseen: dict[str, Any] = field(default_factory=dict)
     claims: list[list[str]] = field(default_factory=list)
     points: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -40,18 +40,35 @@ class Record:
     acted: str | None = None
 
 
+class Secrets(dict[str, bytes]):
+    """The sealed values of a record. A missing or malformed one raises MalformedRecord when it is used."""
+
+    @staticmethod
+    def of(sealed: Any) -> "Secrets":
+        """Return the well-formed values of an attribute."""
+        found = sealed if isinstance(sealed, Mapping) else {}
+        return Secrets({name: value for name, value in found.items() if isinstance(value, bytes)})
+
+    def __missing__(self, name: str) -> bytes:
+        raise MalformedRecord(Record.__name__, f"sealed.{name}", "must be bytes")
+
+
+_NO_SECRETS = Secrets()
+
+
 @dataclass(frozen=True)
 class Item:
     """A stored resource.
 
     - `body`: the fields that the API shows; `modules`: the records of its modules by name
-    - `sealed`: its secrets, encrypted by the vault; `unseen`: stored values that are never shown
+    - `sealed`: its secrets by name, encrypted by the vault
+    - `unseen`: stored values that are never shown
     - `unique_keys`: values that no other item can have
     - `references`: the items that it names; `referrers`: the paths of the items that name it
     - `expires`: the Unix second at which it expires
     - `lease`: used instead of `expires` if the end must be recorded. The item ends at that Unix second, but its record
       stays for another day, so that the event of the end can be written
-    - `revision`: the number of its writes, 0 in records of the first format, which did not count them
+    - `revision`: the number of its writes, 0 before the first one
     - `indexed`, `acted`: its keys in the table's indexes by resource and by actor, if any
     - `read_at`: the key of the record that was read, None for a new item
     - `malformed`: the error in its record, or None. A malformed item has an empty body, no modules, and only the unique
@@ -62,7 +79,7 @@ class Item:
     id: str
     body: dict[str, Any]
     modules: dict[str, Any] = field(default_factory=dict)
-    sealed: dict[str, bytes] = field(default_factory=dict, repr=False)
+    sealed: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     unseen: dict[str, Any] = field(default_factory=dict)
     unique_keys: tuple[UniqueKey, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -106,7 +123,7 @@ class Item:
                 "id": id,
                 "body": found.body,
                 "modules": found.parts,
-                "sealed": found.sealed,
+                "sealed": Secrets.of(found.sealed) if "sealed" in record else _NO_SECRETS,
                 "unseen": found.unseen,
                 "unique_keys": _keys(found) if found.claims else (),
                 "references": _references(found) if found.points else (),
@@ -179,7 +196,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": SCHEMA}  # an item of the first format has none until it is migrated
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # it may have no record yet
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})

@@ -2,11 +2,12 @@
 
 All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
-`acct_…#/edges/https/routes` and the id `E/R`. Up to the second format the record had the scope and id of the route.
-Both are read; RECORDS_EDITION selects the one that is written.
+`acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the scope and id of the
+route. RECORD_FORMAT selects the format that is written; all are read. In format 4, records of API keys have what 2.0.0
+cannot read: networks, scopes with ids, tokens with a checksum.
 
-A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates since the
-third format (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
+A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format
+3 (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
 DynamoDB throttles a write, the process marks the collection for good and puts its new items into shards by id from then
 on. A marked collection is read from all shards. Marks are records without a body whose ids sort after all others, so
 that the newest page begins with them.
@@ -14,13 +15,13 @@ that the newest page begins with them.
 
 import os
 import re
-import zlib
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from chalicelib.storage.records import shards
+
 Place = tuple[str, str]  # the scope and id of a record
 
-COUNT = 9  # with the first, which takes no more once the others are there
 MARKS = "~"  # with which the ids of marks begin
 MARK = f"{MARKS}shards"
 
@@ -33,14 +34,14 @@ _COLLECTION = re.compile(r"([^#]+#/edges/https)(/routes)")
 
 
 def latest(scope: str, id: str) -> Place:
-    """Return the place of an item's record in the latest format."""
+    """Return the place of an item's record in format 3."""
     collection, before = collected(scope)
     return collection, f"{before}{id}"
 
 
 def written(scope: str, id: str) -> Place:
     """Return the place for the record of a new item."""
-    if edition() < 3:
+    if written_format() < 3:
         return scope, id
     if is_sharded(scope):
         return next_place(scope, id)[0], id
@@ -52,10 +53,10 @@ def possible(scope: str, id: str) -> list[Place]:
     own, last = (scope, id), latest(scope, id)
     places = [last]
     if is_sharded(scope):
-        places.append((shard_scope(scope, shard_of(id)), id))
+        places.append((shards.further(scope).scope_of(id), id))
     if last != own:
         places.append(own)
-    if last != own or (is_sharded(scope) and edition() < 3):
+    if last != own or (is_sharded(scope) and written_format() < 3):
         places.append(last)
     return places
 
@@ -63,7 +64,7 @@ def possible(scope: str, id: str) -> list[Place]:
 def lasting(place: Place) -> Place:
     """Return the place to which a record of any format is migrated. A record stays in its shard."""
     scope, id = of_item(*place)
-    if edition() < 3:
+    if written_format() < 3:
         return scope, id
     return place if is_sharded(scope) else latest(scope, id)
 
@@ -90,9 +91,18 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
     return scope, id
 
 
-def edition() -> int:
-    """Return the format of new records: 4, or an earlier one while a running process reads no later one."""
-    return int(os.environ.get("RECORDS_EDITION") or 4)
+def written_format() -> int:
+    """Return the format of new records: 4, or an earlier one while an earlier version may read them."""
+    return int(_setting() or 4)
+
+
+def is_format_selected() -> bool:
+    """Return whether the environment selects the format of new records."""
+    return bool(_setting())
+
+
+def _setting() -> str:
+    return os.environ.get("RECORD_FORMAT") or os.environ.get("RECORDS_EDITION") or ""  # the name before 3.0.0
 
 
 class Identified(Protocol):
@@ -105,25 +115,12 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-def shard_of(id: str) -> int:
-    """Return the shard of an id in a busy collection."""
-    return 1 + zlib.crc32(id.encode()) % (COUNT - 1)
-
-
-def shard_scope(collection: str, shard: int) -> str:
-    """Return the scope of a shard. The first shard has the scope of the collection."""
-    return f"{collection}/{shard}" if shard else collection
-
-
-def other_shards(collection: str) -> list[str]:
-    """Return the scopes of all shards but the first."""
-    return [shard_scope(collection, shard) for shard in range(1, COUNT)]
-
-
 def next_place(collection: str, id: str) -> tuple[str, int]:
     """Return the scope for a new item of a collection, and the number of its shard."""
-    shard = shard_of(id) if collection in _spread else 0
-    return shard_scope(collection, shard), shard
+    if collection not in _spread:
+        return collection, 0
+    others = shards.further(collection)
+    return others.scope_of(id), others.number_of(id)
 
 
 def spread(collection: str) -> None:

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import SCHEMA, Condition, Write
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
 from chalicelib.storage.records import cooldowns, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import ID, Taken, UniqueKey
 
-KINDS = frozenset({"tunnel_name"})  # earlier versions wrote them as exclusive keys; such records are still read
+KINDS = frozenset({"tunnel_name"})  # 2.0.0 wrote them as exclusive keys; such records are still read
 
 _NOBODY: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
 _ALONE = "attribute_not_exists(#holder)"
@@ -104,21 +104,6 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
     return [Write.delete(key.scope, ID, _same(record))]
 
 
-def list_cooldown(record: Mapping[str, Any], value: str) -> list[Write]:
-    """Return the writes that list an earlier version's cooldown, unless listed or ended.
-
-    Raises aws.Unavailable.
-    """
-    account, until = str(record.get("account", "")), record.get("rests", 0)
-    if _state(record, account) != "cooldown":
-        return []
-    listed = cooldowns.read(account, [until])
-    if until in listed and value in listed[until].values:
-        return []
-    same = Write.update(record["scope"], ID, _same(record), adds={"revision": 1})
-    return [same, replace(cooldowns.begin(account, until, [value]), counts={"cooldown": 1})]
-
-
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
     """Return the write that takes a key. `record` is the record of a shared one."""
     if key.hold != "together":
@@ -182,7 +167,7 @@ def _write(
     counts: Mapping[str, int] | None = None,
 ) -> Write:
     """Return the write that takes a key on a condition. `after` resets the former holder's attributes."""
-    sets: dict[str, Any] = {"schema": SCHEMA, "expires": None, **(after or {})}
+    sets: dict[str, Any] = {"schema": OLDEST_FORMAT, "expires": None, **(after or {})}
     if key.hold != "over":
         sets["account"] = _account(scope)
     if key.hold == "together":
@@ -196,8 +181,6 @@ def _write(
 
 
 def _same(record: Mapping[str, Any]) -> Condition:
-    if "revision" not in record:
-        return Condition("attribute_not_exists(#revision)")
     return Condition("#revision = :revision", {"revision": record["revision"]})
 
 

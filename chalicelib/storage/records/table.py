@@ -9,7 +9,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb, queries
-from chalicelib.storage.records import decoding, items, places, unique_keys
+from chalicelib.storage.records import decoding, items, places, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
 _INDEXES = {"by-resource": "indexed", "by-actor": "acted"}  # the attribute of each index
@@ -21,6 +21,7 @@ _KEYS = {
 _AT_ONCE = 100  # writes per transaction, and records per read
 _MAX_MARKS = 2  # per collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
+_LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
 _LARGE = 800_000  # characters of a page; a response of DynamoDB ends at 1 MB
 
 
@@ -108,7 +109,7 @@ def page(scope: str, *, before: str | None, count: int) -> tuple[list[Item], boo
     found, has_more, marks = marked_page(scope, before=before, count=count)
     if places.MARK not in marks and not (before and is_spread(scope)):
         return found, has_more
-    others = (_page(_older(shard, before), count) for shard in places.other_shards(scope))
+    others = (_page(_older(shard, before), count) for shard in shards.further(scope).scopes)
     return _bounded(*places.merged([(found, has_more), *others], count))
 
 
@@ -174,8 +175,8 @@ def beneath(scopes: Sequence[str]) -> Iterator[Item]:
         yield from map(Item.from_record, records)
 
 
-def of_second_edition(scope: str) -> list[Item]:
-    """Return the items of a scope at their places in the second format, newest first, without sealed values.
+def in_format_2(scope: str) -> list[Item]:
+    """Return the items of a scope at their places in format 2, newest first, without sealed values.
 
     Raises aws.Unavailable.
     """
@@ -240,7 +241,7 @@ def _pages(selected: Mapping[str, str], count: int | None) -> Iterator[list[dict
         limit=count,
         KeyConditionExpression=_key(selected),
         FilterExpression=f"{items.live().text}{_OR_MARKS if 'marks' in selected else ''}",
-        ProjectionExpression="#scope, #id, #body, #parts, #unseen, #claims, #pointed_by, #expires, #lease, #revision",
+        ProjectionExpression=_LISTED,
     )
 
 

@@ -50,7 +50,7 @@ class Taken(Exception):
 
 @dataclass(frozen=True)
 class Holder:
-    """The item that holds a key, and its `successor`. `scope` is "" in records of the first format."""
+    """The item that holds a key, and its `successor`. `scope` is "" in keys of 1.x, which 2.0.0 did not complete."""
 
     scope: str
     id: str

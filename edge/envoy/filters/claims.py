@@ -51,6 +51,9 @@ _PATTERNS = (
     "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
     "sm-user.*",
     "oam-remote-user",
+    # The tenant: Loki, Mimir, Tempo and Cortex, which check nothing else; OpenStack's services.
+    "x-scope-org-?id",
+    "x-tenant-?id",
     # The same by pattern, since no list is complete. Names that end like a credential pass: upstreams verify those.
     "x-.*user<ending>",
     "x-.*auth<ending>",

@@ -36,7 +36,7 @@ _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.UnsupportedMediaType("Send the body as JSON, with the header 'Content-Type: application/json'."),
     errors.RateLimited("Too many requests at once; try again in a second."),
     errors.InternalError(),
-    errors.Unavailable(),
+    errors.ServiceUnavailable(),
 )
 EVERY: dict[Kind, list[ApiError]] = {
     kind: [sample for sample in _SAMPLES if type(sample) is kind] for kind in map(type, _SAMPLES)
@@ -100,7 +100,7 @@ def of(endpoint: Endpoint) -> list[Kind]:
 
 def _of(endpoint: Endpoint) -> set[Kind]:
     """Return the errors that an endpoint declares, or that follow from its body, query and path."""
-    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.Unavailable}
+    found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.ServiceUnavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
         found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
@@ -116,7 +116,8 @@ def _of(endpoint: Endpoint) -> set[Kind]:
 
 
 def _name(kinds: list[Kind]) -> str:
-    return "Or".join(kind.__name__ for kind in kinds)
+    """Return the name of a response in the document, for example MalformedJsonOrUnknownReference."""
+    return "Or".join("".join(word.capitalize() for word in kind.code.split("_")) for kind in kinds)
 
 
 def _response(kinds: list[Kind]) -> Words:

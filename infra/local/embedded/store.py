@@ -42,7 +42,6 @@ class Store:
         Raises CommandError if a file cannot be read, with the reason and what to do. Raises OSError.
         """
         self._snapshot = folder / "state.json"
-        self._first_form = [file for file in folder.glob("*.json") if file != self._snapshot]
         self._turn = asyncio.Lock()
         self._owes_snapshot = False
         self._number = self._load()
@@ -52,7 +51,7 @@ class Store:
         emulator.PERSIST_STATE = False  # its own saving would overwrite the files and ignore a full disk
         for service in ("cloudformation", "dynamodb", "kms"):
             emulator.SERVICE_HANDLERS[service] = self._persist(emulator.SERVICE_HANDLERS[service])
-        if end > _LONG or self._first_form:
+        if end > _LONG:
             self.save()
         self._tidy()
 
@@ -99,9 +98,11 @@ class Store:
                 if state := saved["services"].get(name):
                     emulator._get_module(module).load_persisted_state(state)
             return int(saved["journal"])
-        for file in self._first_form:  # the emulator would skip a file that it cannot read
-            _read_json(file)
-        emulator._load_persisted_state()
+        if any(self._snapshot.parent.glob("*.json")):
+            raise CommandError(
+                f"The state in {self._snapshot.parent} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in"
+                " infra/README.md), or delete it with 'make reset'."
+            )
         return 0
 
     def _replay(self) -> int:
@@ -120,10 +121,9 @@ class Store:
     def _tidy(self) -> None:
         """Remove files that earlier processes left."""
         if self._snapshot.exists():
-            for file in [*self._snapshot.parent.glob("journal-*"), *self._first_form]:
+            for file in self._snapshot.parent.glob("journal-*"):
                 if file != self._journal():
                     file.unlink()
-            self._first_form = []
 
     def _persist(self, handle: Handler) -> Handler:
         """Return a service's handler that saves its changes before it answers."""

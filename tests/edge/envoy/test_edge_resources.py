@@ -15,7 +15,9 @@ from edge.envoy.resources import Resource
 from edge.plan import edges
 from edge.plan.edges import Plan
 from edge.process.settings import Settings
-from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, authority, edge, group, route, serving, tunnel
+from tests.edge.plan.served import serving
+from tests.edge.plan.values import EDGE, GATEWAY, GROUP, HOST, NOW
+from tests.edge.plan.worlds import authority, edge, group, route, tunnel
 
 SETTINGS = Settings()
 

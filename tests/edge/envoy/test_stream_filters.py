@@ -9,7 +9,8 @@ from edge.envoy import stream_filters
 from edge.plan.edges import Plan, PlannedHost
 from edge.plan.streams import Destinations
 from edge.process.settings import Limits, Settings
-from tests.edge.plan.worlds import A, edge
+from tests.edge.plan.values import A
+from tests.edge.plan.worlds import edge
 
 TLS = edge(id="edgtls_1")
 HERE, UPSTREAM = PlannedHost("a.example.com", "live", certificate="cert_1"), PlannedHost("a.example.com", "live")

@@ -13,7 +13,7 @@ from edge.envoy.filters import blocking
 from edge.process.settings import Limits, Settings
 from edge.serving.serving import Serving
 from tests.edge.plan import worlds
-from tests.edge.plan.worlds import ANSWER, GATEWAY, GROUP, HOST, NOW
+from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW
 
 FILE = Path(__file__).with_suffix(".json")
 _WIDTH = 120

@@ -3,7 +3,8 @@
 import pytest
 
 from edge.plan.edge_index import EdgeIndex, hosts_of
-from tests.edge.plan.worlds import A, B, edge, route, weighted
+from tests.edge.plan.values import A, B
+from tests.edge.plan.worlds import edge, route, weighted
 
 HOST, OTHER = "a.tunnels.localhost", "b.tunnels.localhost"
 

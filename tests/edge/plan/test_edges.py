@@ -14,27 +14,9 @@ from edge.plan import edges, pages
 from edge.plan.edges import PlannedHost
 from edge.plan.record_index import Removed, Update
 from edge.serving.standing import PlannedHostport, PlannedRoute
-from tests.edge.plan.worlds import (
-    ANSWER,
-    EDGE,
-    GATEWAY,
-    GROUP,
-    HOST,
-    NOW,
-    A,
-    B,
-    apply,
-    authority,
-    certificate,
-    edge,
-    group,
-    response,
-    route,
-    serving,
-    told,
-    tunnel,
-    weighted,
-)
+from tests.edge.plan.served import apply, serving, told
+from tests.edge.plan.values import ANSWER, EDGE, GATEWAY, GROUP, HOST, NOW, A, B
+from tests.edge.plan.worlds import authority, certificate, edge, group, response, route, tunnel, weighted
 
 OWN = "shop.example.com"
 MINE = ServedReservation(A, "rd_1", OWN, True)

@@ -8,7 +8,8 @@ from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.plan.groups import Groups
-from tests.edge.plan.worlds import GROUP, A, B, weighted
+from tests.edge.plan.values import GROUP, A, B
+from tests.edge.plan.worlds import weighted
 
 WEB, EU = {"app": "web"}, {"app": "web", "region": "eu"}
 TUNNELS = {

@@ -10,7 +10,7 @@ from edge.serving.serving import Serving
 from tests.edge.drawn_worlds import GATEWAY, records, requests
 from tests.edge.envoy.as_envoy import AsEnvoy
 from tests.edge.model_of_requests import Records, Request, meets
-from tests.edge.plan.worlds import NOW
+from tests.edge.plan.values import NOW
 
 
 def all_of(made: Serving, *worlds: Records) -> AsEnvoy:

@@ -18,27 +18,9 @@ from edge.plan.streams import Destinations
 from edge.process.settings import Settings
 from edge.serving.serving import Serving
 from edge.serving.standing import PlannedHostport, PlannedRoute
-from tests.edge.plan.worlds import (
-    ANSWER,
-    EDGE,
-    GATEWAY,
-    GROUP,
-    HOST,
-    NOW,
-    A,
-    B,
-    apply,
-    authority,
-    certificate,
-    edge,
-    group,
-    response,
-    route,
-    serving,
-    told,
-    tunnel,
-    weighted,
-)
+from tests.edge.plan.served import apply, serving, told
+from tests.edge.plan.values import ANSWER, EDGE, GATEWAY, GROUP, HOST, NOW, A, B
+from tests.edge.plan.worlds import authority, certificate, edge, group, response, route, tunnel, weighted
 
 TLS, TCP = "edgtls_1", "edgtcp_1"
 PORT, OWN = "tunnels.localhost:20001", "db.example.com:20001"

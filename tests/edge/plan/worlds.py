@@ -1,24 +1,14 @@
-"""Facts of edges for tests: an account, a gateway, backends and routes, each with a short id."""
+"""Records of edges for tests: backends, tunnels, routes, edges and certificates, each with a short id."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
-from edge.envoy.resources import Changes, Key
-from edge.plan.record_index import Update
-from edge.process.settings import Settings
-from edge.serving.serving import Serving
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-A, B = "acct_a", "acct_b"
-GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
-GROUP, ANSWER, EDGE = "bkdtg_1", "bkdhr_1", "edghts_1"
-HOST = "a.tunnels.localhost"
+from tests.edge.plan.values import ANSWER, EDGE, GROUP, HOST, NOW, A
 
 
 def group(id: str = GROUP, *, account: str = A, **labels: str) -> ServedBackend:
@@ -85,28 +75,3 @@ def authority(id: str = "ca_1", *, account: str = A, pem: str = "PEM") -> Served
 
 def certificate(id: str, *names: str, account: str = A) -> ServedCertificate:
     return ServedCertificate(account, id, "", names, NOW - timedelta(1), NOW + timedelta(1))
-
-
-def serving(*facts: Update) -> Serving:
-    """Return what is served when facts were taken up, and the certificates of all accounts are known."""
-    made = Serving(Settings(tcp_ports=range(20000, 20100)), "PEM")
-    apply(made, *facts)
-    return made
-
-
-def apply(made: Serving, *facts: Update) -> None:
-    """Take up facts, and hear that all certificates are known."""
-    made.update(facts, NOW)
-    for account in made.world.accounts():
-        made.update((), NOW, made.world.set_ready(account, made.world.hosts_of_account(account)))
-    made.take_changed_edges()
-
-
-def told(changes: Changes) -> set[str]:
-    """Return what is set, and with a minus what is gone; of routes without the digest of what is asked before them."""
-    return {f"{'' if it else '-'}{_named(key)}" for key, it in changes.items()}
-
-
-def _named(key: Key) -> str:
-    name = key.name.rpartition("/")[0] if key.kind == "routes" and "/" in key.name else key.name
-    return f"{key.kind} {name}{f'[{key.part}]' if key.part else ''}"

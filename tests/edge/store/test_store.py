@@ -22,11 +22,11 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
-from chalicelib.model.names import base_names, name_bans, proof_checks
+from chalicelib.model.names import base_names, proof_checks
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels import name_bans, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.client import aws, dynamodb

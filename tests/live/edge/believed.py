@@ -51,6 +51,8 @@ BELIEVED = {
     "https://www.kubeflow.org": "kubeflow-userid",
     "https://ngrok.com/docs (OAuth)": "Ngrok-Auth-User-Email Ngrok-Auth-User-Id",
     "https://kubernetes.io (authenticating proxy)": "X-Remote-User X-Remote-Group X-Remote-Extra-Scopes",
+    "https://grafana.com/docs/loki, mimir and tempo (multi-tenancy)": "X-Scope-OrgID X-Scope-Org-Id",
+    "https://docs.openstack.org/keystonemiddleware": "X-Tenant-Id X-TenantId",
     "https://www.envoyproxy.io": """X-Forwarded-Client-Cert X-Envoy-Original-Path X-Envoy-External-Address
         X-Envoy-Internal X-Envoy-Upstream-Rq-Timeout-Ms X-Envoy-Peer-Metadata""",
     "https://nextjs.org (CVE-2025-29927)": "X-Middleware-Subrequest X-Middleware-Invoke X-Matched-Path",

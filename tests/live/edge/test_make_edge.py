@@ -24,7 +24,7 @@ from cryptography import x509
 
 from chalicelib.model.tunnels.tunnels import Traffic
 from tests import openssl
-from tests.cloud.test_readme import blocks
+from tests.cloud.pages import blocks
 from tests.conftest import ROOT, free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.processes import Started, credential, start_edge

@@ -37,6 +37,27 @@ def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
         assert connection.recv(100) == b"SSH-2.0-edge\r\n"
 
 
+def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path: Path) -> None:
+    ((gateway, _),) = edge.store.up.values()
+    host, _, port = gateway.ssh_address.rpartition(":")
+    known, wrong = tmp_path / "known_hosts", tmp_path / "wrong"
+    known.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))
+    wrong.write_text(f"[{host}]:{port} {Key.make(tmp_path, 'other').file.with_suffix('.pub').read_text()}")
+    key = edge.key("acct_A")
+    command = ssh_command(int(port), key, "-N", "-R", "verified:80:localhost:1", host)
+    for file, is_known in ((known, True), (wrong, False)):
+        strict = {
+            "UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={file}",
+            "StrictHostKeyChecking=no": "BatchMode=yes",
+        }
+        client = Ssh([strict.get(part, part) for part in command])
+        edge.started.append(client)
+        until(lambda client=client: client.is_over or bool(edge.open_tunnels()))
+        assert bool(edge.open_tunnels()) is is_known
+        client.kill()
+        until(lambda: not edge.open_tunnels())
+
+
 def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
     client = edge.ssh(Key.make(edge.folder, "stranger"), "-R", "a:80:localhost:1")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.edge.link_clients import Link, echoing, serving
 from tests.live.edge.running import Edge, Key, Ssh, ssh_command, until
-from tests.live.edge.test_link_connections import Link, echoing, serving
 from tests.needs import need
 
 Command = Callable[[Edge, Key, str], list[str]]  # that opens a tunnel "host:port:target_host:target_port"

@@ -10,8 +10,8 @@ from asyncssh.packet import Boolean, Byte, String, UInt32
 
 from edge.ssh.asyncssh_internals import Gcm
 from edge.ssh.data.packets import Unread, guess_is_wrong, parse_channel_data
+from tests.live.edge.link_clients import Link, counted, serving
 from tests.live.edge.running import Edge, until
-from tests.live.edge.test_link_connections import Link, counted, serving
 
 
 def gcm() -> GCMEncryption:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib import ids
-from tests.conftest import ROOT, Served, client_of
+from tests.cloud.buried_events import bury
+from tests.conftest import ROOT, Served
 from tests.samples import public_key
 
 USERS = "/ssh_user_certificates"
-TABLE = "tunnel-edge"
 PAGE = (ROOT / "docs/ssh.md").read_text()
 
 
@@ -30,17 +29,6 @@ def found(api: Served, certificate: str, folder: Path) -> list[str]:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [line.split("\t")[2] for line in done.stdout.splitlines()]
-
-
-def bury(api: Served, token: str, count: int) -> None:
-    """Write the newest event of a key as many times more, as newer ones."""
-    newest = api.client().get(f"/audit_events?limit=1&actor_id=ak_{token[3:30]}").json["audit_events"][0]["id"]
-    store = client_of(api.cloud, "dynamodb")
-    pages = store.get_paginator("scan").paginate(TableName=TABLE)
-    record = next(it for page in pages for it in page["Items"] if it["id"]["S"] == newest)
-    for _ in range(0, count, 25):
-        copies = [{**record, "id": {"S": ids.new("evt")}} for _ in range(25)]
-        store.batch_write_item(RequestItems={TABLE: [{"PutRequest": {"Item": copy}} for copy in copies]})
 
 
 @pytest.mark.needs("bash", "curl", "jq")

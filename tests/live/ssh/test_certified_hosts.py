@@ -12,13 +12,14 @@ from chalicelib.crypto import keys, krl, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import HostCertificate
+from tests.keypairs import RSA
 from tests.live.ssh import keygen, sshd
 from tests.live.ssh.sshd import HOST
 
 AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp256"),
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
 }
 OWN = AUTHORITIES["ed25519"]
 NOW = datetime.now(UTC)

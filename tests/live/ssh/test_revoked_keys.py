@@ -9,6 +9,7 @@ from chalicelib.crypto import keys, krl, public_keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.krl import Revoked
 from chalicelib.crypto.ssh_certificates import UserCertificate
+from tests.keypairs import RSA
 from tests.live.ssh import keygen, sshd
 from tests.live.ssh.keygen import KeyPair
 from tests.live.ssh.sshd import HOST, USER, Login, Signed, Sshd, accepted
@@ -17,7 +18,7 @@ NOW = datetime.now(UTC)
 AUTHORITIES: dict[str, PrivateKey] = {
     "ed25519": keys.generate_ed25519(),
     "ecdsa": keys.generate_ecdsa("nistp256"),
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
 }
 OLD, NEW = AUTHORITIES["ed25519"], AUTHORITIES["rsa"]  # in the middle of a rotation
 REFUSED = Login(255, "", f"{USER}@{HOST}: Permission denied (publickey).\n", "")

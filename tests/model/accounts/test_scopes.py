@@ -48,7 +48,7 @@ def allows(scope: str, endpoint: Endpoint, id: str, authority: str) -> bool:
     `id` is the first id in the path, "" without one; `authority` that of the certificate that the request concerns.
     """
     method, path = endpoint.method, endpoint.path
-    if path in ("/me", "/api_keys/self") or scope == "*":
+    if path in ("/me", "/gateways", "/api_keys/self") or scope == "*":
         return True
     if scope == "*:read":
         return method == "GET"

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from chalicelib.model.accounts import accounts
-from chalicelib.model.names import bans, name_bans
+from chalicelib.model.names import bans
 from chalicelib.model.ssh import credentials
-from chalicelib.model.tunnels import blocks
+from chalicelib.model.tunnels import blocks, name_bans
 from chalicelib.operator import owners
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records.decoding import MalformedRecord
-from tests.http.test_malformed_records import WRONG, put, stored
+from tests.records import WRONG, put, stored
 from tests.samples import public_key
 from tests.transports import Client
 

@@ -10,6 +10,7 @@ from chalicelib.crypto import keys, ssh_certificates
 from chalicelib.crypto.keys import PrivateKey
 from chalicelib.crypto.ssh_certificates import HostCertificate
 from chalicelib.model.base.packing import CERTIFICATES, SSH_LINE
+from tests.keypairs import RSA
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICE76PyKreKa3fZKCU+YkDeeA43fsaBrSnAN3X3USDRA"
 
@@ -56,7 +57,7 @@ def test_a_text_that_is_no_chain_is_stored_as_it_is(text: str) -> None:
 
 
 KEYS: dict[str, PrivateKey] = {
-    "rsa": keys.generate_rsa(2048),
+    "rsa": RSA,
     "ed25519": keys.generate_ed25519(),
     **{curve: keys.generate_ecdsa(curve) for curve in ("nistp256", "nistp384", "nistp521")},
 }

@@ -8,8 +8,8 @@ from chalicelib import __main__ as operator
 from chalicelib import clock
 from chalicelib.model.names import proof_checks
 from chalicelib.model.names.proofs import CheckResult, apply_check
-from tests.http.test_malformed_records import put, stored
 from tests.modules.samples import OF_EDGES, SAMPLES, on_a_holder
+from tests.records import put, stored
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Client
 

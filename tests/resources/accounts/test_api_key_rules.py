@@ -380,10 +380,10 @@ def size(value: Any) -> int:
 
 
 def test_rules_wait_for_the_fourth_format(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECORDS_EDITION", "3")
-    msg = "Rules for API keys can be set once RECORDS_EDITION is 4: earlier versions ignore them."
+    monkeypatch.setenv("RECORD_FORMAT", "3")
+    msg = "Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them."
     assert_refused(admin.put(RULES, {}), 409, "conflict", msg)
-    rule = {"allowed_networks.0": "must be absent until RECORDS_EDITION is 4"}
+    rule = {"allowed_networks.0": "must be absent until RECORD_FORMAT is 4"}
     assert_invalid(admin.post(KEYS, {"allowed_networks": ["192.0.2.0/24"]}), rule)
 
 

@@ -84,10 +84,10 @@ def test_a_token_with_a_wrong_checksum_is_refused_without_a_read(admin: Client) 
 
 
 def test_a_token_of_the_form_before_stays_valid(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECORDS_EDITION", "3")
+    monkeypatch.setenv("RECORD_FORMAT", "3")
     created = admin.create(PATH, {})
     assert re.fullmatch(r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}", created["token"])
-    monkeypatch.delenv("RECORDS_EDITION")
+    monkeypatch.delenv("RECORD_FORMAT")
     assert admin.with_token(created["token"]).get(f"{PATH}/self").json == {**created, "token": None}
 
 

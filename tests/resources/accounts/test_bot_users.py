@@ -108,7 +108,7 @@ def test_users_and_bots_share_their_names(admin: Client) -> None:
     assert admin.create(PATH, {"name": "deploy"})["name"] == "deploy"
 
 
-def test_names_that_clash_since_an_earlier_edition_are_told(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_clash_since_2_0_0_are_told(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
     user, bot = (as_of_earlier(admin, prefix, kind, "ada") for prefix, kind in (("usr", "user_name"), ("bot", "name")))
     entrance.main(["accounts", "clashes"])
     assert capsys.readouterr().out == f'{admin.account} "ada" {user} {bot}\n'

@@ -9,7 +9,7 @@ from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
 from tests.queries import calls
 from tests.refusals import NO_TOKEN_OF_OURS, assert_invalid, assert_not_found, assert_refused
-from tests.resources.accounts.test_switched_owners import before_transaction
+from tests.storage.interrupting import before_transaction
 from tests.transports import Client
 
 PATH, BOTS, KEYS = "/users", "/bot_users", "/api_keys"

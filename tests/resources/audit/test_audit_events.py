@@ -19,24 +19,12 @@ from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import table
 from tests import records
+from tests.events import PATH, page
 from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.queries import reads
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind
 from tests.transports import Client
-
-PATH = "/audit_events"
-
-
-def page(client: Client, query: str = "") -> list[Any]:
-    """Return all events that a query finds, by its next_page_uri, the newest first."""
-    found, uri = [], f"{PATH}?{query}"
-    while uri:
-        answer = client.get(uri)
-        assert answer.status == 200, answer.text
-        found += answer.json["audit_events"]
-        uri = (answer.json["next_page_uri"] or "").removeprefix("http://localhost")
-    return found
 
 
 def told(client: Client) -> list[tuple[str, str]]:

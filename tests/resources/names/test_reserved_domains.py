@@ -1,35 +1,28 @@
 """Reserved domains: an account's at once below TUNNEL_DOMAIN, for a day longer, and elsewhere once they are proved."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib import clock
-from chalicelib.model.names import base_names, proof_checks, proofs
+from chalicelib.model.names import proof_checks, proofs
 from chalicelib.model.names.proofs import CheckResult, ProofChange
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.unique_keys import Taken
-from tests.edges.test_names import TEAM, D, assert_kept, assert_taken
-from tests.model.tunnels.test_tunnels import opened
+from tests.names import TEAM, D, assert_kept, assert_taken
 from tests.names_held import end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
+from tests.tunnels import opened
+
+pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
 PATH, OWN = "/reserved_domains", "app.example.com"
 CERTIFICATE = "cert_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 CERTIFICATE_URI = f"http://localhost/tls_certificates/{CERTIFICATE}"
 NO_SUFFIX = "must not be a public suffix: the names below it belong to different owners"
-
-
-@pytest.fixture(autouse=True)
-def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TUNNEL_DOMAIN", D)
-    base_names.forget_settings()
-    yield
-    base_names.forget_settings()
 
 
 def reserved(client: Client, domain: str = OWN, **fields: Any) -> dict[str, Any]:

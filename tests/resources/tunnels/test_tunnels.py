@@ -2,15 +2,12 @@
 
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
-from chalicelib.storage.records import items
-from tests import records
 from tests.queries import queries
 from tests.transports import Client
 
@@ -119,13 +116,6 @@ def test_a_list_of_tunnels_reads_the_groups_once_and_only_where_a_tunnel_has_lab
     with queries() as seen:
         listed(admin)
     assert seen == [f"{admin.account}#/tunnels", f"{admin.account}#{GROUPS}"]
-
-
-def test_a_group_that_the_first_edition_kept_with_a_tunnel_is_passed_over(admin: Client) -> None:
-    id = open_tunnel(admin.account, backend_tunnel(app="web"), lease=60)
-    older = {"backends": ids.new("bkdtg")}
-    records.rewrite(items.scope(admin.account, "/tunnels"), id, lambda it: replace(it, body={**it.body, **older}))
-    assert group_of(admin, id) is None
 
 
 def test_version_0_shows_the_other_metadata_and_nothing_else_differs(admin: Client) -> None:

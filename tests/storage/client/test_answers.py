@@ -11,7 +11,7 @@ from botocore.session import get_session
 
 from chalicelib.storage.client import aws
 from tests.refusals import assert_refused
-from tests.storage.records.test_conflicts import answering
+from tests.storage.answering import answering
 from tests.transports import Client
 
 BYTES = {"B": b64encode(b"\x00\xff").decode()}

@@ -155,6 +155,22 @@ def test_pages_of_large_items_are_short_but_miss_and_repeat_nothing() -> None:
     assert found == made[::-1]
 
 
+def test_pages_of_shards_with_large_items_are_short_but_miss_and_repeat_nothing() -> None:
+    account = ids.new("acct")
+    scope = f"{account}#/ssh_user_certificates"
+    direct_writes.spread(scope)
+    made = [stored(scope, text="x" * 100_000).id for _ in range(20)]
+    found, before = list[str](), None
+    for _ in range(4):
+        page, has_more = table.page(scope, before=before, count=100)
+        assert len(page) < 10
+        found += [item.id for item in page]
+        if not has_more:
+            break
+        before = found[-1]
+    assert found == sorted(made, reverse=True)
+
+
 def test_what_has_expired_is_not_there() -> None:
     gone = stored(expires=in_seconds(0))
     assert table.read(SCOPE, gone.id) is None

@@ -186,7 +186,7 @@ def test_a_successor_takes_the_key_of_a_live_holder_over_at_once_and_nobody_else
     assert table.look_up("colour", "red") is None
 
 
-def test_a_key_of_the_first_edition_whose_holder_has_gone_stays_taken() -> None:
+def test_a_key_of_1_x_whose_holder_has_gone_stays_taken() -> None:
     record = {"scope": RED.scope, "id": "claim", "body": {}, "holder": "x_1"}
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
     with pytest.raises(Taken):

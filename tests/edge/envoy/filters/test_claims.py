@@ -1,4 +1,4 @@
-"""Which headers of a visitor reach no upstream, as a rule. That Envoy obeys it is tried in test_addresses.py."""
+"""Which headers of a visitor reach no upstream, as a rule. That Envoy obeys it is a live test."""
 
 import re
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """Names below TUNNEL_DOMAIN: one account's, for its edges, reservations and tunnels together."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -11,33 +10,14 @@ from chalicelib import clock
 from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.storage.records.unique_keys import Taken
-from tests.model.tunnels.test_tunnels import opened
+from tests.names import TEAM, D, assert_kept, assert_taken
 from tests.names_held import count_more, end_cooldowns
 from tests.queries import calls
 from tests.refusals import assert_invalid, assert_refused
-from tests.transports import Answer, Client
+from tests.transports import Client
+from tests.tunnels import opened
 
-D = "tunnels.example"
-TEAM = f"team.{D}"
-
-
-@pytest.fixture(autouse=True)
-def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TUNNEL_DOMAIN", D)
-    monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    base_names.forget_settings()
-    yield
-    base_names.forget_settings()
-
-
-def assert_taken(answer: Answer, field: str = "hostports.0") -> None:
-    rule = "must be a value that nothing else uses"
-    assert_refused(answer, 409, "conflict", f"'{field}' is in use already.", {field: rule})
-
-
-def assert_kept(answer: Answer, field: str = "hostports.0") -> None:
-    sentence, rule = f"'{field}' is reserved by the operator: choose another name.", base_names.OPERATOR_NAME_RULE
-    assert_refused(answer, 409, "conflict", sentence, {field: rule})
+pytestmark = pytest.mark.usefixtures("tunnel_domain")
 
 
 def online(account: str) -> list[str]:
@@ -74,6 +54,7 @@ def test_the_domain_itself_and_every_name_below_it_are_nobody_s(admin: Client) -
         for path in ("/edges/https", "/edges/tls"):
             rule = {"hostports.0": f"must have a host below {D}"}
             assert_invalid(admin.post(path, {"hostports": [f"{host}:443"]}), rule)
+    assert_invalid(admin.post("/edges/tcp", {"hostports": [f"*.{D}:20000"]}), rule)
 
 
 def test_a_port_of_the_domain_is_one_account_s(admin: Client, stranger: Client) -> None:

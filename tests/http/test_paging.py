@@ -1,11 +1,15 @@
 """Lists, for every kind of resource (SPEC 2.1): newest first, in pages that lead to one another and are never empty."""
 
+import json
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
+from chalicelib.http import paging
+from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource
+from chalicelib.schema import sizes
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind, each_kind
 from tests.transports import Client
@@ -114,3 +118,17 @@ def test_a_creation_takes_no_query(mine: Collection) -> None:
     answer = mine.client.post(f"{mine.path}?dry_run=true", request)
     assert_invalid(answer, {"dry_run": "is not a field here; known: none"})
     assert mine.entries() == before
+
+
+def test_an_answer_is_cut_before_it_is_too_large_and_leads_to_the_rest() -> None:
+    entries = [{"id": f"x_{number}", "text": "a" * (sizes.MAX_ANSWER * 2 // 3)} for number in (2, 1)]
+
+    def following(count: int, *, has_more: bool) -> str | None:
+        last = entries[count - 1]["id"]
+        shown = json.loads(paging.text("things", iter(entries[:count]), last, "/things", Page(), has_more=has_more))
+        assert [it["id"] for it in shown["things"]] == ["x_2"]
+        uri: str | None = shown["next_page_uri"]
+        return uri
+
+    assert following(1, has_more=False) is None
+    assert following(1, has_more=True) == following(2, has_more=False) == "/things?before_id=x_2&limit=100"

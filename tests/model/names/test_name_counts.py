@@ -15,28 +15,20 @@ from chalice.app import Chalice
 
 from chalicelib import routes
 from chalicelib.http import endpoints, middleware
-from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import tunnels
 from chalicelib.operator import accounts
 from chalicelib.storage.client import aws
-from tests.edges.test_names import TEAM, D, assert_taken
-from tests.model.tunnels.test_tunnels import opened
+from tests.names import TEAM, D, assert_taken
 from tests.names_held import count_more, end_cooldowns, scanned, shown
 from tests.refusals import assert_refused
 from tests.storage.conflicting import conflicting
 from tests.transports import Client, InProcess
+from tests.tunnels import opened
 
-CYCLES = int(os.environ.get("NAME_CYCLES") or 60)
+pytestmark = pytest.mark.usefixtures("tunnel_domain")
+
+CYCLES = int(os.environ.get("NAME_CYCLES") or 15)
 FULL = "The account has 1000 names, the maximum."
-
-
-@pytest.fixture(autouse=True)
-def _tunnel_domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TUNNEL_DOMAIN", D)
-    monkeypatch.setenv("TCP_PORTS", "20000-20099")
-    base_names.forget_settings()
-    yield
-    base_names.forget_settings()
 
 
 def reserve(client: Client, domain: str) -> str:
@@ -181,7 +173,7 @@ def newcomers(admin: Client, number: int) -> list[Client]:
 
 
 def test_accounts_that_race_for_names_in_cooldown_get_none_and_then_each_name_once(admin: Client) -> None:
-    own, racers, raced = apart(admin), newcomers(admin, 16), [f"n{number}.{D}" for number in range(4)]
+    own, racers, raced = apart(admin), newcomers(admin, 8), [f"n{number}.{D}" for number in range(4)]
     for name in raced:
         admin.delete(reserve(admin, name))
 

@@ -25,10 +25,10 @@ def new_edge(client: Client, routes: int) -> str:
 
 @pytest.fixture
 def mixed(admin: Client, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the path of an edge with two routes of the second edition and, after each of them, one of this."""
+    """Return the path of an edge with two routes of format 2 and, after each of them, one of format 3."""
     address = new_edge(admin, 0)
-    for number, edition in enumerate("2323"):
-        monkeypatch.setenv("RECORDS_EDITION", edition)
+    for number, format_ in enumerate("2323"):
+        monkeypatch.setenv("RECORD_FORMAT", format_)
         admin.create(f"{address}/routes", {"match_type": "exact_path", "match": f"/{number}", **MODULES})
     return address
 
@@ -61,7 +61,7 @@ def test_an_edge_with_its_routes_is_two_calls(admin: Client) -> None:
     assert len(admin.get(other).json["routes"]) == 1
 
 
-def test_routes_of_both_editions_are_listed_and_shown_in_their_order(admin: Client, mixed: str) -> None:
+def test_routes_of_both_formats_are_listed_and_shown_in_their_order(admin: Client, mixed: str) -> None:
     new_edge(admin, 1)
     routes = admin.get(mixed).json["routes"]
     assert [route["match"] for route in routes] == ["/3", "/2", "/1", "/0"]
@@ -86,7 +86,7 @@ def test_a_route_is_the_same_after_it_was_moved(admin: Client, mixed: str) -> No
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_routes_of_both_editions_are_changed_and_deleted_as_any_others(
+def test_routes_of_both_formats_are_changed_and_deleted_as_any_others(
     admin: Client, mixed: str, is_moved: bool
 ) -> None:
     if is_moved:
@@ -109,16 +109,19 @@ def test_routes_of_both_editions_are_changed_and_deleted_as_any_others(
 def test_modules_of_a_route_that_is_not_registered_are_moved_too(
     admin: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RECORDS_EDITION", "2")
+    monkeypatch.setenv("RECORD_FORMAT", "2")
     address = new_edge(admin, 1)
     oauth = f"{address}/routes/{ids.new('edghtsrt')}/oauth"
     admin.put(oauth, MODULES["oauth"])
     before = admin.get(oauth).json
     moved()
-    assert "by step 6" not in capsys.readouterr().out  # while the second edition is written, none is moved
-    monkeypatch.delenv("RECORDS_EDITION")
+    assert "places" not in capsys.readouterr().out
+    monkeypatch.delenv("RECORD_FORMAT")
     moved()
-    assert "2 of the kind HTTPS edge route by step 6" in capsys.readouterr().out
+    assert "places" not in capsys.readouterr().out  # without a selected format records stay where they are
+    monkeypatch.setenv("RECORD_FORMAT", "3")
+    moved()
+    assert "2 of the kind HTTPS edge route (places in the selected format)" in capsys.readouterr().out
     assert admin.get(oauth).json == before
     moved()
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
@@ -130,8 +133,8 @@ def test_routes_are_moved_back_for_the_version_before(
     admin: Client, mixed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = admin.get(mixed).json
-    monkeypatch.setenv("RECORDS_EDITION", "2")
+    monkeypatch.setenv("RECORD_FORMAT", "2")
     moved()
-    former = table.of_second_edition(items.scope(admin.account, f"{mixed}/routes"))
+    former = table.in_format_2(items.scope(admin.account, f"{mixed}/routes"))
     assert [route.id for route in former] == [route["id"] for route in before["routes"]]
     assert admin.get(mixed).json == before

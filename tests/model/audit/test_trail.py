@@ -9,7 +9,7 @@ from chalicelib import __main__ as operator
 from chalicelib.model.names import base_names
 from chalicelib.operator import owners, tunnels
 from chalicelib.storage.client import aws
-from tests.resources.audit.test_audit_events import page
+from tests.events import page
 from tests.samples import public_key
 from tests.transports import Client
 
@@ -140,7 +140,7 @@ def test_an_actor_has_the_name_of_then(admin: Client) -> None:
     assert [event["actor"]["name"] for event in page(admin, f"actor_id={bot}")] == ["builder", "deployer"]
 
 
-def test_a_key_of_an_earlier_edition_acts_under_its_owners_name(admin: Client) -> None:
+def test_a_key_of_2_0_0_acts_under_its_owners_name(admin: Client) -> None:
     aws.client("dynamodb").update_item(
         TableName="tunnel-edge",
         Key={"scope": {"S": f"token#{admin.token[3:30]}"}, "id": {"S": "claim"}},

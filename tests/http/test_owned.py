@@ -31,7 +31,7 @@ def test_what_a_key_makes_says_so_and_what_nobody_knows_the_maker_of_says_nothin
     assert changed["created_by"] == created["created_by"]
     place = {"scope": {"S": f"{admin.account}#{path}"}, "id": {"S": created["id"]}}
     record = aws.client("dynamodb").get_item(TableName="tunnel-edge", Key=place)["Item"]
-    del record["body"]["M"]["created_by"]  # as in the editions before
+    del record["body"]["M"]["created_by"]  # as in 2.0.0
     record.pop("unseen", None)
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
     shown = admin.get(f"{path}/{created['id']}").json

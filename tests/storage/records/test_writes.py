@@ -1,49 +1,20 @@
 """Writes that only meet other transactions, and reads that a busy store leaves out: tried again, then given up."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSResponse
 
 from chalicelib import ids
-from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.aws import Unavailable
 from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 from tests import records
+from tests.storage.answering import answering
 
 CANCELED = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
 CONFLICT = "com.amazonaws.dynamodb.v20120810#TransactionConflictException"
-
-
-class _Body:
-    def __init__(self, text: str) -> None:
-        self._text = text.encode()
-
-    def stream(self) -> Iterator[bytes]:
-        yield self._text
-
-
-@contextmanager
-def answering(operation: str, body: dict[str, Any], times: int, status: int = 400) -> Iterator[list[str]]:
-    """Answer an operation for DynamoDB, so many times, as if it had refused; what was asked."""
-    calls: list[str] = []
-
-    def answer(**_: object) -> AWSResponse | None:
-        calls.append(operation)
-        refused = AWSResponse("", status, {"Content-Type": "application/x-amz-json-1.0"}, _Body(json.dumps(body)))
-        return refused if len(calls) <= times else None
-
-    events = aws.client("dynamodb").meta.events
-    events.register_first(f"before-send.dynamodb.{operation}", answer)
-    try:
-        yield calls
-    finally:
-        events.unregister(f"before-send.dynamodb.{operation}", answer)
 
 
 def cancelled(*reasons: str) -> dict[str, Any]:

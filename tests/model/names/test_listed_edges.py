@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model.edges import listening
+from chalicelib.model.names import listed_edges
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.records import change_log, table
 from tests.transports import Client
@@ -15,7 +15,7 @@ HOSTPORTS = ["app.example.com:443"]
 
 
 def listed() -> set[tuple[str, str]]:
-    return {*listening.every()}
+    return {*listed_edges.every()}
 
 
 def places(since: int) -> set[tuple[str, str]]:
@@ -46,7 +46,7 @@ def test_modules_of_an_edge_that_is_elsewhere_list_nothing(admin: Client) -> Non
 def test_edges_of_before_are_listed_once(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
     edge = admin.create("/edges/https", {"hostports": HOSTPORTS})
     admin.create("/edges/https", {})
-    (write,) = listening.list_edge(_item(admin, edge), None)
+    (write,) = listed_edges.list_edge(_item(admin, edge), None)
     dynamodb.do(write)
     operator.main(["migrate", "--apply"])
     assert (listed(), "1 rewritten." in capsys.readouterr().out) == ({(admin.account, edge["id"])}, True)

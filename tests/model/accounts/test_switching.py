@@ -1,39 +1,18 @@
 """Bots, users and accounts that are switched off while others switch them on, or until something breaks."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from chalicelib import __main__ as entrance
-from chalicelib.storage.client import aws
 from tests.refusals import assert_refused
+from tests.storage.interrupting import before_transaction
 from tests.transports import Client
 
 BOTS, KEYS, LIST = "/bot_users", "/api_keys", "/backends/weighted"
 NO_BOT = "The bot that owns the API key is inactive or was deleted."
-Act = Callable[[], object]
-
-
-@contextmanager
-def before_transaction(number: int, act: Act) -> Iterator[None]:
-    """Do something when DynamoDB is about to be asked for a transaction of changes for the so-manieth time in here."""
-    asked = [0]
-
-    def count(**_: object) -> None:
-        asked[0] += 1
-        if asked[0] == number:
-            act()
-
-    events = aws.client("dynamodb").meta.events
-    events.register("provide-client-params.dynamodb.TransactWriteItems", count)
-    try:
-        yield
-    finally:
-        events.unregister("provide-client-params.dynamodb.TransactWriteItems", count)
 
 
 def broken() -> None:

@@ -3,7 +3,6 @@
 Each edge has a separate record. The transaction that changes the edge adds or removes it.
 """
 
-import zlib
 from collections.abc import Iterator, Sequence
 
 from chalicelib.model.base import kinds
@@ -12,10 +11,11 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.shards import Shards
 
 HOSTPORTS = "hostports"  # the kind of the unique keys of hostports
 _PATHS = frozenset(kind.path for kind in kinds.EDGES)
-_SHARDS = 16  # scopes; each takes 1,000 writes a second, and one query reads some thousand edges
+_SHARDS = Shards(items.scope(EDGE, "/edges/"), 16)
 
 
 def hostports(item: Item) -> Sequence[str]:
@@ -37,33 +37,24 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that adds an edge to the list or removes it. It is empty if the hostports stay the same."""
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
-        return [
-            Write.put({"scope": _shard(after.id), "id": after.id, "body": {"account": after.account}, "revision": 1})
-        ]
+        body = {"account": after.account}
+        return [Write.put({"scope": _SHARDS.scope_of(after.id), "id": after.id, "body": body, "revision": 1})]
     was_listed = before and (old or (before.malformed and before.path in _PATHS))
-    return [Write.delete(_shard(before.id), before.id)] if before and was_listed and not new else []
+    return [Write.delete(_SHARDS.scope_of(before.id), before.id)] if before and was_listed and not new else []
 
 
 def is_listed(edge: str) -> bool:
     """Return whether an edge is in the list. Raises aws.Unavailable."""
-    return dynamodb.get(_shard(edge), edge) is not None
+    return dynamodb.get(_SHARDS.scope_of(edge), edge) is not None
 
 
 def every() -> Iterator[tuple[str, str]]:
     """Yield the account and id of each edge in the list, without validation. Raises aws.Unavailable."""
-    for shard in range(_SHARDS):
-        for item in table.every(_scope(shard)):
+    for shard in _SHARDS.scopes:
+        for item in table.every(shard):
             yield f"{item.body.get('account')}", item.id
 
 
 def is_valid_entry(account: str, id: str) -> bool:
     """Return whether an entry has a valid account and edge id."""
     return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)
-
-
-def _shard(edge: str) -> str:
-    return _scope(zlib.crc32(edge.encode()) % _SHARDS)
-
-
-def _scope(shard: int) -> str:
-    return items.scope(EDGE, f"/edges/{shard}")

@@ -1,4 +1,4 @@
-"""Records of the second edition and of the third: both are shown as the same, and migrated from each to the other."""
+"""Records of the formats 2 and 3: both are shown as the same, and converted from each to the other."""
 
 from typing import Any
 
@@ -43,14 +43,14 @@ def kept_as_bytes() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(("first", "then"), [("2", "3"), ("3", "2")])
-def test_records_of_each_edition_are_shown_changed_and_migrated_to_the_other(
+def test_records_of_each_format_are_shown_changed_and_converted_to_the_other(
     admin: Client, monkeypatch: pytest.MonkeyPatch, first: str, then: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RECORDS_EDITION", first)
+    monkeypatch.setenv("RECORD_FORMAT", first)
     made = {f"{path}/{(it := admin.create(path, asked))['id']}": it for path, asked in requests(admin).items()}
     forms: dict[str, dict[str, set[str]]] = {"2": {path: set() for path in PACKED}, "3": PACKED}
     assert kept_as_bytes() == forms[first]
-    monkeypatch.setenv("RECORDS_EDITION", then)
+    monkeypatch.setenv("RECORD_FORMAT", then)
     assert {address: admin.get(address).json for address in made} == made
     for address, before in made.items():
         assert admin.patch(address, CHANGE).json == {**before, **CHANGE}
@@ -67,10 +67,10 @@ def test_records_of_each_edition_are_shown_changed_and_migrated_to_the_other(
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
 
 
-def test_the_live_edge_serves_a_chain_of_either_edition(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_edge_serves_a_chain_of_either_format(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requests(admin)["/tls_certificates"]
-    for edition in "23":
-        monkeypatch.setenv("RECORDS_EDITION", edition)
+    for number in "23":
+        monkeypatch.setenv("RECORD_FORMAT", number)
         made = admin.create("/tls_certificates", asked)
         found = table.read(items.scope(admin.account, "/tls_certificates"), made["id"])
         assert found is not None
@@ -79,7 +79,7 @@ def test_the_live_edge_serves_a_chain_of_either_edition(admin: Client, monkeypat
         assert served.chain == made["certificate_pem"]
 
 
-def test_events_of_the_editions_before_are_found_by_their_actor_once_they_are_migrated(
+def test_events_of_2_0_0_are_found_by_their_actor_after_the_migration(
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = f"ak_{admin.token[3:30]}"

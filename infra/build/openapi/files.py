@@ -1,0 +1,22 @@
+"""The files of `make openapi`: the document, a build product, and its short list, which is committed."""
+
+import os
+
+from chalicelib import routes
+from chalicelib.documents import openapi
+from infra.build.openapi import document, listing
+
+
+def write_document() -> None:
+    """Write the document that the API serves, in one step and only if it differs. Raises NoSample."""
+    text = document.text(routes.DOCUMENTED)
+    if openapi.FILE.exists() and openapi.FILE.read_text(encoding="utf-8") == text:
+        return
+    new = openapi.FILE.with_name(f"{openapi.FILE.name}.{os.getpid()}")  # several builds may run at once
+    new.write_text(text, encoding="utf-8")
+    new.replace(openapi.FILE)
+
+
+def write_list() -> None:
+    """Write the list of the present operations and fields."""
+    listing.FILE.write_text(listing.text(document.make([*routes.DOCUMENTED])), encoding="utf-8")

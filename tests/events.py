@@ -1,0 +1,49 @@
+"""Audit events: the pages of a list, and events that tests store."""
+
+from typing import Any
+
+from chalicelib import ids
+from chalicelib.model.audit import partitions, trail
+from chalicelib.model.audit.trail import EventActor, Trail
+from chalicelib.model.base import kinds
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records.items import Item
+from tests import records
+from tests.transports import Client
+
+PATH = "/audit_events"
+
+
+def page(client: Client, query: str = "") -> list[Any]:
+    """Return all events that a query finds, by its next_page_uri, the newest first."""
+    found, uri = [], f"{PATH}?{query}"
+    while uri:
+        answer = client.get(uri)
+        assert answer.status == 200, answer.text
+        found += answer.json["audit_events"]
+        uri = (answer.json["next_page_uri"] or "").removeprefix("http://localhost")
+    return found
+
+
+def put(account: str, key: str, shard: int = 0) -> Item:
+    """Put an event of a key as the product does, into a shard, and return it."""
+    by, changed = (
+        Trail(EventActor("api_key", key, "usr_x", "ada")),
+        Item(f"{account}#/backends/weighted", ids.new("bkdwd"), {}),
+    )
+    made = trail.event(by, kinds.of(changed.id), changed, "create", "", (), {})
+    placed = Item(
+        partitions.scopes(account)[shard],
+        made.id,
+        made.body,
+        expires=made.expires,
+        indexed=made.indexed,
+        acted=f"{account}#{trail.acting(key, shard)}",
+    )
+    records.create(placed)
+    return placed
+
+
+def mark(account: str) -> None:
+    dynamodb.do(Write.put({"scope": partitions.first(account), "id": partitions.MARK}))

@@ -1,0 +1,42 @@
+"""Shards: the scopes and numbers are in stored keys, so they must never change."""
+
+import pytest
+
+from chalicelib.model.names import listed_edges
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import change_log, shards
+from chalicelib.storage.records.change_log import Place
+from chalicelib.storage.records.items import Item
+
+
+@pytest.mark.parametrize(
+    ("id", "edge", "further"),
+    [
+        ("edghts_2TfXCSmBHSvnQdwvT1fBtQ1mFEY", 12, 5),
+        ("edgtcp_2TfXCSmBHSvnQdwvT1fBtQ1mFEZ", 12, 5),
+        ("sshuc_2TfXCSmBHSvnQdwvT1fBtQ1mFE0", 6, 7),
+        ("evt_000000000000000000000000000", 5, 6),
+    ],
+)
+def test_a_record_is_in_the_shard_of_its_id(id: str, edge: int, further: int) -> None:
+    account = "acct_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
+    collection = f"{account}#/ssh_user_certificates"
+    listed = Item(f"{account}#/edges/tcp", id, {"hostports": ["a.example.com:443"]})
+    (write,) = listed_edges.list_edge(None, listed)
+    assert write.request["Item"]["scope"] == {"S": f"edge#/edges/{edge}"}
+    assert shards.further(collection).scope_of(id) == f"{collection}/{further}"
+    assert shards.further(collection).number_of(id) == further
+
+
+def test_further_shards_are_numbered_from_one() -> None:
+    assert shards.further("acct_x#/audit_events").scopes == [f"acct_x#/audit_events/{number}" for number in range(1, 9)]
+
+
+def test_the_log_of_changes_has_four_shards_and_all_are_read() -> None:
+    places = [Place("acct_x#/tunnels", f"tn_{number}") for number in range(40)]
+    for place in places:
+        write: Write = change_log.entry_of(place)
+        assert write.request["Item"]["scope"]["S"] in [f"changes#{number}" for number in range(4)]
+        dynamodb.do(write)
+    assert {place for change in change_log.since(0) for place in change.places} == {*places}

@@ -1,0 +1,24 @@
+"""Tunnels that tests open as a gateway does."""
+
+from chalicelib import ids
+from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels.tunnels import AgentTunnel
+
+NAME, OTHER = "demo.tunnels.localhost", "other.tunnels.localhost"
+
+
+def opened(
+    account: str, *, name: str = NAME, credential: str = "sshcr_1", gateway: str = "gw-1", lease: int = 60
+) -> str:
+    """Open a tunnel; its id."""
+    tunnel = AgentTunnel(
+        tunnel_session=ids.new("ts"),
+        endpoint=ids.new("ep"),
+        region="eu",
+        proto="https",
+        public_url=f"https://{name}",
+        forwards_to="192.0.2.1",
+        gateway=gateway,
+        credential=credential,
+    )
+    return tunnels.open_tunnel(account, tunnel, lease=lease, name=name)

@@ -58,6 +58,12 @@ class Target:
         return self.host if self.port == default else f"{self.host}:{self.port}"
 
 
+@cache
+def default_tls() -> ssl.SSLContext:
+    """Return the context that verifies names and chains."""
+    return ssl.create_default_context()
+
+
 @dataclass(frozen=True)
 class Fetcher:
     """Fetches documents. `allows_loopback` decides about ports of 127.0.0.1."""
@@ -65,6 +71,7 @@ class Fetcher:
     allows_loopback: Callable[[int], bool]
     resolve: Resolve = addresses.look_up
     seconds: float = SECONDS
+    tls: Callable[[], ssl.SSLContext] = default_tls
     proxy: str = field(default_factory=lambda: os.environ.get("OIDC_PROXY", ""))
 
     def read_json(self, url: str) -> Any:
@@ -98,7 +105,7 @@ class Fetcher:
             return connection
         try:
             connection.settimeout(_left(deadline))
-            return _tls().wrap_socket(connection, server_hostname=target.host)
+            return self.tls().wrap_socket(connection, server_hostname=target.host)
         except BaseException:
             connection.close()
             raise
@@ -179,9 +186,3 @@ def _left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """Return the context that verifies names and chains."""
-    return ssl.create_default_context()

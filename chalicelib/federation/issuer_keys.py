@@ -28,6 +28,10 @@ class IssuerUnreachable(Exception):
     """The issuer cannot be reached, and no cached key fits. The text is a short reason for the log."""
 
 
+class IssuerNotAllowed(Exception):
+    """OIDC_ISSUERS does not allow the issuer, at least not any more."""
+
+
 @dataclass(frozen=True)
 class CachedKeys:
     """The cached keys of an issuer. Times are Unix seconds, 0 if never; `turn` is the start of the last fetch."""
@@ -61,8 +65,11 @@ def key_of(issuer: str) -> tuple[str, str]:
 def find(issuer: str, kid: str | None, record: Mapping[str, Any] | None) -> KeySet:
     """Return the keys of an allowed issuer. `record` is what is stored at `key_of(issuer)`.
 
-    Fetches them if they are old or `kid` is unknown. Raises IssuerUnreachable, aws.Unavailable.
+    Fetches them if they are old or `kid` is unknown. Raises IssuerUnreachable, IssuerNotAllowed,
+    aws.Unavailable.
     """
+    if issuers.find_problem(issuer):
+        raise IssuerNotAllowed
     now = clock.seconds()
     cached = CachedKeys.of_record(record, issuer)
     is_fit = cached.fits(kid, now)

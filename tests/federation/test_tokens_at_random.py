@@ -38,7 +38,7 @@ _headers = st.fixed_dictionaries(
     optional={
         "alg": st.sampled_from([*SIGNERS, "none", "HS256", "RS512"]) | _odd,
         "kid": st.sampled_from(["rsa", "ec", "ed"]) | _odd,
-        **{name: _odd for name in ("crit", "b64", "jku", "jwk", "x5u", "zip", "enc", "typ", "x5c", "cty")},
+        **dict.fromkeys(("crit", "b64", "jku", "jwk", "x5u", "zip", "enc", "typ", "x5c", "cty"), _odd),
     },
 )
 

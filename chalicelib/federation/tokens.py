@@ -40,8 +40,8 @@ class Rejected(Exception):
         self.is_signed = is_signed
 
 
-class Credential(Protocol):
-    """What a federated credential requires of a token."""
+class Requirements(Protocol):
+    """The requirements of a federated credential for tokens."""
 
     @property
     def issuer(self) -> str: ...
@@ -57,7 +57,7 @@ class Credential(Protocol):
 
 @dataclass(frozen=True)
 class Unverified:
-    """What a token says before its signature is verified. It may only select keys."""
+    """The issuer and key of a token before verification. They only select keys."""
 
     issuer: str
     kid: str | None
@@ -80,7 +80,7 @@ class Claims:
 
 
 def read_unverified(text: str) -> Unverified:
-    """Return issuer and key of a token whose form is valid. Raises Rejected."""
+    """Return issuer and key of a well-formed token. Raises Rejected."""
     if len(text) > MAX_BYTES or not _FORM.fullmatch(text):
         raise Rejected("malformed")
     parts = text.split(".")
@@ -96,7 +96,7 @@ def read_unverified(text: str) -> Unverified:
     return Unverified(issuer, kid, algorithm)
 
 
-def verify(text: str, keys: KeySet, credential: Credential, now: int) -> Claims:
+def verify(text: str, keys: KeySet, credential: Requirements, now: int) -> Claims:
     """Return the claims of a token that a credential trusts. `now` is a Unix second. Raises Rejected."""
     unverified = read_unverified(text)
     if unverified.issuer != credential.issuer:
@@ -162,7 +162,7 @@ def _verify_signature(text: str, keys: KeySet, unverified: Unverified) -> dict[s
     return _decode(text.split(".")[1])
 
 
-def _find_problem(payload: Mapping[str, Any], credential: Credential, now: int) -> str | None:
+def _find_problem(payload: Mapping[str, Any], credential: Requirements, now: int) -> str | None:
     """Return why a credential does not accept signed claims, or None."""
     audience = payload["aud"] if isinstance(payload["aud"], list) else [payload["aud"]]
     if not any(isinstance(entry, str) and entry in credential.audiences for entry in audience):

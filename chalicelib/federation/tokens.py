@@ -81,27 +81,15 @@ class Claims:
 
 def read_unverified(text: str) -> Unverified:
     """Return issuer and key of a well-formed token. Raises Rejected."""
-    if len(text) > MAX_BYTES or not _FORM.fullmatch(text):
-        raise Rejected("malformed")
-    parts = text.split(".")
-    header, payload = _decode(parts[0]), _decode(parts[1])
-    _check_times(payload)
-    algorithm, kid, issuer = header.get("alg"), header.get("kid"), payload.get("iss")
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise Rejected("algorithm")
-    if header.keys() & _REJECTED_NAMES or not isinstance(kid, str | None) or not isinstance(issuer, str):
-        raise Rejected("malformed")
-    if not isinstance(payload.get("sub"), str) or not payload["sub"] or "aud" not in payload:
-        raise Rejected("malformed")
-    return Unverified(issuer, kid, algorithm)
+    return _parse(text)[0]
 
 
 def verify(text: str, keys: KeySet, credential: Requirements, now: int) -> Claims:
     """Return the claims of a token that a credential trusts. `now` is a Unix second. Raises Rejected."""
-    unverified = read_unverified(text)
+    unverified, payload = _parse(text)
     if unverified.issuer != credential.issuer:
         raise Rejected("issuer")
-    payload = _verify_signature(text, keys, unverified)
+    _verify_signature(text, keys, unverified)
     if reason := _find_problem(payload, credential, now):
         raise Rejected(reason, is_signed=True)
     owner_name = payload[credential.owner_claim] if credential.owner_claim else None
@@ -114,6 +102,23 @@ def verify(text: str, keys: KeySet, credential: Requirements, now: int) -> Claim
         owner_name=owner_name,
         all=payload,
     )
+
+
+def _parse(text: str) -> tuple[Unverified, dict[str, Any]]:
+    """Return issuer, key and payload of a well-formed token. Raises Rejected."""
+    if len(text) > MAX_BYTES or not _FORM.fullmatch(text):
+        raise Rejected("malformed")
+    parts = text.split(".")
+    header, payload = _decode(parts[0]), _decode(parts[1])
+    _check_times(payload)
+    algorithm, kid, issuer = header.get("alg"), header.get("kid"), payload.get("iss")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise Rejected("algorithm")
+    if header.keys() & _REJECTED_NAMES or not isinstance(kid, str | None) or not isinstance(issuer, str):
+        raise Rejected("malformed")
+    if not isinstance(payload.get("sub"), str) or not payload["sub"] or "aud" not in payload:
+        raise Rejected("malformed")
+    return Unverified(issuer, kid, algorithm), payload
 
 
 def _decode(part: str) -> dict[str, Any]:
@@ -147,8 +152,8 @@ def _check_times(payload: Mapping[str, Any]) -> None:
         raise Rejected("malformed")
 
 
-def _verify_signature(text: str, keys: KeySet, unverified: Unverified) -> dict[str, Any]:
-    """Return the payload that PyJWT has verified. Raises Rejected."""
+def _verify_signature(text: str, keys: KeySet, unverified: Unverified) -> None:
+    """Verify the signature of a token. Raises Rejected."""
     key = keys.find(unverified.kid)
     if key is None or (key["kty"], key.get("crv")) not in ALGORITHMS[unverified.algorithm]:
         raise Rejected("signature")
@@ -159,7 +164,6 @@ def _verify_signature(text: str, keys: KeySet, unverified: Unverified) -> dict[s
         _JWS.decode_complete(text, loaded, algorithms=[unverified.algorithm])
     except (jwt.PyJWTError, ValueError):
         raise Rejected("signature") from None
-    return _decode(text.split(".")[1])
 
 
 def _find_problem(payload: Mapping[str, Any], credential: Requirements, now: int) -> str | None:

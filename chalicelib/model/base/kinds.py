@@ -202,6 +202,7 @@ TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if i
 
 # The stored types of modules, by the names of the modules.
 MODULES: Mapping[str, str] = {
+    "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "backend": "chalicelib.model.edges.modules.BackendModule",
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
     "oauth": "chalicelib.model.edges.modules.OAuthModule",

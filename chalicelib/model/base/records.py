@@ -134,6 +134,23 @@ S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredModule(Stored):
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
+
+    enabled: bool = True
+
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        """Return the module of a request, with its secrets sealed for the context.
+
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        """
+        return cls.of(values)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Created(Stored):
     """The stored form of a resource with a time of creation."""
 

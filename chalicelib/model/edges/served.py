@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
 from chalicelib.model.edges.modules import (
     BackendModule,
     MutualTlsModule,
-    StoredModule,
     TlsEnd,
     TlsTerminationModule,
     UserAgentModule,

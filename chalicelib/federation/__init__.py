@@ -1,1 +1,0 @@
-"""Tokens of OpenID Connect issuers: verification, claim patterns, allowed issuers and their keys."""

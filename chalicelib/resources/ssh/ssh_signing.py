@@ -1,4 +1,4 @@
-"""Signing that SSH certificates of users and hosts share: the authority, its policy, the signature."""
+"""Signing of SSH user and host certificates: the authority, its policy, the signature."""
 
 import secrets
 from dataclasses import dataclass
@@ -37,12 +37,13 @@ def signer(caller: Caller, request: Any) -> Signer:
     found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
-        raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+        field = "ssh_certificate_authority_id"
+        raise UnknownReference(f"'{field}' names a resource that does not exist.", {field: rule})
     return Signer(found, fingerprint, has_revoked_key)
 
 
 def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
-    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
+    """Return the fields that user and host certificates share.
 
     The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
     from its creation for the policy's lifetime, or else the default.
@@ -60,7 +61,7 @@ def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, de
 def check(
     certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
 ) -> None:
-    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
+    """Check a certificate against its authority's policy. Raises InvalidRequest, aws.Unavailable."""
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
     if wrong := policies.find_violations(bounds, certificate, name, created_at):

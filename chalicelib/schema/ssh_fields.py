@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MAX_KEY_BYTES = 16 * 1024
 _NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks or scopes
-_CRITICAL = ("force-command", "source-address", "verify-required")  # all that OpenSSH knows
-_WITHOUT_VALUE = {  # sshd refuses certificates with one
+_CRITICAL = ("force-command", "source-address", "verify-required")  # the only ones that OpenSSH supports
+_WITHOUT_VALUE = {  # sshd refuses a certificate if one of these has a value
     "no-touch-required",
     "permit-X11-forwarding",
     "permit-agent-forwarding",

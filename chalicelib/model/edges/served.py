@@ -27,7 +27,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 M = TypeVar("M", bound=StoredModule)
-UNREADABLE = "Its records cannot be understood."
+UNREADABLE = "Its stored records are malformed."
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {

@@ -75,7 +75,7 @@ class IssuedCertificate(Traced):
         try:
             return int(clock.parse(self.valid_until).timestamp())
         except ValueError:
-            raise MalformedRecord("IssuedCertificate", "valid_until", "must be a time") from None
+            raise MalformedRecord("IssuedCertificate", "valid_until", "must be an RFC 3339 time") from None
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
         """Return the fields of the signed certificate. Raises MalformedRecord."""

@@ -37,7 +37,7 @@ def _pattern(value: str) -> str:
     if "," in value:
         raise ValueError("must not contain a comma")
     if value.count("*") > _MAX_STARS:
-        raise ValueError(f"must have at most {_MAX_STARS} stars")
+        raise ValueError(f"must contain at most {_MAX_STARS} wildcards ('*')")
     return value
 
 
@@ -50,7 +50,7 @@ def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int |
 def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
     allowed = above.get("allowed_extensions")
     if value and allowed is not None and (others := sorted(value.keys() - {*allowed, acl.EXTENSION})):
-        raise ValueError(f"must be among allowed_extensions; {', '.join(others)} is not")
+        raise ValueError(f"must be in allowed_extensions, which lacks {', '.join(others)}")
     return value
 
 

@@ -23,7 +23,7 @@ class ListedGateway(Shape):
     """Its public host keys, in OpenSSH authorized_keys format."""
 
 
-class Gateways(Shape):
+class GatewayList(Shape):
     """The SSH gateways that are up, and the names that they serve."""
 
     gateways: list[ListedGateway]
@@ -48,7 +48,7 @@ def _show(_item: Item, _call: Call) -> dict[str, Any]:
 
 class _Listing:
     def endpoints(self) -> tuple[Endpoint, ...]:
-        return (Endpoint("GET", "/gateways", 200, _get, _show, response=Gateways, is_versioned=False),)
+        return (Endpoint("GET", "/gateways", 200, _get, _show, response=GatewayList, is_versioned=False),)
 
 
 GATEWAYS = _Listing()

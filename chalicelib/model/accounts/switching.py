@@ -5,7 +5,7 @@ its owner is read. So a key never misses a concurrent switch. Until all keys and
 has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
-from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import decoding, direct_writes, items, table, unique_keys, writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
+from chalicelib.storage.records.writes import Overtaken
 
 _KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
 _MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
@@ -57,16 +58,16 @@ def update_keys(account: str, id: str) -> Item:
     SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
     later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
     """
-    for number in range(writes.TRIES):
+
+    def attempt() -> Item:
         pair = _read_owner_and_account(account, id)
-        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in pair]
-        is_done = direct_writes.set_all(
-            [(key, _fields_of(key, pair)) for key in _list_unique_keys(account, id)], checks=same
-        )
-        if is_done and (owner := _remove_marker(pair[0])):
-            return owner
-        writes.pause(number)
-    raise aws.Unavailable("TransactionConflict")
+        _set_all([(key, _fields_of(key, pair)) for key in _list_unique_keys(account, id)], unchanged=pair)
+        owner = _remove_marker(pair[0])
+        if owner is None:
+            raise Overtaken
+        return owner
+
+    return writes.retried(attempt)
 
 
 def check_new_key(item: Item) -> None:
@@ -86,16 +87,21 @@ def copy_rules(account: str) -> None:
     Tokens that already have them are only read, so a call that was cut off can be repeated. Restarts if the account
     changes meanwhile. Raises aws.Unavailable.
     """
-    for number in range(writes.TRIES):
+
+    def attempt() -> None:
         record = table.find(accounts.SCOPE, account)
-        if record is None:
-            return
-        fields = _copied_rules(record)
-        same = [Write.check(record.scope, record.id, items.unchanged(record))]
-        if direct_writes.set_all([(key, fields) for key in _tokens_without(account, fields)], checks=same):
-            return
-        writes.pause(number)
-    raise aws.Unavailable("TransactionConflict")
+        if record is not None:
+            fields = _copied_rules(record)
+            _set_all([(key, fields) for key in _tokens_without(account, fields)], unchanged=[record])
+
+    writes.retried(attempt)
+
+
+def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
+    """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
+    same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
+    if not direct_writes.set_all(changes, checks=same):
+        raise Overtaken
 
 
 def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
@@ -109,7 +115,7 @@ def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
 def update_new_credential(item: Item) -> None:
     """Copy the state of its owner to a new SSH credential.
 
-    Does nothing if a switch has already done so.    Until then each sign-in reads the owner. Raises aws.Unavailable.
+    Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
     active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
     for key in item.unique_keys:

@@ -72,6 +72,11 @@ class Caller:
         """
         return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
 
+    def require_admin(self, action: str) -> None:
+        """Raise Forbidden if the caller is not an admin. `action` is what only admins may do."""
+        if not self.admin:
+            raise Forbidden(f"Only an admin may {action}.")
+
     def require(self, scope: str) -> None:
         """Raise Forbidden if the caller's API key lacks a scope."""
         if not self.limits.covers(scope):
@@ -152,8 +157,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
 
 def admins(caller: Caller) -> None:
     """Permit only admins to see and change bots. Raises Forbidden."""
-    if not caller.admin:
-        raise Forbidden("Only an admin may see and change bots.")
+    caller.require_admin("see and change bots")
 
 
 def version_headers() -> list[str]:

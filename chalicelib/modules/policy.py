@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
-from chalicelib.http.errors import Forbidden
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.accounts import scopes
 from chalicelib.model.base import kinds
@@ -148,8 +147,7 @@ class ShownPolicy(Enabled):
 
 
 def _permit(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may see and change the policy of an authority.")
+    caller.require_admin("see and change the policy of an authority")
     caller.require(scopes.ALL)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
-from chalicelib.http.errors import Conflict, Forbidden, NotFound
+from chalicelib.http.errors import Conflict, NotFound
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.accounts import accounts, key_rules, networks, scopes, switching
 from chalicelib.model.accounts.key_rules import ApiKeyRules
@@ -36,8 +36,7 @@ class APIKeyRules(Enabled):
 
 
 def _permit(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may see and change the rules for API keys.")
+    caller.require_admin("see and change the rules for API keys")
     caller.require(scopes.ALL)
 
 

@@ -62,13 +62,11 @@ def _response(item: Item, user: User, call: Call) -> dict[str, Any]:
 
 
 def _permit(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may switch users on and off.")
+    caller.require_admin("switch users on and off")
 
 
 def _permit_others(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may create and delete users.")
+    caller.require_admin("create and delete users")
 
 
 class Users(Resource):

@@ -276,9 +276,6 @@ def _caller(request: Request) -> Caller:
     return Caller.from_context(request.context["authorizer"])
 
 
-_NO_BODY: tuple[Shape | None, dict[str, str], str] = (None, {}, "")
-
-
 def _check(
     request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller
 ) -> tuple[Shape | None, Mapping[str, Any]]:
@@ -286,7 +283,9 @@ def _check(
 
     Raises InvalidRequest with the errors of both, Forbidden if the caller must not read a resource that the body names.
     """
-    content, wrong, at = _NO_BODY
+    content: Shape | None = None
+    wrong: dict[str, str] = {}
+    at = ""
     if endpoint.body:
         values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
         content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)

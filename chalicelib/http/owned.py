@@ -44,7 +44,7 @@ class OwnedResource(EditableResource):
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
-            others={name: str(value).lower() if value is True else value for name, value in others.items()},
+            others=others,
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:

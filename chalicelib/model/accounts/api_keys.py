@@ -139,9 +139,8 @@ def unique_key(
 ) -> UniqueKey:
     """Return the unique key of a token, with all attributes that authentication requires.
 
-    `rules` are the attributes that the rules of the account add.
-    So authentication takes one read. The copied fields of the owner can be outdated when the key is stored:
-    `owners.check_new_key` corrects them.
+    So authentication takes one read. `rules` are the attributes that the rules of the account add. The copied fields
+    of the owner can be outdated when the key is stored: `switching.check_new_key` corrects them.
     """
     attributes = {
         "digest": digest,

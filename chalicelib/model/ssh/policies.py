@@ -48,15 +48,8 @@ class PolicyBounds(Stored):
 
     AUDITED = (
         *("backdate", "default_lifetime", "max_lifetime", "allowed_principals", "require_principals"),
-        *(
-            "allowed_extensions",
-            "default_extensions",
-            "critical_options",
-            "allowed_key_types",
-            "min_rsa_bits",
-            "signers",
-        ),
-        *("require_bind", "allowed_bind"),
+        *("allowed_extensions", "default_extensions", "critical_options", "allowed_key_types", "min_rsa_bits"),
+        *("signers", "require_bind", "allowed_bind"),
     )
 
     @property

@@ -48,10 +48,10 @@ def _network(text: str) -> str:
     return networks.check(text)
 
 
-def _true(text: str) -> bool:
+def _true(text: str) -> str:
     if text != "true":
         raise ValueError("must be true, or absent")
-    return True
+    return text
 
 
 _BEYOND_RULES = After(

@@ -30,7 +30,10 @@ TABLE = "tunnel-edge"
 SIZES = (1_000, 100_000, 1_000_000)
 NODE_MODULES = ROOT / "bench" / "node_modules"
 # Settings that change the behaviour of the service.
-_SETTINGS = ("BASE_URL", "LOCALSTACK_HOST", "RECORD_FORMAT", "STRICT_REFERENCES", "VERSION_HEADERS")
+_SETTINGS = (
+    *("BASE_URL", "LOCALSTACK_HOST", "MEMBERS_ACT_FOR_ALL", "RECORD_FORMAT"),
+    *("STRICT_REFERENCES", "VERSION_HEADERS"),
+)
 _PREFIX = "bkdwd"  # of the ids in the filled stores
 
 
@@ -123,11 +126,11 @@ def _items(size: int, token: str) -> Iterator[str]:
     The service wrote the originals. The last unique key belongs to the token.
     """
     backend = requests.create("/backends/weighted", token, {"backends": {ids.new("bkdhr"): 100}})["id"]
-    entry, key = _find_item(ids.unprefixed(backend)), _find_item(token[:27], beginning="token#")
+    entry, key = _find_item(ids.unprefixed(backend)), _find_item(token[3:30], beginning="token#")
     for number in range(size // 2):
         yield entry.replace(ids.unprefixed(backend), f"{number:027}")
     for number in range(size // 2 - 1):
-        yield key.replace(token[:27], f"{number:027}")
+        yield key.replace(token[3:30], f"{number:027}")
     yield key
 
 

@@ -3,13 +3,16 @@
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources.accounts import me
+from chalicelib.resources.accounts import api_key_rules, me
 from chalicelib.resources.ssh import ssh_trust
+from chalicelib.resources.tunnels import gateways
 
 DOCUMENTED: tuple[Routes, ...] = (
     *resources.ALL,
     me.ME,
+    api_key_rules.RULES,
     ssh_trust.TRUST,
+    gateways.GATEWAYS,
     *edges.ALL,
     *modules.ALL,
     openapi.DOCUMENT,

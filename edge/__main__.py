@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _lock(settings: Settings, part: str = "") -> None:
-    """Raise SettingError if the same part runs in the same folder: it would lose its sockets."""
+    """Lock the folder for a part. Raise SettingError if another process has the lock: its sockets would be replaced."""
     deadline = time.monotonic() + (_LOCK_TIMEOUT if part else 0)
     while not files.lock(settings.directory / f"{part or 'edge'}.lock"):
         if time.monotonic() > deadline:

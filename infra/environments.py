@@ -76,7 +76,7 @@ ENVIRONMENTS = {
 
 
 class _InstallError(Exception):
-    """A tool could not install. The error has its output."""
+    """Packages could not be installed. The error contains the installer's output."""
 
     def __init__(self, output: str) -> None:
         super().__init__(output)

@@ -7,7 +7,7 @@ from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
 NO_TOKEN_OF_OURS = (
-    f"This is not a token of this service. A token is 27 letters and digits, '_' and a secret. {NO_TOKEN}"
+    f"This is not a whole token of this service. A token has 69 characters and begins with 'te_'. {NO_TOKEN}"
 )
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."
 NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."

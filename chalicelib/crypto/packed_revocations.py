@@ -1,7 +1,7 @@
-"""Revocations packed for storage: 16 bytes for a serial with its end, 32 for a key's fingerprint.
+"""Revocations packed for storage: 16 bytes for a serial and its end, 32 for a key's fingerprint.
 
-Serials and fingerprints are sorted and unique, so that bisection finds an entry and a change unpacks nothing. An empty
-list has no bytes. Truncated bytes raise ValueError: they must never count as a shorter list.
+Serials and fingerprints are sorted and unique, so that bisection finds an entry and a change does not unpack the list.
+An empty list has no bytes. Truncated bytes raise ValueError: they must never be read as a shorter list.
 """
 
 import struct
@@ -24,7 +24,7 @@ class RevokedSerial(NamedTuple):
 
 
 class RevokedKey(NamedTuple):
-    """The SHA-256 fingerprint of a key that is revoked without an end."""
+    """The SHA-256 fingerprint of a key that is revoked permanently."""
 
     fingerprint: bytes
 
@@ -65,7 +65,7 @@ def count(packed: bytes) -> int:
 
 
 def holds(packed: bytes, entry: Entry) -> bool:
-    """Return whether the list contains an entry, whatever the end of its serial."""
+    """Return whether the list contains an entry. The ends of serials are not compared."""
     records, keys = _split(packed)
     if isinstance(entry, RevokedSerial):
         return _find(records, _record(entry)[:_NUMBER_BYTES], _SERIAL.size)[1]
@@ -85,7 +85,7 @@ def add(packed: bytes, *entries: Entry) -> bytes:
 
 
 def remove(packed: bytes, *entries: Entry) -> bytes:
-    """Remove entries, whatever the ends of their serials."""
+    """Remove entries. The ends of serials are not compared."""
     return _change(packed, ((entry, b"") for entry in entries))
 
 
@@ -123,7 +123,7 @@ def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
 
 
 def _numbers(records: bytes) -> tuple[int, ...]:
-    """Return serials and ends in alternation."""
+    """Return serials and ends alternately."""
     return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 

@@ -10,7 +10,7 @@ from chalicelib.http import auth, messages
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import NotFound
 from chalicelib.http.static import Static
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 from chalicelib.schema.shapes import Shape
 
 FILE = Path(__file__).with_name("openapi.json")
@@ -26,7 +26,7 @@ def operations() -> Iterator[dict[str, Any]]:
                 "method": method.upper(),
                 "path": path,
                 "operation": told["operationId"],
-                "scope": None if is_open else api_keys.required_scope(method.upper(), path),
+                "scope": None if is_open else scopes.required(method.upper(), path),
                 "refusals": {status: [*_codes(told, status)] for status in told["responses"] if status >= "400"},
             }
 

@@ -8,18 +8,21 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
-from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts import accounts, api_keys, networks, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
 VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
-_BEARER = re.compile(r"Bearer +([0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100})", flags=re.ASCII | re.IGNORECASE)
+_FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
+_BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,28 @@ class Caller:
             )
         return owner
 
+    @property
+    def acts_for_all(self) -> bool:
+        """Return whether the caller may change the keys and SSH authorities of others.
+
+        Admins may, and with MEMBERS_ACT_FOR_ALL everyone.
+        """
+        return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
+
+    def require_admin(self, action: str) -> None:
+        """Raise Forbidden if the caller is not an admin. `action` is what only admins may do."""
+        if not self.admin:
+            raise Forbidden(f"Only an admin may {action}.")
+
+    def require(self, scope: str) -> None:
+        """Raise Forbidden if the caller's API key lacks a scope."""
+        if not self.limits.covers(scope):
+            raise _lacking(scope)
+
+    def readable_ids(self, kind: Kind) -> frozenset[str] | None:
+        """Return the ids to which lists of a kind are limited, or None if they contain everything."""
+        return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
+
     def as_context(self) -> dict[str, str]:
         """Return the caller as the authorizer's context, which the gateway hands to the app: strings only."""
         return {
@@ -71,6 +96,8 @@ class Caller:
             "key": self.key,
             "scopes": " ".join(self.limits.scopes),
             "expires": str(self.limits.expires or ""),
+            "networks": " ".join(self.limits.networks),
+            "account_networks": " ".join(self.limits.account_networks),
             "used": str(self.used),
             "name": self.name,
         }
@@ -79,7 +106,9 @@ class Caller:
     def from_context(context: Mapping[str, str]) -> "Caller":
         """Return the caller from the context that `as_context` made."""
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
-        limits = KeyLimits(tuple(context.get("scopes", "").split()), int(expires) if expires else None)
+        scopes, own = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
+        bounds = tuple(context.get("account_networks", "").split())
+        limits = KeyLimits(scopes, int(expires) if expires else None, own, bounds)
         used = int(context.get("used", "0"))
         name = context.get("name", "")
         return Caller(context["account"], context["caller"], admin, context["version"], key, limits, used, name)
@@ -100,22 +129,35 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
 
 
-def admit(caller: Caller, method: str, path: str) -> None:
+def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
     """Record that the caller's API key is used.
 
-    Raises Forbidden if it lacks the scope that a method on a path needs.
+    Raises Forbidden if it lacks the scope for a request, or must not be used from the client's address. `template` is
+    the path of the endpoint, `path` has the values of its variables.
     """
     with suppress(AwsError):  # the record of a use is not worth a refusal
         api_keys.record_use(caller.key, caller.used)
-    scope = api_keys.required_scope(method, path)
-    if scope and not caller.limits.covers(scope):
-        raise Forbidden(f"This API key lacks the scope {scope}.")
+    held = caller.limits.scopes
+    if held and (missing := scopes.find_missing(held, method, template, path)):
+        raise _lacking(missing)
+    for bounds in (caller.limits.networks, caller.limits.account_networks):
+        if bounds and not networks.contain(bounds, address):
+            raise Forbidden("This API key may not be used: not from this address.")
+
+
+def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
+    """Raise Forbidden if a body names resources that the caller's API key must not read.
+
+    `at` is the prefix of the dotted paths.
+    """
+    if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
+        named = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
+        raise Forbidden("The body names a resource that this API key must not read.", named)
 
 
 def admins(caller: Caller) -> None:
     """Permit only admins to see and change bots. Raises Forbidden."""
-    if not caller.admin:
-        raise Forbidden("Only an admin may see and change bots.")
+    caller.require_admin("see and change bots")
 
 
 def version_headers() -> list[str]:
@@ -124,6 +166,10 @@ def version_headers() -> list[str]:
     The OpenAPI document names only the first.
     """
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
+
+
+def _lacking(scope: str) -> Forbidden:
+    return Forbidden(f"This API key lacks the scope {scope}.")
 
 
 def _token(authorization: str) -> str:
@@ -147,7 +193,9 @@ def _diagnose(text: str) -> str:
         return "This is an id: the token of a key is shown once, when the key is created. "
     if scheme.lower() == "bearer":
         return (
-            "This is not a token of this service. A token is 27 letters and digits, '_' and a secret. " if sent else ""
+            "This is not a whole token of this service. A token has 69 characters and begins with 'te_'. "
+            if sent
+            else ""
         )
     if _BEARER.fullmatch(f"Bearer {text}"):
         return "The word Bearer is missing before the token. "

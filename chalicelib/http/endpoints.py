@@ -44,6 +44,7 @@ class Call:
     the idempotency key; the view adds the writes. `log` has additional fields of the log line.
     """
 
+    method: str
     caller: Caller
     change: Change
     path: dict[str, str]
@@ -51,6 +52,7 @@ class Call:
     body: Any
     query: Mapping[str, Any]
     log: dict[str, Any]
+    has_if_match: bool = False
 
     @property
     def id(self) -> str:
@@ -212,9 +214,10 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # of the gateway, never of a header
     if endpoint.authorizer:
-        auth.admit(who, endpoint.method, endpoint.path)
-    content, parameters = _check(request, endpoint, path)
+        auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
+    content, parameters = _check(request, endpoint, path, who)
     if endpoint.permits:
         endpoint.permits(who)
     log = request.context.setdefault("noted", {})
@@ -222,14 +225,15 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""
-    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # a key of 2.0.0 has none
-    by = Trail(
-        EventActor("api_key", who.key, who.id, who.name), request.context["operationId"], source_ip, "", find_name
-    )
+    find_name = (
+        None if who.name else partial(accounts.name_of, who.account, who.id)
+    )  # a key of an older format has none
+    actor = EventActor("api_key", who.key, who.id, who.name)
+    by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
-    call = Call(who, change, path, messages.base_url(request.to_original_event()), content, parameters, log)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
+    base_url, has_if_match = messages.base_url(request.to_original_event()), conditions[0] is not None
+    call = Call(endpoint.method, who, change, path, base_url, content, parameters, log, has_if_match)
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)
         return replace(call, change=replace(change, check=check))
@@ -272,26 +276,23 @@ def _caller(request: Request) -> Caller:
     return Caller.from_context(request.context["authorizer"])
 
 
-def _check(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, Mapping[str, Any]]:
-    """Return the validated body and query. Raises InvalidRequest with the errors of both."""
-    content, wrong = _body(request, endpoint, path)
+def _check(
+    request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller
+) -> tuple[Shape | None, Mapping[str, Any]]:
+    """Return the validated body and query.
+
+    Raises InvalidRequest with the errors of both, Forbidden if the caller must not read a resource that the body names.
+    """
+    content: Shape | None = None
+    wrong: dict[str, str] = {}
+    at = ""
+    if endpoint.body:
+        values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
+        content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})
     if wrong or also_wrong:
         raise InvalidRequest.of(wrong | also_wrong)
+    if content and who.limits.scopes:
+        auth.admit_references(who, content.fields_set(), at)
     return content, parameters
-
-
-def _body(request: Request, endpoint: Endpoint, path: Mapping[str, str]) -> tuple[Shape | None, dict[str, str]]:
-    if endpoint.body is None:
-        return None, {}
-    values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
-    values, misplaced = messages.without_ids(endpoint.method, endpoint.path, path, values)
-    at = ""
-    match endpoint.method:
-        case "PATCH":
-            values = messages.changes(endpoint.body, values)
-        case "PUT":
-            values, at = messages.unwrapped(values)
-    content, wrong = messages.read(endpoint.body, values, path)
-    return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}

@@ -38,6 +38,24 @@ def parse(raw: bytes, media_type: str) -> dict[str, Any]:
         raise MalformedJson("The body is not UTF-8.") from None
 
 
+def read_body(
+    shape: type[S], method: str, template: str, path: Mapping[str, str], values: dict[str, Any]
+) -> tuple[S | None, dict[str, str], str]:
+    """Return the body of a request, its errors by dotted path, and the prefix of these paths.
+
+    `template` is the path of the endpoint, `path` has the values of its variables.
+    """
+    values, misplaced = without_ids(method, template, path, values)
+    at = ""
+    match method:
+        case "PATCH":
+            values = changes(shape, values)
+        case "PUT":
+            values, at = unwrapped(values)
+    content, wrong = read(shape, values, path)
+    return content, {**misplaced, **{f"{at}{field}": rule for field, rule in wrong.items()}}, at
+
+
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
     """Return an instance of the shape, or the validation errors by dotted path."""
     from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
@@ -62,7 +80,7 @@ def without_ids(
     Some clients send them: `id` of the resource that is changed or replaced, and `edge_id` of its edge.
     """
     named = [*path.values()]
-    own = {"id": named[-1]} if method in ("PATCH", "PUT") else {}
+    own = {"id": named[-1]} if named and method in ("PATCH", "PUT") else {}
     if named and template.startswith("/edges/"):
         own["edge_id"] = named[0]
     wrong = {name: _OWN_ID for name, id in own.items() if values.get(name, id) != id}

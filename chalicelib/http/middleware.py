@@ -14,7 +14,7 @@ from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 from chalicelib import ids
 from chalicelib.http import errors, log, messages
 from chalicelib.http.errors import ApiError, Forbidden
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import key_usage
 from chalicelib.model.accounts.switching import LastAdmin
 from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.names.base_names import OtherSettingsError
@@ -102,7 +102,7 @@ def _note_denied(key: str) -> None:
     """Count a denied request in the usage of its API key, if it has one."""
     if key:
         with suppress(AwsError):  # a failure here must not change the answer
-            api_keys.record_denied(key)
+            key_usage.record_denied(key)
 
 
 def _check_route(app: Chalice, request: Request | None) -> None:

@@ -11,7 +11,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import ApiError, Forbidden, InvalidRequest, NotFound
 from chalicelib.model.base import kinds, references
-from chalicelib.model.edges.modules import StoredModule as StoredModule
+from chalicelib.model.base.records import StoredModule as StoredModule
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault
@@ -92,7 +92,7 @@ class Module:
         return writes.retried(attempt)
 
     def get(self, call: Call) -> Item:
-        holder = table.read_any(self._scope(call), call.id)
+        holder = table.read_any(*self.place(call))
         if holder is None:
             raise self._unset()
         return holder
@@ -112,8 +112,8 @@ class Module:
 
     def _holder(self, call: Call) -> Item:
         """Return the holder, with an empty body if it is not registered here."""
-        scope = self._scope(call)
-        return table.read_any(scope, call.id) or Item(scope, call.id, {}, revision=0)
+        place = self.place(call)
+        return table.read_any(*place) or Item(*place, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
         """Return the holder with the requested module, and its references if they are strict.
@@ -145,9 +145,9 @@ class Module:
         if wrong := self.conflicts(request, holder) if self.conflicts else {}:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
-    def _scope(self, call: Call) -> str:
-        """Return the holder's storage scope in the caller's account."""
-        return call.caller.scope(self.home.rpartition("/")[0].format(**call.path))
+    def place(self, call: Call) -> tuple[str, str]:
+        """Return the holder's storage scope in the caller's account, and its id."""
+        return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:
         return NotFound(f"The module {self.name} is not set.")

@@ -1,12 +1,15 @@
 """Kinds that can be listed by their owner. A page of such a list may be short or empty."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from chalicelib.http import paging
 from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Forbidden
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource
 from chalicelib.schema.fields import OWNER
 from chalicelib.schema.rules import After
-from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 
 _READ = 500  # items that one page picks from
@@ -25,13 +28,13 @@ class OwnedResource(EditableResource):
         return (listing._replace(query={**listing.query, "owner_id": _OWNER_ID}), *others)
 
     def list_page(self, call: Call) -> str:
-        sent = dict(call.query)
-        owner = sent.pop("owner_id", None)
-        if owner is None:
+        selects = self.selection(call)
+        if selects is None:
             return super().list_page(call)
-        page = Page(**sent)
-        read, has_more = table.page(self.scope(call), before=page.before_id, count=_READ)
-        own = [item for item in read if _owner_of(item) == owner]
+        others = dict(call.query)
+        page = Page(others.pop("before_id", None), others.pop("limit", Page.limit))
+        read, has_more = self.listed(call, replace(page, limit=_READ))
+        own = [item for item in read if selects(item)]
         found, is_cut = own[: page.limit], len(own) > page.limit
         reached = found if is_cut else read
         return paging.text(
@@ -41,10 +44,21 @@ class OwnedResource(EditableResource):
             f"{call.base_url}{self.path(call)}",
             page,
             has_more=is_cut or has_more,
-            others={"owner_id": owner},
+            others=others,
         )
 
+    def selection(self, call: Call) -> Callable[[Item], bool] | None:
+        """Return whether an item is on the list, as a function, or None if every item is."""
+        owner = call.query.get("owner_id")
+        return (lambda item: owner_of(item) == owner) if owner else None
 
-def _owner_of(item: Item) -> str | None:
+
+def only_own(call: Call, item: Item) -> None:
+    """Raise Forbidden if the caller may only change its own items, and this one has another owner."""
+    if call.method != "GET" and not call.caller.acts_for_all and owner_of(item) != call.caller.id:
+        raise Forbidden("Only an admin may change what another user or bot owns.")
+
+
+def owner_of(item: Item) -> str | None:
     """Return the owner in a record, None for certificates from before owners were recorded."""
     return item.body.get("owner_id") or item.unseen.get("owner_id")

@@ -106,9 +106,9 @@ def last(found: Sequence[Item]) -> str:
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into an answer, and the id of the last one if others may not.
+    """Return the JSON of the entries that fit into an answer. Also return the id of the last one, or "" if all fit.
 
-    An entry costs reads and memory. It is not made if one as large as the largest before it would not fit.
+    An entry costs reads and memory. None is made once an entry of the largest size so far would not fit.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0

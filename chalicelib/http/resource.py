@@ -38,6 +38,7 @@ class New:
     - `unique_keys` replace those of `stored`.
     - `details` go to the log, and to the audit event in addition to those of `stored`.
     - `also` are writes in the same transaction.
+    - `expires` is the Unix second at which the resource expires without an event, or None.
     """
 
     stored: Stored
@@ -46,6 +47,7 @@ class New:
     unique_keys: tuple[UniqueKey, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     also: Sequence[Write] = ()
+    expires: int | None = None
 
 
 def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
@@ -60,7 +62,8 @@ class Resource:
 
     - `stored` is the stored type, `response` the shape of a response.
     - `to_responses` makes responses, at once or one by one, if items are not shown as they are stored.
-    - `permits` raises Forbidden for callers that may not use the endpoints.
+    - `permits` raises Forbidden for callers that may not use the endpoints, `access` for items that a caller may not
+      read or change.
     - `errors` are errors by method beyond the common ones, `headers` headers of all responses.
     """
 
@@ -69,6 +72,7 @@ class Resource:
     response: type[Shape] = Shown
     to_responses: Callable[[Sequence[Item], Call], Iterable[dict[str, Any]]] | None = None
     permits: Callable[[Caller], None] | None = None
+    access: Callable[[Call, Item], None] | None = None
     errors: Mapping[str, tuple[type[ApiError], ...]] = field(default_factory=dict)
     modules: tuple[Module, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -101,12 +105,18 @@ class Resource:
 
         Raises NotFound if the parent in the path, such as the edge of routes, does not exist; aws.Unavailable.
         """
+        ids = None if call.path else call.caller.readable_ids(self.kind)
+        if ids is not None:
+            own = [id for id in ids if self.kind.has(id)]
+            return table.page_of(self.scope(call), own, before=page.before_id, count=page.limit)
         return table.page(self.scope(call), before=page.before_id, count=page.limit)
 
     def get(self, call: Call) -> Item:
         item = table.read(self.scope(call), call.id)
         if item is None:
             raise self.missing()
+        if self.access:
+            self.access(call, item)
         return item
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:
@@ -228,11 +238,13 @@ class EditableResource(Resource):
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
             references=recorded,
+            expires=new.expires,
         )
         return inline_modules.set_in(item, self.modules, request) if self.modules else item, new
 
     def patch(self, call: Call) -> Item:
-        item = changes.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
+        change = self.guarded(call)
+        item = changes.rewrite(change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
         if item is None:
             raise self.missing()
         return item
@@ -255,5 +267,18 @@ class EditableResource(Resource):
         return inline_modules.set_in(changed, self.modules, request) if modules else changed
 
     def delete(self, call: Call) -> None:
-        if not self.remove(call.change, self.scope(call), call.id):
+        if not self.remove(self.guarded(call), self.scope(call), call.id):
             raise self.missing()
+
+    def guarded(self, call: Call) -> Change:
+        """Return the change of a request, which fails if the caller must not change the item."""
+        access, check = self.access, call.change.check
+        if access is None:
+            return call.change
+
+        def both(item: Item) -> None:
+            access(call, item)
+            if check:
+                check(item)
+
+        return replace(call.change, check=both)

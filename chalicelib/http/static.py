@@ -18,7 +18,7 @@ from chalicelib.http import etags, messages
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
 
-_MIN_SIZE = 1024  # characters, below which compressing gains little; the gateway begins there too
+_MIN_SIZE = 1024  # characters: shorter texts hardly shrink; API Gateway has the same limit
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
 
 
@@ -60,7 +60,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Redirect:
-    """Named URLs. A browser, which accepts HTML, is redirected to one; programs get all as JSON."""
+    """Named URLs. A client that accepts HTML is redirected to one, others get all as JSON."""
 
     to: str
     links: Mapping[str, str]
@@ -94,10 +94,10 @@ def _accepts(part: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class Binary:
-    """Bytes that are only made if the client does not have them.
+    """Bytes, made only if the client does not have them.
 
-    They are sent raw if Accept names that media type first, as API Gateway decides too, otherwise as base64 text. Equal
-    values of `tag` mean the same content.
+    They are sent raw if Accept names their media type first, otherwise as base64 text: API Gateway has the same rule.
+    Equal tags mean equal content.
     """
 
     tag: str
@@ -108,7 +108,7 @@ class Binary:
         first = request.headers.get("accept", "").partition(",")[0].partition(";")[0]
         is_raw = first.strip().lower() == BINARY
         etag = f'"{self.tag}-{"raw" if is_raw else "base64"}"'
-        varies = "Accept, Accept-Encoding"  # the gateway compresses by the latter
+        varies = "Accept, Accept-Encoding"  # API Gateway compresses if Accept-Encoding allows it
         headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": varies}
         if etag in request.headers.get("if-none-match", ""):
             return Response(None, {**headers, "Content-Type": TEXT}, status_code=304)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model.accounts import accounts
+from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts.api_keys import ApiKey
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
-from chalicelib.model.base.records import Owned, Stored
+from chalicelib.model.base.records import Stored
 from chalicelib.model.edges import edges, special_edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
@@ -154,19 +155,36 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     """Add an event to the index by actor, and a key to the list of its owner's keys."""
     item, kind = Item.from_record(record), _kind(record)
     if kind is kinds.API_KEYS:
-        return _kept(item.account, Owned.of(item.body).owner_id, item.id)
+        return _kept(item.account, ApiKey.of(item.body), item.id)
     if kind is not kinds.AUDIT_EVENTS or item.acted:
         return ()
     actor = trail.Event.of(item.body).actor
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    return (found, *(_kept(item.account, actor["owner_id"], actor["key_id"]) if actor["key_id"] else ()))
+    acting = ApiKey(owner_id=actor["owner_id"])  # its end is unknown
+    return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
-def _kept(account: str, owner: str, key: str) -> Sequence[Write]:
-    place = trail.keys_scope(account, owner), ids.unprefixed(key)
-    return () if dynamodb.get(*place) else (trail.keep_key(account, owner, key),)
+def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
+    place = trail.keys_scope(account, stored.owner_id), ids.unprefixed(key)
+    return () if dynamodb.get(*place) else (trail.keep_key(account, stored.owner_id, key, end=stored.end),)
+
+
+def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
+    """Let a key with an end, its token, and its entry under its owner expire."""
+    if _kind(record) is not kinds.API_KEYS or "expires" in record:
+        return ()
+    item = Item.from_record(record)
+    stored = ApiKey.of(item.body)
+    if stored.end is None:
+        return ()
+    sets, token = {"expires": api_keys.expires(stored.end)}, api_keys.key_of(item.id)
+    return (
+        Write.update(*item.place, items.unchanged(item), sets=sets),
+        Write.update(token.scope, unique_keys.ID, Condition("attribute_exists(#id)"), sets=sets),
+        trail.keep_key(item.account, stored.owner_id, item.id, end=stored.end),
+    )
 
 
 def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
@@ -264,6 +282,7 @@ _ADDITIONS = (
     Migration("edges that the live edge finds", _listed),
     Migration("special names, which edge hosts load when they start", _with_special_names),
     Migration("fields that have a default", _with_defaults),  # new fields need no other migration
+    Migration("API keys that expire after their end", _with_expiry),
 )
 _CONVERSIONS = (
     Migration("texts in the selected format", _converted),

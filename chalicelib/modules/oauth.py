@@ -13,11 +13,11 @@ from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault
+from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 
 _LOCAL = r'[^\x00-\x20\x7f@"(),:;<>\[\]\\]{1,64}'
 _MAX_PROVIDER = 16 * 1024
-_WRITE = "edges:write"  # the scope that shows the client secret: a key that may replace a secret may see it
 _SLUG = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 Email = Annotated[str, form(rf"{_LOCAL}@{DOMAIN}", "must be an e-mail address, for example ada@example.com", most=254)]
@@ -52,7 +52,7 @@ class OAuthProvider(Shape):
 
     client_secret: Annotated[Text, max_bytes(1024), WithData(_both_or_none)] = ""
     """Client secret of the OAuth app; only together with client_id. In responses it is `""` for API keys without the
-    scope `edges:write`.
+    scope `edges:write` for the edge.
     """
 
     scopes: Annotated[list[Name], entries(0, 100), if_null([]), WithData(_only_with_an_app)] = []
@@ -139,7 +139,8 @@ class OAuth(Enabled):
 
 def _response(module: modules.OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
     context = vault.context(holder.account, holder.id)
-    sees_secret = call.caller.limits.covers(_WRITE)
+    edge = (items.above(holder.scope) or ("", ""))[1]
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
     providers = {
         name: provider
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}

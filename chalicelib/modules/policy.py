@@ -9,18 +9,20 @@ from typing import Annotated, Any
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
-from chalicelib.http.errors import Forbidden
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 from chalicelib.model.base import kinds
-from chalicelib.model.ssh import policies
-from chalicelib.schema.fields import Name
-from chalicelib.schema.rules import After, WithData, between, entries, if_null
+from chalicelib.model.ssh import acl, policies
+from chalicelib.schema import ssh_fields
+from chalicelib.schema.fields import OWNER, Name
+from chalicelib.schema.rules import After, WithData, between, entries, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 from chalicelib.schema.ssh_fields import CriticalOptions, ExtensionName, Extensions
+from chalicelib.storage.records import places
 from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
+_RECENT = ("require_bind", "allowed_bind")  # fields that need record format 4
 _MAX_STARS = 8  # in a pattern: each of 256 patterns is matched with each of 256 principals
 
 
@@ -34,7 +36,7 @@ def _pattern(value: str) -> str:
     if "," in value:
         raise ValueError("must not contain a comma")
     if value.count("*") > _MAX_STARS:
-        raise ValueError(f"must have at most {_MAX_STARS} stars")
+        raise ValueError(f"must contain at most {_MAX_STARS} wildcards ('*')")
     return value
 
 
@@ -46,11 +48,20 @@ def _not_below_the_default(value: int | None, above: Mapping[str, Any]) -> int |
 
 def _among_the_allowed(value: dict[str, str] | None, above: Mapping[str, Any]) -> dict[str, str] | None:
     allowed = above.get("allowed_extensions")
-    if value and allowed is not None and (others := sorted(value.keys() - {*allowed})):
-        raise ValueError(f"must be among allowed_extensions; {', '.join(others)} is not")
+    if value and allowed is not None and (others := sorted(value.keys() - {*allowed, acl.EXTENSION})):
+        raise ValueError(f"must be in allowed_extensions, which lacks {', '.join(others)}")
     return value
 
 
+def _bind_rule(value: str) -> str:
+    if "," in value:
+        raise ValueError("must not contain a comma")
+    acl.check(value.replace(policies.CALLER, "user"))
+    return value
+
+
+_BIND_RULE = {"pattern": "^(?:\\*|bind:[^,]+)$", "format": "bind-rule"}
+BindRule = Annotated[str, After(_bind_rule, _BIND_RULE), max_bytes(1024)]
 Pattern = Annotated[Name, After(_pattern, {"not": {"pattern": rf",|(?:\*[^*]*){{{_MAX_STARS + 1}}}"}})]
 _DISTINCT = After(_distinct, {"uniqueItems": True})
 
@@ -82,6 +93,9 @@ class HostBounds(Shape):
     min_rsa_bits: Annotated[int, between(2048, 16384)] | None = None
     """Minimum size in bits of RSA keys that may be certified."""
 
+    signers: Annotated[list[Annotated[str, OWNER]], entries(0, 100), _DISTINCT] | None = None
+    """The users and bots that may sign besides admins, by id; null is everyone, `[]` only admins."""
+
 
 class UserBounds(HostBounds):
     """Limits of user certificates. Null is no limit."""
@@ -94,6 +108,15 @@ class UserBounds(HostBounds):
 
     critical_options: CriticalOptions | None = None
     """Critical options of every certificate. A request may repeat them, but not with another value."""
+
+    require_bind: Annotated[bool, if_null(False)] = False
+    """True: a certificate with `permit-port-forwarding` must have the extension `bind@tunnel-edge`."""
+
+    allowed_bind: Annotated[list[BindRule], entries(1, 64), _DISTINCT] | None = None
+    """ACL rules. Each rule in `bind@tunnel-edge` must be equal to or narrower than one of them.
+
+    They imply `require_bind`. `{user}` is the caller's name. `*` is covered only by `*`.
+    """
 
 
 class Policy(Enabled):
@@ -124,10 +147,8 @@ class ShownPolicy(Enabled):
 
 
 def _permit(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may see and change the policy of an authority.")
-    if not caller.limits.covers(api_keys.ALL):
-        raise Forbidden(f"This API key lacks the scope {api_keys.ALL}.")
+    caller.require_admin("see and change the policy of an authority")
+    caller.require(scopes.ALL)
 
 
 def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict[str, Any]:
@@ -137,6 +158,25 @@ def _response(policy: policies.PolicyModule, _holder: Item, _call: Call) -> dict
     return shown
 
 
+def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
+    """Return the validation errors of bind rules, and of fields that an earlier version would ignore."""
+    if request is None:
+        return {}
+    wrong = _check_default_rules(request.user) if request.user else {}
+    if places.written_format() >= 4:
+        return wrong
+    sides = (("user", request.user), ("host", request.host))
+    later = {f"{side}.{name}" for side, bounds in sides if bounds for name in _RECENT if getattr(bounds, name, None)}
+    signers = {f"{side}.signers" for side, bounds in sides if bounds and bounds.signers is not None}
+    return wrong | dict.fromkeys(sorted(later | signers), "must be null until RECORD_FORMAT is 4")
+
+
+def _check_default_rules(bounds: UserBounds) -> dict[str, str]:
+    """Return the validation error of the bind rules among the default extensions."""
+    wrong = ssh_fields.check_bind(bounds.default_extensions or {})
+    return {f"user.default_{field}": rule for field, rule in wrong.items()}
+
+
 MODULES = (
     Module(
         path=f"{kinds.SSH_CERTIFICATE_AUTHORITIES.one}/{policies.NAME}",
@@ -144,6 +184,7 @@ MODULES = (
         stored=policies.PolicyModule,
         shows=ShownPolicy,
         to_response=_response,
+        conflicts=_conflicts,
         permits=_permit,
     ),
 )

@@ -19,7 +19,7 @@ def _compiles(pattern: str) -> str:
     try:
         match_costs.compile_pattern(pattern)
     except Uncompilable as error:
-        raise ValueError(f"must be a regular expression as RE2 reads it: {error}") from None
+        raise ValueError(f"must be a valid RE2 regular expression: {error}") from None
     return pattern
 
 
@@ -36,10 +36,10 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     try:
         cost = user_agents.matching_cost(modules.UserAgentModule(allow=allow, deny=patterns))
     except Uncompilable as error:
-        raise ValueError(f"must compile together: {error}") from None
+        raise ValueError(f"must compile as one expression: {error}") from None
     if cost > MAX_COST:
         together = ", together with allow," if allow else ""
-        raise ValueError(f"must{together} take at most {MAX_COST} instructions of RE2 for a byte, not {cost}")
+        raise ValueError(f"must{together} cost at most {MAX_COST} RE2 instructions per byte of the header, not {cost}")
     return patterns
 
 

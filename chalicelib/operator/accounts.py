@@ -11,8 +11,9 @@ from chalicelib import ids
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
 from chalicelib.model.accounts.accounts import Owner, User
+from chalicelib.model.accounts.key_rules import ApiKeyRules
 from chalicelib.model.audit import partitions
-from chalicelib.model.audit.trail import OPERATOR, keep_key
+from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.operator import new_resources
@@ -42,8 +43,8 @@ def create_account(
     account = accounts.new_account(new_resources.check_name(name))
     user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
     owner = Owner(user.id, admin=True, name=admin)
-    key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes)
-    further = keep_key(account.id, user.id, key.id), partitions.without_edge(account.id)
+    key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes, ApiKeyRules())
+    further = (*new.also, partitions.without_edge(account.id))
     try:
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:

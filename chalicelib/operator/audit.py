@@ -101,4 +101,4 @@ def _repair(file: Path) -> str:
     try:
         return str(json.loads(complete.splitlines()[-1])["id"]) if complete else ""
     except (ValueError, LookupError, TypeError):
-        raise CommandError(f"The last whole line of {file} is no event: export into another file.") from None
+        raise CommandError(f"The last complete line of {file} is not an event: export into another file.") from None

@@ -15,7 +15,7 @@ _MAX_SECONDS = 100 * 365 * 24 * 60 * 60
 
 
 class CommandError(Exception):
-    """A command cannot be done. The message says why."""
+    """A command cannot run. The message says why."""
 
 
 class UnknownId(CommandError):
@@ -23,10 +23,10 @@ class UnknownId(CommandError):
 
 
 class _PlainCommand(click.Command):
-    """A command that takes unambiguous beginnings of long options, as argparse does."""
+    """A command that accepts unambiguous prefixes of long options, as argparse does."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the line of usage."""
+        """Write the usage line."""
         formatter.write_usage(ctx.command_path, " ".join(self.collect_usage_pieces(ctx)), prefix="usage: ")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -58,7 +58,7 @@ class OperatorGroup(_PlainCommand, click.Group):
     command_class = OperatorCommand
 
     def __init__(self, name: str, **settings: Any) -> None:
-        """Create a group. Without a command it is a usage error."""
+        """Create a group. Calling it without a command is a usage error."""
         super().__init__(name, no_args_is_help=False, **settings)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import click
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts import accounts, key_rules, switching
 from chalicelib.model.accounts.api_keys import ApiKey
+from chalicelib.model.audit import trail
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
@@ -29,19 +30,26 @@ group = OperatorGroup("keys", help="API keys.")
 
 
 def issue_key(
-    account_id: str, owner_id: str, description: str, *, expires_in: int | None = None, scopes: Sequence[str] = ()
+    account_id: str,
+    owner_id: str,
+    description: str,
+    *,
+    expires_in: int | None = None,
+    scopes: Sequence[str] = (),
+    ignores_rules: bool = False,
 ) -> tuple[Item, str]:
     """Create an API key for a user or bot; return it and its token.
 
     It expires after that many seconds, or never if None. No scopes allow everything. Raises UnknownId, and CommandError
-    if a value is invalid or the owner or the account is switched off.
+    if a value is invalid, the account's rules do not permit it, or the owner or the account is switched off.
     """
     owner = accounts.find_owner(account_id, owner_id)
     if owner is None:
         raise UnknownId(f"The account {account_id} has no user or bot {owner_id}.")
     if not accounts.is_owner_active(account_id, owner_id):
         raise CommandError(f"{owner_id} or its account is switched off: enable it first.")
-    key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes)
+    rules = None if ignores_rules else key_rules.read(account_id)
+    key, new = new_resources.build_key(account_id, owner, description, expires_in, scopes, rules)
     Change(OPERATOR).put(key).also(*new.also).commit()
     switching.check_new_key(key)
     return key, new.once["token"]
@@ -65,8 +73,16 @@ def revoke_key(account_id: str, key_id: str) -> None:
 @click.argument("owner", help="The id of the user (usr_…) or bot (bot_…) that will own the key.")
 @click.option("--description", default="", help="What uses the key.")
 @key_limits
-def _issue(account: str, owner: str, description: str, expires_in: int | None, scopes: Sequence[str]) -> None:
-    key, token = issue_key(account, owner, description, expires_in=expires_in, scopes=scopes)
+@click.option("--ignore-rules", is_flag=True, help="Ignore the account's rules for API keys. Requires --reason.")
+@reason_option
+def _issue(
+    account: str, owner: str, description: str, expires_in: int | None, scopes: Sequence[str], ignore_rules: bool
+) -> None:
+    if ignore_rules and not trail.reason():
+        raise CommandError("--ignore-rules requires --reason, for the audit event.")
+    key, token = issue_key(
+        account, owner, description, expires_in=expires_in, scopes=scopes, ignores_rules=ignore_rules
+    )
     print(f"key {key.id}\ntoken {token}")
 
 

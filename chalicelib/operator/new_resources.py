@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from chalicelib import clock
 from chalicelib.http import messages
 from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Forbidden
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts.accounts import Owner
+from chalicelib.model.accounts.key_rules import ApiKeyRules
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.operator.command_line import CommandError
 from chalicelib.resources.accounts import api_keys, bot_users
@@ -31,16 +34,26 @@ def build_bot(account_id: str, name: str, *, admin: bool) -> Item:
 
 
 def build_key(
-    account_id: str, owner: Owner, description: str, expires_in: int | None, scopes: Sequence[str]
+    account_id: str,
+    owner: Owner,
+    description: str,
+    expires_in: int | None,
+    scopes: Sequence[str],
+    rules: ApiKeyRules | None,
 ) -> tuple[Item, New]:
     """Return an API key that is not stored yet. Raises CommandError.
 
-    It expires after that many seconds, or never if None. No scopes allow everything.
+    It expires after that many seconds, or never if None. No scopes allow everything. `rules` are those of the account,
+    None to ignore them.
     """
     expiry = None if expires_in is None else clock.rfc3339(clock.now() + timedelta(seconds=expires_in))
     caller = Caller(account_id, owner.id, owner.admin, key=OPERATOR.actor.type, name=owner.name)
     values = {"description": description, "expires_at": expiry, "scopes": [*scopes] or None}
-    return _build(api_keys.RESOURCE, caller, values)
+    try:
+        return _build(replace(api_keys.RESOURCE, make=partial(api_keys.make_within, rules)), caller, values)
+    except Forbidden as error:
+        field, rule = next(iter(error.details.items()))
+        raise CommandError(f"The {field} {rule}.") from None
 
 
 def _build(resource: EditableResource, caller: Caller, values: Mapping[str, Any]) -> tuple[Item, New]:

@@ -32,12 +32,16 @@ _DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS
 _SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
 _PUBLIC_KEY = "authority_public_key"  # each line has it, because the restored table may lack the authority
 
-group = OperatorGroup("revocations", help="What was revoked after the time to which this table was restored.")
+group = OperatorGroup("revocations", help="Revocations made after the time to which this table was restored.")
 
 
 @dataclass(frozen=True)
 class ListedRevocation:
-    """One line of the list: an account, an id, and a revocation's record for SSH authorities."""
+    """One line of the list.
+
+    `id` is the revoked resource, or the SSH authority that revoked. `record` is that authority's revocation, otherwise
+    empty.
+    """
 
     account: str
     id: str
@@ -53,10 +57,10 @@ def list_revoked(later: str) -> list[str]:
     """Return lines for what this table admits and a later one does not.
 
     These are API keys and SSH credentials, active users, bots and accounts, and what SSH authorities have signed.
-    Raises CommandError if the later table is unreadable or is no later state of this one.
+    Raises CommandError if the later table is unreadable or is not a later state of this one.
     """
     if later == dynamodb.table_name():
-        raise CommandError(f"{later} is this table itself: TABLE_NAME names the one that was restored.")
+        raise CommandError(f"{later} is this table itself: TABLE_NAME must be the restored table.")
     known = table.newest(accounts.SCOPE)
     admitted = _admitted(known)
     try:
@@ -66,7 +70,7 @@ def list_revoked(later: str) -> list[str]:
     except AwsError as error:
         raise CommandError(f"The table {later} cannot be read ({error.code}).") from None
     if missing := {account.id for account in known} - {account.id for account in later_accounts}:
-        raise CommandError(f"The table {later} is no later state of this one: it lacks the account {min(missing)}.")
+        raise CommandError(f"The table {later} is not a later state of this one: it lacks the account {min(missing)}.")
     lines = [_line(account, item) for (account, id), item in admitted.items() if (account, id) not in later_admitted]
     return [*lines, *(line for authority, records in lists for line in _missing(authority, records))]
 
@@ -79,7 +83,7 @@ def parse(line: str) -> ListedRevocation:
             return ListedRevocation(account, id, {})
         if kinds.SSH_CERTIFICATE_AUTHORITIES.has(id) and (record := _parse_record(end)):
             return ListedRevocation(account, id, record)
-    raise CommandError(f"Not a line of such a list: {line.strip()!r}. Nothing was revoked.")
+    raise CommandError(f"This is not a line of 'revocations list': {line.strip()!r}. Nothing was revoked.")
 
 
 def repeat(revocation: ListedRevocation) -> bool:

@@ -81,7 +81,7 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
 def read_usage(account: str, month: str) -> Mapping[str, Traffic]:
     """Return an account's usage in a month by day, "" for this month. Raises CommandError."""
     if month and not _MONTH.fullmatch(month):
-        raise CommandError(f"--month {month} is no month: write it as 2026-11.")
+        raise CommandError(f"--month {month} is not a month: write it like 2026-11.")
     return usages.read_days(account, month or clock.rfc3339(clock.now())[:7])
 
 

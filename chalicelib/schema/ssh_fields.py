@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from chalicelib import clock, crypto
+from chalicelib.model.ssh import acl
 from chalicelib.schema.fields import Name, Time
 from chalicelib.schema.json_schema import at_most_bytes
 from chalicelib.schema.rules import After, Plain, WithData, entries, id_of, if_null, max_bytes
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 _MAX_KEY_BYTES = 16 * 1024
 _NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks or scopes
-_CRITICAL = ("force-command", "source-address", "verify-required")  # all that OpenSSH knows
-_WITHOUT_VALUE = {  # sshd refuses certificates with one
+_CRITICAL = ("force-command", "source-address", "verify-required")  # the only ones that OpenSSH supports
+_WITHOUT_VALUE = {  # sshd refuses a certificate if one of these has a value
     "no-touch-required",
     "permit-X11-forwarding",
     "permit-agent-forwarding",
@@ -72,6 +73,16 @@ def _extensions(values: dict[str, str]) -> dict[str, str]:
     if faulty := sorted(name for name in _WITHOUT_VALUE & values.keys() if values[name]):
         raise ValueError(f"must have an empty string for {' and '.join(faulty)}: OpenSSH accepts no value there")
     return values
+
+
+def check_bind(extensions: Mapping[str, str]) -> dict[str, str]:
+    """Return the validation error of the rules in the extension bind@tunnel-edge."""
+    try:
+        if acl.EXTENSION in extensions:
+            acl.split(extensions[acl.EXTENSION])
+    except ValueError as error:
+        return {f"extensions.{acl.EXTENSION}": str(error)}
+    return {}
 
 
 AuthorityId = Annotated[str, id_of("ssh_certificate_authority_id")]

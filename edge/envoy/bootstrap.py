@@ -51,7 +51,7 @@ def _control_source() -> Json:
     return {
         "api_type": "DELTA_GRPC",
         "transport_api_version": "V3",
-        "set_node_on_first_message_only": True,  # or each message repeats 60 KB about Envoy's extensions
+        "set_node_on_first_message_only": True,  # otherwise each message repeats 60 KB about Envoy's extensions
         "grpc_services": [{"envoy_grpc": service}],
     }
 

@@ -69,7 +69,8 @@ class Settings:
     `tcp_ports` are the ports of TCP tunnels and TCP edges. `dns_servers` (address, port) are queried instead of the
     domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
     chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks.
-    `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that off.
+    `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that off. `ssh_address` is
+    the address of the gateway that the API shows; `public_ssh_address` returns its default.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -94,6 +95,7 @@ class Settings:
     metrics_by: str = "control"
     gateway_metrics: str = ""
     link_dir: str = ""
+    ssh_address: str = ""
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -114,6 +116,17 @@ class Settings:
     def link_socket(self, gateway: str) -> Path:
         """Return the socket of a gateway for an Envoy on its host."""
         return (Path(self.link_dir).resolve() if self.link_dir else self.directory) / f"{gateway}.sock"
+
+    @property
+    def public_ssh_address(self) -> str:
+        """Return the host and port to which SSH clients connect."""
+        if self.ssh_address:
+            return self.ssh_address
+        try:
+            is_local = ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            is_local = self.host == "localhost"
+        return f"{'127.0.0.1' if is_local else self.tunnel_domain}:{self.ssh_port}"
 
     def url(self, name: str, scheme: str = "https") -> str:
         """Return the public URL of a tunnel's host name."""

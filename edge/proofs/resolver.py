@@ -54,12 +54,10 @@ class Resolver:
             if target in records.values:
                 return CheckResult("present")
             if not records.values:
-                return CheckResult(
-                    "absent", "" if name == domain else f"{domain} is an alias of another name than {target}."
-                )
+                return CheckResult("absent", "" if name == domain else f"{domain} is an alias, but not of {target}.")
             name = min(records.values)
             if name in passed:
-                return CheckResult("absent", f"The CNAME records of {domain} lead in a circle.")
+                return CheckResult("absent", f"The CNAME records of {domain} form a loop.")
             passed.add(name)
         return CheckResult("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
 

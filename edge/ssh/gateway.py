@@ -70,7 +70,7 @@ class SshGateway:
         sockets.remove_stale(socket.parent.glob("gw-*.sock"))
         near = link.serve_locally(socket, self.tunnels.find)
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
-            here = Gateway(self.id, self.settings.hop_host, inner.sockets[0].getsockname()[1])
+            here = self._describe(inner.sockets[0].getsockname()[1])
             await asyncio.to_thread(self._announce, here)
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -145,6 +145,18 @@ class SshGateway:
         session = Session(self)
         self._sessions.add(session)
         return session
+
+    def _describe(self, port: int) -> Gateway:
+        """Return the record of this gateway. Edge hosts connect to `port`."""
+        line = self._host_key.export_public_key().decode().strip()
+        return Gateway(
+            self.id,
+            self.settings.hop_host,
+            port,
+            region=self.settings.region,
+            ssh_address=self.settings.public_ssh_address,
+            host_keys=(line,),
+        )
 
     def _announce(self, here: Gateway) -> None:
         self.store.announce_gateway(here, lease=self.settings.limits.lease)

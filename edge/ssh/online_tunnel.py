@@ -50,7 +50,7 @@ class TunnelConnection(Protocol):
         """Close it without sending the rest."""
 
     def check(self, seconds: float) -> None:
-        """Abort it if the visitor left or sends its body too slowly; `seconds` since the last check."""
+        """Abort it if the visitor left or sends its body too slowly. The last check was `seconds` ago."""
 
 
 @dataclass(eq=False)

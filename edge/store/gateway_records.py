@@ -5,15 +5,17 @@ from contextlib import suppress
 
 from chalicelib import domains, ids
 from chalicelib.model.accounts import accounts
-from chalicelib.model.base import kinds
+from chalicelib.model.base import kinds, records
 from chalicelib.model.names import bans, base_names, reservations
 from chalicelib.model.names.reservations import NotProved, ServedReservation
 from chalicelib.model.ssh import credentials, revoked
+from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.model.tunnels import bindings, blocks, gateways, name_bans, online_tunnels, tunnels
 from chalicelib.model.tunnels import usage as usages
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
 from chalicelib.storage.client import aws
+from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 from edge.store.errors import raises_unavailable
 from edge.store.records import (
@@ -27,6 +29,11 @@ from edge.store.records import (
     Opening,
     TooManyTunnels,
 )
+
+
+def _grant_certificate(certificate: Item) -> Grant:
+    bind = records.decode(IssuedUserCertificate, certificate).bind
+    return Grant(certificate.account, certificate.id, tuple(bind or ()))
 
 
 class GatewayRecords:
@@ -43,12 +50,13 @@ class GatewayRecords:
     @raises_unavailable
     def find_grant_by_certificate(self, authority: str, key_id: str) -> Grant | None:
         certificate = revoked.find_certificate(authority, key_id)
-        return Grant(certificate.account, certificate.id, ()) if certificate else None
+        return _grant_certificate(certificate) if certificate else None
 
     @raises_unavailable
     def refresh_grant(self, grant: Grant) -> Grant | None:
         if kinds.of(grant.credential) is kinds.SSH_USER_CERTIFICATES:
-            return grant if revoked.read_certificate(grant.account, grant.credential) else None
+            certificate = revoked.read_certificate(grant.account, grant.credential)
+            return _grant_certificate(certificate) if certificate else None
         credential = credentials.read(grant.account, grant.credential)
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 

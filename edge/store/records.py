@@ -56,7 +56,7 @@ class TooManyTunnels(NotOpened):
 class Grant:
     """The rights of a signed-in client: its account, and the id and ACL of its credential.
 
-    A user certificate is a credential with an empty ACL, which permits everything.
+    The ACL of a user certificate is in its extension bind@tunnel-edge. Without one it is empty and permits everything.
     """
 
     account: str

@@ -14,7 +14,9 @@ def require_supported_stack(name: str) -> None:
     stack = data_stack.stack_of(name)
     deployed = stacks.template(stack)
     if deployed and not names(yaml_parse(deployed)):
-        raise CommandError(f"The stack {stack} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).")
+        raise CommandError(
+            f"The stack {stack} was deployed by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md)."
+        )
 
 
 def names(template: Mapping[str, Any]) -> set[str]:

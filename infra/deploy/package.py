@@ -69,7 +69,7 @@ def package(stage: str, arch: str, out: Path) -> None:
     _rewrite(out / "deployment.zip", out / "package")
     _complete(out)
     if (size := (out / "deployment.zip").stat().st_size) > MAX_BYTES:
-        raise CommandError(f"The package has {size:,} bytes, more than the {MAX_BYTES:,} that were planned for.")
+        raise CommandError(f"The package has {size:,} bytes, more than the limit of {MAX_BYTES:,}.")
 
 
 def _machine() -> str:
@@ -82,7 +82,7 @@ def _config(stage: str) -> dict[str, Any]:
     deployable = [name for name, settings in config["stages"].items() if "lambda_functions" in settings]
     if stage not in deployable:
         choice = ", ".join(deployable)
-        raise CommandError(f"{stage} is no stage of .chalice/config.json to deploy: choose one of {choice}.")
+        raise CommandError(f"{stage} is not a deployable stage of .chalice/config.json: choose one of {choice}.")
     return config
 
 
@@ -159,7 +159,7 @@ def _compile(folder: Path) -> None:
 
 def _complete(out: Path) -> None:
     """Add the gateway's error responses, and translate the template with SAM."""
-    merged = out / "sam.yaml"  # YAML, because the template that Chalice merged is
+    merged = out / "sam.yaml"  # Chalice writes YAML if the template that it merges is YAML
     stack: dict[str, Any] = yaml_parse(merged.read_text())
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]

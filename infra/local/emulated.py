@@ -30,6 +30,7 @@ SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it d
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
+    "MEMBERS_ACT_FOR_ALL": "MembersActForAll",
     "AUDIT_DAYS": "AuditDays",
     "RECORD_FORMAT": "RecordFormat",
     "TUNNEL_DOMAIN": "TunnelDomain",

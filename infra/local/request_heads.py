@@ -29,8 +29,8 @@ def find_fault(request_line: bytes, lines: Sequence[bytes]) -> str:
     count = Counter(name for name, _ in named)
     for name in dict.fromkeys([*_SINGLE, *auth.version_headers()]):
         if count[name.lower()] > 1:
-            return f"The header {name} stands twice"
+            return f"The header {name} occurs twice"
     host = dict(named).get("host")
     if host is None and request_line.endswith(b"1.1\r\n"):
         return "The header Host is missing"
-    return "" if host is None or messages.is_host(host) else "The header Host is no host or host:port"
+    return "" if host is None or messages.is_host(host) else "The header Host must be host or host:port"

@@ -91,7 +91,7 @@ def test_a_stack_of_1_x_is_refused_and_one_of_2_0_0_is_updated(deployed: Served,
     templates = [upgrades.git("show", f"{commit}:infra/deploy/data.yaml").decode() for commit in (first, second)]
     cloudformation.create_stack(**request, TemplateBody=templates[0])
     cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
-    refused = f"The stack {stack} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).\n"
+    refused = f"The stack {stack} was deployed by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md).\n"
     assert deploy(deployed, package, "--name", name) == (1, "", refused)
     cloudformation.update_stack(**request, TemplateBody=templates[1])
     cloudformation.get_waiter("stack_update_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})

@@ -60,6 +60,7 @@ def _use_the_api(admin: Client) -> None:
     for module in OF_EDGES:
         admin.put(anywhere(module), SAMPLES[module.path][0].request)
         admin.get(anywhere(module))
+    admin.get("/gateways")
     bot = admin.create("/bot_users", {"name": "switched"})["id"]
     admin.create("/api_keys", {"owner_id": bot})
     admin.patch(f"/bot_users/{bot}", {"active": False})
@@ -74,7 +75,7 @@ def _authorize(admin: Client) -> None:
     _, token = issue_key(admin.account, bot.id, "")
     aws.client("dynamodb").update_item(  # as 1.x wrote it, which read the bot at each request
         TableName="tunnel-edge",
-        Key={"scope": {"S": f"token#{token[:27]}"}, "id": {"S": "claim"}},
+        Key={"scope": {"S": f"token#{token[3:30]}"}, "id": {"S": "claim"}},
         UpdateExpression="REMOVE #body.#active",
         ExpressionAttributeNames={"#body": "body", "#active": "active"},
     )

@@ -118,7 +118,7 @@ BAD_FIELDS = [
         invalid(
             description="must be a string",
             metadata="must be a string",
-            x=f"{KNOWN} description, metadata, owner_id, expires_at, scopes",
+            x=f"{KNOWN} description, metadata, owner_id, expires_at, scopes, allowed_networks",
         ),
         {"description": 1, "metadata": [], "x": None},
     ),
@@ -144,10 +144,18 @@ BAD_FIELDS = [
 QUERIES = [
     Case("no query behind the question mark", Accepted(), path="/api_keys?"),
     Case("a percent-encoded query", Accepted(), path="/api_keys?%6Cimit=%31"),
-    Case("an unknown parameter", invalid(page=f"{KNOWN} before_id, limit, owner_id"), path="/api_keys?page=2"),
+    Case(
+        "an unknown parameter",
+        invalid(page=f"{KNOWN} before_id, limit, owner_id, beyond_rules"),
+        path="/api_keys?page=2",
+    ),
     Case("a parameter given twice", invalid(limit="must be given once"), path="/api_keys?limit=1&limit=1"),
     Case("a parameter without a value", invalid(limit=LIMIT), path="/api_keys?limit="),
-    Case("an unknown parameter without a value", invalid(x=f"{KNOWN} before_id, limit, owner_id"), path="/api_keys?x="),
+    Case(
+        "an unknown parameter without a value",
+        invalid(x=f"{KNOWN} before_id, limit, owner_id, beyond_rules"),
+        path="/api_keys?x=",
+    ),
     Case("a plus sign", invalid(limit=LIMIT), path="/api_keys?limit=+1"),
     Case("a limit with a zero first", invalid(limit=LIMIT), path="/api_keys?limit=05"),
     Case("a limit out of bounds", invalid(limit=LIMIT), path="/api_keys?limit=101"),

@@ -68,6 +68,7 @@ def test_requests(admin: Client) -> None:
             costs.request_row("get one", ask(admin, "GET", backend)),
             costs.request_row("list 100 certificates", listed, seconds=0.08, sent_kb=size),
             costs.request_row("get the status of an edge", ask(admin, "GET", f"/edges/https/{edge}/status")),
+            costs.request_row("list the gateways", ask(admin, "GET", "/gateways")),
             costs.request_row("create a backend", post(admin, backends, {})),
             costs.request_row("change a backend", ask(admin, "PATCH", backend, {"description": "changed"})),
             costs.request_row("delete a backend", ask(admin, "DELETE", backend)),

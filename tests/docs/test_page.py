@@ -15,9 +15,10 @@ from tests.openapi.test_document import OPERATIONS
 from tests.transports import Client
 
 pytestmark = pytest.mark.needs("the page of the reference")
-SIZE = 64 * 1024  # bytes that are sent
+SIZE = 64 * 1024  # bytes that are sent for the first 139 operations
+SIZE_OF_AN_OPERATION = 550  # more for each operation since then
 ELEMENTS = 16_000
-OF_ANY_KEY = {"/me", "/api_keys/self"}
+OF_ANY_KEY = {"/me", "/api_keys/self", "/gateways"}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_the_page_runs_its_own_script_loads_nothing_and_is_shown_in_no_other(nob
 
 
 def test_the_page_is_small(page: Page) -> None:
-    assert len(gzip.compress(FILE.read_bytes())) <= SIZE
+    assert len(gzip.compress(FILE.read_bytes())) <= SIZE + SIZE_OF_AN_OPERATION * (len(OPERATIONS) - 139)
     assert page.elements <= ELEMENTS
 
 

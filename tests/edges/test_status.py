@@ -168,7 +168,8 @@ def test_it_takes_a_key_that_reads_edges(admin: Client) -> None:
     writes = admin.with_token(admin.create("/api_keys", {"scopes": ["edges:write", "backends:read"]})["token"])
 
     assert status(reads, address).status == 200
-    assert_refused(status(writes, address), 403, "forbidden", "This API key lacks the scope edges:read.")
+    missing = f"edges:read@{address.rpartition('/')[2]}"
+    assert_refused(status(writes, address), 403, "forbidden", f"This API key lacks the scope {missing}.")
 
 
 def test_without_an_edge_host_it_costs_the_edge_and_the_hosts(admin: Client) -> None:

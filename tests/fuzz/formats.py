@@ -8,7 +8,7 @@ import schemathesis
 from hypothesis import strategies
 from hypothesis.strategies import SearchStrategy
 
-from chalicelib.model.accounts import api_keys
+from chalicelib.model.accounts import scopes
 from tests import openssl
 from tests.samples import CA
 
@@ -29,14 +29,16 @@ def register() -> None:
     leaf, authority = openssl.issue(), openssl.issue("/CN=ca", extensions=CA)
     for name, values in {
         "acl-rule": strategies.sampled_from(_RULES),
+        "bind-rule": strategies.sampled_from(_RULES),
         "authorized-key": _keys(),
         "ca-certificate": strategies.just(authority.certificate),
         "certificate-chain": strategies.just(leaf.certificate),
         "new-name": strategies.from_regex("[A-Za-z0-9]{1,40}", fullmatch=True),
+        "network": strategies.sampled_from(("192.0.2.0/24", "2001:db8::/32")),
         "networks": strategies.sampled_from(_NETWORKS),
         "private-key": strategies.just(leaf.key),
         "re2": strategies.sampled_from(_PATTERNS),
-        "scope": strategies.sampled_from(api_keys.list_scopes()),
+        "scope": strategies.sampled_from(scopes.list_scopes()),
         "ssh-public-key": _keys(),
         "traffic-policy": strategies.sampled_from(_POLICIES).map(json.dumps),
     }.items():

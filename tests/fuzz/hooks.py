@@ -24,7 +24,7 @@ _API = httpx.Client(
     headers={"Authorization": f"Bearer {os.environ['API_KEY']}", "Service-Version": "2"},
     trust_env=False,
 )
-_KEY = _API.get(f"/api_keys/ak_{os.environ['API_KEY'].partition('_')[0]}").raise_for_status().json()
+_KEY = _API.get("/api_keys/self").raise_for_status().json()
 _AUTHORITY = _API.post("/ssh_certificate_authorities", json={}).raise_for_status().json()
 _KEPT = {_KEY["id"], _AUTHORITY["id"]}  # never deleted, nor bounded by a policy: the run needs them
 

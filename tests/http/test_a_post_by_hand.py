@@ -76,7 +76,7 @@ def test_it_gets_an_event_a_revision_a_tag_idempotency_and_a_scope(admin: Client
         other, 409, "conflict", "This Idempotency-Key was already used for another request: choose another one."
     )
     reader = client.with_token(admin.create("/api_keys", {"scopes": ["*:read"]})["token"])
-    lacks = "This API key lacks the scope backends:write."
+    lacks = f"This API key lacks the scope backends:write@{made.json['id']}."
     assert_refused(reader.post(f"{address}/break", {"why": "x"}), 403, "forbidden", lacks)
 
 

@@ -9,6 +9,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.http.errors import ApiError
 from chalicelib.http.resource import New
+from chalicelib.model.accounts import api_keys
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.resources.backends import http_response_backends
 from chalicelib.storage.client.aws import Unavailable
@@ -110,8 +111,9 @@ def test_a_host_stands_in_every_address(admin: Client, host: str) -> None:
 
 
 def test_an_unknown_token_is_not_authenticated(admin: Client) -> None:
-    ksuid, _, secret = admin.token.partition("_")
-    for token in (f"{ksuid}_{secret[::-1]}", f"{ksuid}_{secret}0", f"{ksuid}_{secret[:-1]}", f"{'0' * 27}_{secret}"):
+    _, ksuid, secret = admin.token.split("_", 2)
+    before = (f"{ksuid}_{secret[::-1]}", f"{ksuid}_{secret}0", f"{ksuid}_{secret[:-1]}", f"{'0' * 27}_{secret}")
+    for token in (*before, f"te_{'0' * 27}_{secret}", api_keys.new_token(f"ak_{ksuid}")[0]):
         answer = admin.with_token(token).get("/api_keys")
         assert_refused(answer, 401, "unauthenticated", UNKNOWN_TOKEN)
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -165,7 +167,7 @@ def test_an_empty_setting_of_the_version_headers_is_none(admin: Client, monkeypa
 
 def test_every_bad_field_of_body_and_query_is_named_at_once(admin: Client) -> None:
     answer = admin.post("/api_keys?dry_run=1", {"description": 1, "scopes": ["api_keys:read", 3], "x": 1})
-    known = "description, metadata, owner_id, expires_at, scopes"
+    known = "description, metadata, owner_id, expires_at, scopes, allowed_networks"
     assert_invalid(
         answer,
         {
@@ -186,7 +188,7 @@ def test_at_most_100_bad_fields_are_named(admin: Client) -> None:
 
 def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) -> None:
     answer = admin.post("/api_keys", {"operation_id": "mine"})
-    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes"
+    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes, allowed_networks"
     assert_refused(answer, 400, "invalid_request", f"'operation_id' {rule}.")
 
 

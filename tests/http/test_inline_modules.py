@@ -86,7 +86,7 @@ def test_faults_far_inside_are_named_too(admin: Client) -> None:
     }
     errors = {
         "oauth.provider.github.teams.1": "must be of the form <org-slug>/<team-slug>",
-        "user_agent_filter.deny.0": "must be a regular expression as RE2 reads it: missing ): (",
+        "user_agent_filter.deny.0": "must be a valid RE2 regular expression: missing ): (",
     }
     assert_invalid(admin.post(path, request), errors)
     assert admin.get(path).json["routes"] == []

@@ -18,7 +18,7 @@ BASE = "http://localhost"
 LIMIT = "must be a whole number from 1 to 100"
 ID = "must be an id of a resource that exists or existed"
 ONCE = "must be given once"
-UNKNOWN = "is not a field here; known: before_id, limit, owner_id"
+UNKNOWN = "is not a field here; known: before_id, limit, owner_id, beyond_rules"
 
 
 def some(mine: Collection, count: int) -> list[Any]:

@@ -26,7 +26,7 @@ def test_the_record_of_a_certificate_and_its_event_are_one_unit_each(admin: Clie
             == {
                 f"#{path}": 2 * COUNT,  # a transaction writes each twice
                 "#/audit_events": 2 * COUNT,
-                f"acted=#ak_{admin.token[:27]}": COUNT,
+                f"acted=#ak_{admin.token[3:30]}": COUNT,
             }
         )
         assert of_resources == [1] * COUNT

@@ -13,7 +13,7 @@ from chalicelib import edges, modules
 from chalicelib.edges import tcp
 from chalicelib.http import endpoints, middleware
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges.modules import StoredModule as StoredModule
+from chalicelib.model.base.records import StoredModule as StoredModule
 from chalicelib.schema.fields import Domain
 from tests import conformity
 from tests.modules.samples import OF_EDGES

@@ -133,3 +133,15 @@ def test_a_module_without_an_app_looks_the_same_to_everyone(admin: Client) -> No
     written = admin.put(module, {"provider": {"google": {"email_domains": ["example.com"]}}})
     read = key(admin, ["*:read"]).get(module)
     assert (read.json, read.headers["etag"]) == (written.json, written.headers["etag"])
+
+
+def test_a_key_for_one_edge_sees_the_secrets_of_that_edge(admin: Client) -> None:
+    own, other = (on_a_holder(admin, OAUTH) for _ in range(2))
+    for module in (own, other):
+        admin.put(module, MODULE)
+    edge = own.split("/")[3]
+    writer = key(admin, ["edges:read", f"edges:write@{edge}"])
+    assert [answer.text.count(SECRET) for answer in read(writer, own)] == [1] * 5
+    assert [answer.text.count(SECRET) for answer in read(writer, other)] == [0, 0, 0, 0, 1]  # the last one lists both
+    reader = key(admin, [f"edges:read@{edge}", f"edges:write@{other.split('/')[3]}"])
+    assert [answer.text.count(SECRET) for answer in read(reader, own)] == [0] * 5

@@ -32,8 +32,16 @@ NO_BOUNDS = {
     "require_principals": False,
     "allowed_key_types": None,
     "min_rsa_bits": None,
+    "signers": None,
 }
-NO_USER_BOUNDS = {**NO_BOUNDS, "allowed_extensions": None, "default_extensions": None, "critical_options": None}
+NO_USER_BOUNDS = {
+    **NO_BOUNDS,
+    "allowed_extensions": None,
+    "default_extensions": None,
+    "critical_options": None,
+    "require_bind": False,
+    "allowed_bind": None,
+}
 ALL = {
     "backdate": 30,
     "default_lifetime": 600,
@@ -45,6 +53,9 @@ ALL = {
     "critical_options": {"source-address": "192.0.2.0/24"},
     "allowed_key_types": ["ed25519"],
     "min_rsa_bits": 3072,
+    "signers": ["bot_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"],
+    "require_bind": True,
+    "allowed_bind": ["bind:*.{user}.example.com", "bind:region=eu"],
 }
 ECDSA = keys.authorized_key(keys.generate_ecdsa("nistp256").public_key())
 RSA_2048 = keys.authorized_key(keypairs.RSA.public_key())
@@ -125,7 +136,7 @@ def test_only_admins_with_every_reach_see_and_change_it(admin: Client, member: C
         ({"allowed_key_types": ["dsa"]}, {"user.allowed_key_types.0": "must be one of 'rsa', 'ecdsa' or 'ed25519'"}),
         (
             {"allowed_extensions": ["permit-pty"], "default_extensions": {"permit-user-rc": ""}},
-            {"user.default_extensions": "must be among allowed_extensions; permit-user-rc is not"},
+            {"user.default_extensions": "must be in allowed_extensions, which lacks permit-user-rc"},
         ),
         (
             {"critical_options": {"source-address": "x"}},

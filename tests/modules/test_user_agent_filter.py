@@ -20,7 +20,7 @@ def test_patterns_are_kept_as_they_were_sent(admin: Client) -> None:
 
 
 TOO_LARGE = "must be at most 4608 characters, counted in JSON that stands in JSON once more"
-TOO_COSTLY = "must take at most 300 instructions of RE2 for a byte, not {}"
+TOO_COSTLY = "must cost at most 300 RE2 instructions per byte of the header, not {}"
 UNREADABLE = {
     "(?=Mozilla)": "invalid perl operator: (?=",
     "(?!Mozilla)": "invalid perl operator: (?!",
@@ -42,7 +42,7 @@ def test_what_re2_does_not_read_is_refused_with_its_reason_and_no_word_on_standa
 ) -> None:
     address = anywhere(USER_AGENT_FILTER)
     answer = admin.put(address, {"allow": [*UNREADABLE, "fine"], "deny": ["fine", *UNREADABLE]})
-    rules = [f"must be a regular expression as RE2 reads it: {reason}" for reason in UNREADABLE.values()]
+    rules = [f"must be a valid RE2 regular expression: {reason}" for reason in UNREADABLE.values()]
     errors = {f"allow.{place}": rule for place, rule in enumerate(rules)}
     assert_invalid(answer, errors | {f"deny.{place}": rule for place, rule in enumerate(rules, 1)})
     assert admin.get(address).status == 404
@@ -121,6 +121,6 @@ def test_both_lists_of_a_filter_have_one_bound(admin: Client) -> None:
     assert admin.put(address, {"allow": [ONE % 103], "deny": [ONE % 103]}).status == 200
     answer = admin.put(address, {"allow": [ONE % 103], "deny": [ONE % 104]})
     assert_invalid(
-        answer, {"deny": "must, together with allow, take at most 300 instructions of RE2 for a byte, not 301"}
+        answer, {"deny": "must, together with allow, cost at most 300 RE2 instructions per byte of the header, not 301"}
     )
     assert_invalid(admin.put(address, {"allow": [ONE % 254], "deny": []}), {"allow": TOO_COSTLY.format(301)})

@@ -23,18 +23,18 @@ def test_the_committed_list_is_that_of_the_code() -> None:
     [
         (
             lambda api: api["paths"]["/me"].pop("get"),
-            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 429 500 503"],
+            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 403 429 500 503"],
             [],
         ),
         (
             lambda api: api["paths"]["/me"]["get"].update(security=[]),
-            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 429 500 503"],
-            ["GET /me If-None-Match (open) -> 200 Me, 304 | 400 401 429 500 503"],
+            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 403 429 500 503"],
+            ["GET /me If-None-Match (open) -> 200 Me, 304 | 400 401 403 429 500 503"],
         ),
         (
             lambda api: api["paths"]["/me"]["get"]["responses"].pop("401"),
-            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 429 500 503"],
-            ["GET /me If-None-Match -> 200 Me, 304 | 400 429 500 503"],
+            ["GET /me If-None-Match -> 200 Me, 304 | 400 401 403 429 500 503"],
+            ["GET /me If-None-Match -> 200 Me, 304 | 400 403 429 500 503"],
         ),
         (
             lambda api: api["paths"]["/bot_users"]["get"]["parameters"].pop(0),

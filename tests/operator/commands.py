@@ -8,7 +8,7 @@ from chalicelib.__main__ import main
 from tests.transports import RECORD
 
 Output = pytest.CaptureFixture[str]
-TOKEN = r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}"
+TOKEN = r"te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}"
 
 
 def said(output: Output, *arguments: str) -> list[str]:

@@ -115,6 +115,6 @@ def test_what_cannot_be_exported_is_said_in_a_sentence(admin: Client, tmp_path: 
     other = tmp_path / "notes.txt"
     other.write_text("notes\n")
     for words in ([ids.new("acct")], [admin.account, "--after", "yesterday"], [admin.account, "--into", str(other)]):
-        with pytest.raises(SystemExit, match=r"^(There is no account|--after must be|The last whole line)"):
+        with pytest.raises(SystemExit, match=r"^(There is no account|--after must be|The last complete line)"):
             operator.main(["audit", "export", *words])
     assert other.read_text() == "notes\n"

@@ -217,13 +217,13 @@ def test_what_ssh_authorities_revoked_since_is_listed_and_revoked_again(
 def test_a_table_that_cannot_tell_what_was_revoked_is_refused_and_nothing_is_listed(
     admin: Client, tables: Tables, capsys: Output
 ) -> None:
-    itself = "tunnel-edge is this table itself: TABLE_NAME names the one that was restored."
+    itself = "tunnel-edge is this table itself: TABLE_NAME must be the restored table."
     assert refused("revocations", "list", "tunnel-edge") == itself
     assert refused("revocations", "list", LATER) == f"The table {LATER} cannot be read (ResourceNotFoundException)."
     tables.restore()  # to before there was anything
     assert said(capsys, "revocations", "list", LATER) == []
     tables.swap()
-    sentence = f"The table {LATER} is no later state of this one: it lacks the account {admin.account}."
+    sentence = f"The table {LATER} is not a later state of this one: it lacks the account {admin.account}."
     assert refused("revocations", "list", LATER) == sentence
     assert capsys.readouterr().out == ""
     assert admin.get("/api_keys").status == 200
@@ -248,5 +248,8 @@ def test_a_list_with_a_line_that_names_nothing_is_refused_before_anything_is_rev
     key = admin.create("/api_keys", {})["id"]
     wrong = line.format(account=admin.account, key=key, id=ids.unprefixed(key))
     file.write_text(f"{admin.account} {key}\n{wrong}\n")
-    assert refused("revocations", "repeat", str(file)) == f"Not a line of such a list: {wrong!r}. Nothing was revoked."
+    assert (
+        refused("revocations", "repeat", str(file))
+        == f"This is not a line of 'revocations list': {wrong!r}. Nothing was revoked."
+    )
     assert admin.get(f"/api_keys/{key}").status == 200

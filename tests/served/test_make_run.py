@@ -121,8 +121,8 @@ def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
     assert listed == {
         "keys": [
             {
-                "id": f"ak_{first.token[:27]}",
-                "uri": f"{first.base_url}/api_keys/ak_{first.token[:27]}",
+                "id": f"ak_{first.token[3:30]}",
+                "uri": f"{first.base_url}/api_keys/ak_{first.token[3:30]}",
                 "created_at": key["created_at"],
                 "description": "The account's first key",
                 "metadata": "",

@@ -42,8 +42,8 @@ def test_a_state_of_1_x_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert run(settings(tmp_path / "local")) == (
         1,
         "",
-        f"The state in {folder} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md), or delete it"
-        " with 'make reset'.\n",
+        f"The state in {folder} was written by 1.x: upgrade it to 2.0.0 first ('Upgrading' in infra/README.md), or"
+        " delete it with 'make reset'.\n",
     )
     assert [file.name for file in folder.glob("*.json")] == ["dynamodb.json"]
 

@@ -151,7 +151,7 @@ def test_what_is_not_http_gets_the_one_error_body_too(address: tuple[str, int], 
     assert answer.json["msg"] == f"{NOT_HTTP}{fault}."
 
 
-TWICE = "The header {} stands twice".format
+TWICE = "The header {} occurs twice".format
 LINE = "Bad header line"
 ASKED = {"Content-Length": "2"}
 
@@ -192,8 +192,8 @@ def test_a_head_that_two_servers_could_read_differently_is_refused_with_all_behi
     ("line", "host", "fault"),
     [
         (b"GET /openapi.json HTTP/1.1\r\n", b"", "The header Host is missing"),
-        (b"GET /openapi.json HTTP/1.1\r\n", b"Host: a/b\r\n", "The header Host is no host or host:port"),
-        (b"GET /openapi.json HTTP/1.1\r\n", b"Host:\r\n", "The header Host is no host or host:port"),
+        (b"GET /openapi.json HTTP/1.1\r\n", b"Host: a/b\r\n", "The header Host must be host or host:port"),
+        (b"GET /openapi.json HTTP/1.1\r\n", b"Host:\r\n", "The header Host must be host or host:port"),
         (b"GET  /openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
         (b"GET\t/openapi.json HTTP/1.1\r\n", b"Host: here\r\n", "Bad request line"),
         (b"GET /openapi.json HTTP/1.1\n", b"Host: here\r\n", "Bad request line"),

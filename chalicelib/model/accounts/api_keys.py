@@ -1,44 +1,36 @@
-"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored.
-
-A scope is `*` for everything, `<collection>:read` or `<collection>:write`. A collection is the first segment of a path
-and includes all paths below it; write does not include read. Reading the key of the request requires no scope.
-"""
+"""API keys: their tokens, scopes, expiry and use. A token contains the id of its key; only its digest is stored."""
 
 import hashlib
 import hmac
 import secrets
 import time
+import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.model.accounts import accounts
+from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.base import kinds, switches
 from chalicelib.model.base.records import Owned, Stored
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
-from chalicelib.storage.records import decoding, direct_writes, unique_keys
+from chalicelib.storage.records import decoding, direct_writes, places, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-ALL, READ_ALL = "*", "*:read"
-
-_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self"))  # paths
-_KIND = "token"
+KIND = "token"  # of the unique keys of tokens
 _ID = 27  # characters at the start of a token: the id of its key, without the prefix
 _HOUR = 60 * 60  # seconds
 _MAX_RECORDED = 10_000
-MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
+_DAY = 24 * _HOUR
+_PREFIX = "te_"  # of tokens; those of earlier versions begin with the id
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CHECKSUM = 6  # characters at the end of a token
 
 # The Unix second at which this process last recorded the use of a key, by its id. The time that a request brings can
 # come from the cache of the gateway's authorizer and be older.
 _recorded: dict[str, int] = {}
-
-# The Unix second until which no further denied requests of a key are counted, by its id.
-_denied_enough: dict[str, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +40,28 @@ class ApiKey(Owned):
     token: None = None
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
+    allowed_networks: list[str] = field(default_factory=list)
 
-    AUDITED = ("scopes", "expires_at", "owner_id", "created_by")
+    AUDITED = ("scopes", "expires_at", "owner_id", "created_by", "allowed_networks")
     IS_SHOWN_ONCE = True  # the token
 
     def audited_fields(self) -> dict[str, Any]:
-        return {**super().audited_fields(), "scopes": self.scopes or [ALL]}
+        return {
+            **super().audited_fields(),
+            "scopes": self.scopes or [scopes.ALL],
+            "allowed_networks": self.allowed_networks or None,
+        }
+
+    @property
+    def end(self) -> int | None:
+        """Return the Unix second at which the key ends, or None if it never does. Raises MalformedRecord."""
+        try:
+            return int(clock.parse(self.expires_at).timestamp()) if self.expires_at else None
+        except ValueError:
+            raise MalformedRecord("ApiKey", "expires_at", "must be a time") from None
 
     def to_record(self) -> dict[str, Any]:
-        optional = ("expires_at", "scopes")
+        optional = ("expires_at", "scopes", "allowed_networks")
         return {name: value for name, value in super().to_record().items() if value or name not in optional}
 
 
@@ -73,19 +78,28 @@ class _Token(Stored):
     scopes: list[str] = field(default_factory=list)
     expires_at: int | None = None
     used_at: int = 0
+    networks: list[str] = field(default_factory=list)
+    account_networks: list[str] | None = None
+    max_idle_days: int | None = None
+    ignores_rules: bool = False
 
 
 @dataclass(frozen=True)
 class KeyLimits:
-    """The scopes of an API key and its expiry. No scopes allow everything; the expiry is a Unix second or None."""
+    """The limits of an API key. No scopes allow everything; the expiry is a Unix second or None.
+
+    A request must come from `networks` and from `account_networks`, as far as they are not empty. The former are the
+    key's own and never change.
+    """
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
+    networks: tuple[str, ...] = ()
+    account_networks: tuple[str, ...] = ()
 
     def covers(self, scope: str) -> bool:
         """Return whether the key can do all that a scope allows."""
-        own = self.scopes
-        return not own or ALL in own or scope in own or (scope.endswith(":read") and READ_ALL in own)
+        return not self.scopes or scopes.covers(self.scopes, scope)
 
 
 UNLIMITED = KeyLimits()
@@ -102,43 +116,31 @@ class VerifiedKey:
     last_used: int = 0
 
 
-@dataclass(frozen=True)
-class KeyUsage:
-    """The last use of a key and its denied requests. `last_used` is a Unix second, or None for never."""
-
-    last_used: int | None
-    denied_last_hour: int
-
-
-def list_scopes() -> tuple[str, ...]:
-    """Return all scopes."""
-    collections = sorted({kind.path.split("/")[1] for kind in kinds.TABLE if kind.array})
-    return (ALL, READ_ALL, *(f"{name}:{verb}" for name in collections for verb in ("read", "write")))
-
-
-def required_scope(method: str, path: str) -> str | None:
-    """Return the scope that a request requires, or None."""
-    if path in _WITHOUT_SCOPE:
-        return None
-    return f"{path.split('/')[1]}:{'read' if method == 'GET' else 'write'}"
-
-
 def key_of(id: str) -> UniqueKey:
     """Return the unique key of the token of an API key, without attributes."""
-    return UniqueKey(_KIND, ids.unprefixed(id))
+    return UniqueKey(KIND, ids.unprefixed(id))
 
 
 def new_token(id: str) -> tuple[str, str]:
-    """Return a new bearer token for an API key, and its digest. It has 192 random bits."""
+    """Return a new bearer token for an API key, and its digest. It has 192 random bits and a checksum."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
+    if places.written_format() >= 4:
+        token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
     return token, _hash_token(token)
 
 
-def unique_key(id: str, digest: str, account: str, owner: Owner, limits: KeyLimits) -> UniqueKey:
+def expires(end: int | None) -> int | None:
+    """Return the Unix second at which the records of a key expire, a day after its end, or None without an end."""
+    return None if end is None else end + _DAY
+
+
+def unique_key(
+    id: str, digest: str, account: str, owner: Owner, limits: KeyLimits, rules: Mapping[str, Any]
+) -> UniqueKey:
     """Return the unique key of a token, with all attributes that authentication requires.
 
-    So authentication takes one read. The copied fields of the owner can be outdated when the key is stored:
-    `owners.check_new_key` corrects them.
+    So authentication takes one read. `rules` are the attributes that the rules of the account add. The copied fields
+    of the owner can be outdated when the key is stored: `switching.check_new_key` corrects them.
     """
     attributes = {
         "digest": digest,
@@ -149,30 +151,34 @@ def unique_key(id: str, digest: str, account: str, owner: Owner, limits: KeyLimi
         "name": owner.name,
         "scopes": list(limits.scopes),
         "expires_at": limits.expires,
+        **({"networks": list(limits.networks)} if limits.networks else {}),
+        **{name: value for name, value in rules.items() if value},
     }
-    return UniqueKey(_KIND, ids.unprefixed(id), attributes)
+    return UniqueKey(KIND, ids.unprefixed(id), attributes, expires=expires(limits.expires))
 
 
 def find(token: str) -> VerifiedKey | None:
     """Return the API key of a valid token, or None.
 
-    An expired or malformed key is not valid. One read. Raises aws.Unavailable.
+    An expired or malformed key is not valid. One read, none if the checksum is wrong. Raises aws.Unavailable.
     """
-    record = dynamodb.get(f"{_KIND}#{token[:_ID]}", unique_keys.ID)
+    key = _key_in(token)
+    record = dynamodb.get(f"{KIND}#{key}", unique_keys.ID) if key else None
     if record is None:
         return None
     try:
         found = decoding.decode(_Token, record.get("body", {}))
     except MalformedRecord as malformed:
-        decoding.report(f"{_KIND}#{token[:_ID]}", unique_keys.ID, malformed)
+        decoding.report(f"{KIND}#{key}", unique_keys.ID, malformed)
         return None
     if not hmac.compare_digest(found.digest, _hash_token(token)):
         return None
     if found.expires_at is not None and found.expires_at <= clock.seconds():
         return None
-    owner = Owner(found.owner_id, found.admin, _is_active(found), found.name)
-    limits = KeyLimits(tuple(found.scopes), found.expires_at)
-    return VerifiedKey(found.account, owner, f"{kinds.API_KEYS.prefix}_{token[:_ID]}", limits, found.used_at)
+    if found.max_idle_days is not None and _is_idle(found, key):
+        return None
+    owner, limits = Owner(found.owner_id, found.admin, _is_active(found), found.name), _limits(found)
+    return VerifiedKey(found.account, owner, f"{kinds.API_KEYS.prefix}_{key}", limits, found.used_at)
 
 
 def record_use(key: str, used: int) -> None:
@@ -183,67 +189,44 @@ def record_use(key: str, used: int) -> None:
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
         return
-    direct_writes.set_attributes(_KIND, ids.unprefixed(key), {"used_at": now})
-    _remember(_recorded, key, now)
+    direct_writes.set_attributes(KIND, ids.unprefixed(key), {"used_at": now})
+    remember(_recorded, key, now)
 
 
-def record_denied(key: str) -> None:
-    """Count a denied request of a key, up to MAX_DENIED per hour. Raises aws.Unavailable.
-
-    Each is a member of a set, so that concurrent requests do not overwrite each other.
-    """
-    now = clock.seconds()
-    if now < _denied_enough.get(key, 0):
-        return
-    member = f"{now}.{secrets.token_hex(4)}"
-    room = Condition(
-        "attribute_exists(#id) AND (attribute_not_exists(#denied) OR size(#denied) < :most)", {"most": MAX_DENIED}
-    )
-    write = Write.update(_scope(key), unique_keys.ID, room, adds={"denied": {member}})
-    try:
-        dynamodb.do(write)
-    except ConditionFailed:
-        with suppress(ConditionFailed):  # the key was deleted, or other requests filled the set
-            if _remove_old_denied(key, now):
-                dynamodb.do(write)
-
-
-def read_usage(key: str) -> KeyUsage:
-    """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
-    found = dynamodb.get(_scope(key), unique_keys.ID) or {"body": {}}
-    return KeyUsage(found["body"].get("used_at"), len(_select_denied(found, clock.seconds() - _HOUR)))
-
-
-def _remove_old_denied(key: str, now: int) -> bool:
-    """Remove denied requests older than an hour; return whether any were removed.
-
-    Otherwise remember when the oldest will be an hour old. Raises ConditionFailed if the key was deleted,
-    aws.Unavailable.
-    """
-    found = dynamodb.get(_scope(key), unique_keys.ID) or {}
-    recent = _select_denied(found, now - _HOUR)
-    if old := {*found.get("denied", ())} - recent:
-        there = Condition("attribute_exists(#id)")
-        dynamodb.do(Write.update(_scope(key), unique_keys.ID, there, removes={"denied": old}))
-        return True
-    if recent:
-        _remember(_denied_enough, key, int(min(recent).partition(".")[0]) + _HOUR)
-    return False
-
-
-def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the denied requests after a Unix second. Each begins with its second."""
-    return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
-
-
-def _remember(seconds: dict[str, int], key: str, second: int) -> None:
+def remember(seconds: dict[str, int], key: str, second: int) -> None:
+    """Remember a second for a key in this process, for a bounded number of keys."""
     if len(seconds) >= _MAX_RECORDED:
         seconds.clear()  # then some keys are written twice within an hour
     seconds[key] = second
 
 
-def _scope(key: str) -> str:
-    return f"{_KIND}#{ids.unprefixed(key)}"
+def _key_in(token: str) -> str:
+    """Return the id in a token, without its prefix, or "" if the checksum is wrong."""
+    if not token.startswith(_PREFIX):
+        return token[:_ID]
+    is_intact = _checksum(token[:-_CHECKSUM]) == token[-_CHECKSUM:]
+    return token.removeprefix(_PREFIX)[:_ID] if is_intact else ""
+
+
+def _checksum(text: str) -> str:
+    """Return the CRC-32 of a text in base62, most significant digit first."""
+    number, digits = zlib.crc32(text.encode()), ""
+    for _ in range(_CHECKSUM):
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits
+
+
+def _limits(found: _Token) -> KeyLimits:
+    """Return the limits of a key. A key that ignores the account's rules is not bound by its networks."""
+    bounds = () if found.ignores_rules else found.account_networks or ()
+    return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds))
+
+
+def _is_idle(found: _Token, key: str) -> bool:
+    """Return whether a key has not been used for longer than the account permits."""
+    used = max(found.used_at, int(ids.created_at(key).timestamp()))
+    return clock.seconds() - used > (found.max_idle_days or 0) * _DAY
 
 
 def _is_active(found: _Token) -> bool:

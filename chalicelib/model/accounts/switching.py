@@ -5,21 +5,24 @@ its owner is read. So a key never misses a concurrent switch. Until all keys and
 has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts import accounts, api_keys, key_rules
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
-from chalicelib.storage.client import aws, dynamodb
-from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import direct_writes, items, table, writes
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import decoding, direct_writes, items, table, unique_keys, writes
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
+from chalicelib.storage.records.writes import Overtaken
 
 _KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
 _MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
@@ -55,16 +58,16 @@ def update_keys(account: str, id: str) -> Item:
     SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
     later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
     """
-    for number in range(writes.TRIES):
+
+    def attempt() -> Item:
         pair = _read_owner_and_account(account, id)
-        same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in pair]
-        is_done = direct_writes.set_all(
-            [(key, _copied_fields(pair)) for key in _list_unique_keys(account, id)], checks=same
-        )
-        if is_done and (owner := _remove_marker(pair[0])):
-            return owner
-        writes.pause(number)
-    raise aws.Unavailable("TransactionConflict")
+        _set_all([(key, _fields_of(key, pair)) for key in _list_unique_keys(account, id)], unchanged=pair)
+        owner = _remove_marker(pair[0])
+        if owner is None:
+            raise Overtaken
+        return owner
+
+    return writes.retried(attempt)
 
 
 def check_new_key(item: Item) -> None:
@@ -73,15 +76,46 @@ def check_new_key(item: Item) -> None:
     Call it before the token is returned: no client knows it until then.
     """
     owner = _owner_of(item)
-    fields = _copied_fields(_read_owner_and_account(item.account, owner))
-    if any({**key.attributes, **fields} != key.attributes for key in item.unique_keys):
+    pair = _read_owner_and_account(item.account, owner)
+    if any(_differs(key.attributes, _fields_of(key, pair)) for key in item.unique_keys):
         update_keys(item.account, owner)
+
+
+def copy_rules(account: str) -> None:
+    """Copy the rules of an account to the tokens of all its keys, so that authentication reads once.
+
+    Tokens that already have them are only read, so a call that was cut off can be repeated. Restarts if the account
+    changes meanwhile. Raises aws.Unavailable.
+    """
+
+    def attempt() -> None:
+        record = table.find(accounts.SCOPE, account)
+        if record is not None:
+            fields = _copied_rules(record)
+            _set_all([(key, fields) for key in _tokens_without(account, fields)], unchanged=[record])
+
+    writes.retried(attempt)
+
+
+def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
+    """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
+    same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
+    if not direct_writes.set_all(changes, checks=same):
+        raise Overtaken
+
+
+def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
+    """Return the unique keys of the tokens of an account that lack some fields."""
+    keys = [api_keys.key_of(item.id) for item in table.every(items.scope(account, kinds.API_KEYS.path))]
+    found = table.records((key.scope, unique_keys.ID) for key in keys)
+    stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
+    return [key for key in keys if key.scope in stored and _differs(stored[key.scope], fields)]
 
 
 def update_new_credential(item: Item) -> None:
     """Copy the state of its owner to a new SSH credential.
 
-    Does nothing if a switch has already done so.    Until then each sign-in reads the owner. Raises aws.Unavailable.
+    Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
     active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
     for key in item.unique_keys:
@@ -114,7 +148,7 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def remove(change: Change, scope: str, id: str) -> bool:
-    """Remove a bot. Return False if it does not exist.
+    """Remove a user or bot. Return False if it does not exist.
 
     Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
     `Change.commit` does.
@@ -124,6 +158,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         bot = table.find(scope, id)
         if bot is None:
             return False
+        bot = _without_expired_referrers(bot)
         removal = change.remove(bot).also(*_require_other_admin(bot))
         deactivate_keys(bot.account, id)
         try:
@@ -151,6 +186,17 @@ def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
     """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
     found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
     return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
+
+
+def _without_expired_referrers(bot: Item) -> Item:
+    """Remove the references of API keys that have expired from a bot, and return it. Raises aws.Unavailable."""
+    scope = items.scope(bot.account, kinds.API_KEYS.path)
+    keys = {path for path in bot.referrers if path.startswith(f"{kinds.API_KEYS.path}/")}
+    expired = {path for path in keys if table.find(scope, path.rpartition("/")[2]) is None}
+    if expired:
+        exists = Condition("attribute_exists(#id)")
+        dynamodb.do(Write.update(*bot.place, exists, removes={"pointed_by": expired}))
+    return replace(bot, referrers=bot.referrers - expired)
 
 
 def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
@@ -182,6 +228,26 @@ def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
     """Return the fields of an owner that its keys repeat."""
     name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
     return {"active": _are_active(pair), "name": name}
+
+
+def _copied_rules(account: Item) -> dict[str, Any]:
+    """Return the rules of an account that the tokens of its keys repeat. Malformed rules leave the tokens unchanged."""
+    try:
+        return key_rules.copied_fields(key_rules.of_account(account)) if account.body else {}
+    except MalformedRecord as malformed:  # keys must still be switched off
+        decoding.report(account.scope, account.id, malformed)
+        return {}
+
+
+def _differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Return whether a unique key lacks some fields. A missing attribute is like None."""
+    return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
+
+
+def _fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
+    """Return the fields of an owner and its account that a unique key repeats."""
+    is_token = key.kind == api_keys.KIND
+    return {**_copied_fields(pair), **(_copied_rules(pair[1]) if is_token else {})}
 
 
 def _are_active(pair: Sequence[Item]) -> bool:

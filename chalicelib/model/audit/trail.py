@@ -17,7 +17,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from chalicelib import ids
+from chalicelib import clock, ids
 from chalicelib.model.audit import details, partitions
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base import kinds
@@ -236,10 +236,14 @@ def keys_scope(account: str, owner: str) -> str:
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
-def keep_key(account: str, owner: str, key: str) -> Write:
-    """Return the write that lists a key under its owner, so that events can be found by owner."""
+def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
+    """Return the write that lists a key under its owner, so that events can be found by owner.
+
+    It is listed until AUDIT_DAYS after its end, a Unix second, or forever without one.
+    """
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
-    return Write.put({**place, "body": {"owner_id": owner}, "revision": 1})
+    expires = {} if end is None else {"expires": kept_until(clock.at(end))}
+    return Write.put({**place, "body": {"owner_id": owner}, "revision": 1, **expires})
 
 
 def details_of(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from chalicelib.storage.records.items import Item
 class Kind:
     """A kind of resource.
 
-    `prefix` is that of its ids, or a pattern of prefixes. `path` is the path of its list, "" for a kind without one.
+    `prefix` is the prefix of its ids, or a pattern of prefixes. `path` is the path of its list, or "".
     `name` names one resource, `array` is the JSON field of its list. `stored` is the dotted path of its stored type,
     which is imported when it is first needed: it may import this table. `named_by` are the body fields that can hold
     one of its ids. A kind that is not `served` has no address.
@@ -37,7 +37,7 @@ class Kind:
         return self._pattern.fullmatch(id) is not None
 
     def is_covered_by(self, other: "Kind") -> bool:
-        """Return whether each id of this kind has the form of an id of another kind."""
+        """Return whether the prefix pattern of another kind matches the prefix of this kind."""
         return other is not self and re.fullmatch(other.prefix, self.prefix) is not None
 
     @cached_property
@@ -202,6 +202,7 @@ TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if i
 
 # The stored types of modules, by the names of the modules.
 MODULES: Mapping[str, str] = {
+    "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "backend": "chalicelib.model.edges.modules.BackendModule",
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
     "oauth": "chalicelib.model.edges.modules.OAuthModule",

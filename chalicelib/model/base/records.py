@@ -20,10 +20,10 @@ class Packing(Protocol):
     """A conversion of texts of one form to bytes and back."""
 
     def packed(self, text: str) -> bytes | str:
-        """Return the bytes of a text, or the text if they would lose a part of it."""
+        """Return a text as bytes, or unchanged if the bytes would lose a part of it."""
 
     def text(self, kept: bytes | str) -> str:
-        """Return the text that `packed` was given."""
+        """Return the text of bytes or text that `packed` returned."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Ending:
 
 
 class LimitReached(Exception):
-    """A change met a limit of its account."""
+    """A change would exceed a limit of its account."""
 
     def make_room(self) -> bool:
         """Return whether the change can be tried again. Raises aws.Unavailable."""
@@ -134,6 +134,23 @@ S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredModule(Stored):
+    """The base of all modules. Audit events show the fields in `AUDITED`."""
+
+    enabled: bool = True
+
+    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        """Return the module of a request, with its secrets sealed for the context.
+
+        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        """
+        return cls.of(values)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Created(Stored):
     """The stored form of a resource with a time of creation."""
 
@@ -222,7 +239,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item, with only changed attributes if kept."""
+    """Return the unique keys of a changed item, with only the changed attributes of those that stay."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
@@ -231,7 +248,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # a user of 2.0.0 has only one of its keys
+        elif key in item.unique_keys:  # it can be missing: users of 2.0.0 have only one of their keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

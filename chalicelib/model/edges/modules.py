@@ -2,32 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from chalicelib.model.audit import details
-from chalicelib.model.base.records import References, Stored
+from chalicelib.model.base.records import References, Stored, StoredModule
 from chalicelib.storage import vault
 
 TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
 EDGE: Final = "edge"  # the default
 UPSTREAM: Final = "upstream"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredModule(Stored):
-    """The base of all modules. Audit events show the fields in `AUDITED`."""
-
-    enabled: bool = True
-
-    AUDITED: ClassVar[tuple[str, ...]] = ("enabled",)
-
-    @classmethod
-    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
-        """Return the module of a request, with its secrets sealed for the context.
-
-        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
-        """
-        return cls.of(values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
 from chalicelib.model.edges.modules import (
     BackendModule,
     MutualTlsModule,
-    StoredModule,
     TlsEnd,
     TlsTerminationModule,
     UserAgentModule,
@@ -27,7 +27,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 M = TypeVar("M", bound=StoredModule)
-UNREADABLE = "Its records cannot be understood."
+UNREADABLE = "Its stored records are malformed."
 _HTTPS_PORT = ":443"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")

@@ -1,4 +1,4 @@
-"""ACL rules of SSH credentials (SPEC 2.3.1): names that a credential can bind. An empty ACL allows everything.
+"""ACL rules (SPEC 2.3.1): names that an SSH credential or user certificate can bind. An empty ACL allows everything.
 
 Domains and addresses are not case-sensitive, labels are.
 """
@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+EXTENSION = "bind@tunnel-edge"  # of user certificates, with rules
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _DOMAIN = re.compile(rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}")  # a name that ends with a number is an address
@@ -47,6 +48,25 @@ def check(rule: str) -> str:
     if rule != _EVERYTHING:
         _parse_rule(rule)
     return rule
+
+
+def split(text: str) -> list[str]:
+    """Return the rules in a text with commas between them. Raises ValueError with the problem."""
+    rules = text.split(",")
+    for rule in rules:
+        try:
+            check(rule)
+        except ValueError as error:
+            raise ValueError(f"must be rules with commas between them: {rule!r} {error}") from None
+    return rules
+
+
+def is_within(rule: str, bound: str) -> bool:
+    """Return whether a rule is equal to or narrower than another. Raises ValueError if one is invalid."""
+    if _EVERYTHING in (rule, bound):
+        check(rule)
+        return bound == _EVERYTHING
+    return _covers(_parse_rule(bound), _parse_rule(rule))
 
 
 def permits(acl: Sequence[str], target: str) -> bool:

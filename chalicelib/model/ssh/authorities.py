@@ -10,6 +10,7 @@ from chalicelib.model.audit import details
 from chalicelib.model.base import kinds, packing, records
 from chalicelib.model.base.records import Described, Traced
 from chalicelib.model.changes import Change
+from chalicelib.model.ssh import acl
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
@@ -74,7 +75,7 @@ class IssuedCertificate(Traced):
         try:
             return int(clock.parse(self.valid_until).timestamp())
         except ValueError:
-            raise MalformedRecord("IssuedCertificate", "valid_until", "must be a time") from None
+            raise MalformedRecord("IssuedCertificate", "valid_until", "must be an RFC 3339 time") from None
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
         """Return the fields of the signed certificate. Raises MalformedRecord."""
@@ -90,6 +91,17 @@ class IssuedUserCertificate(IssuedCertificate):
 
     critical_options: dict[str, str] = field(default_factory=dict)
     extensions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bind(self) -> list[str] | None:
+        """Return the rules for what it can bind at the gateway, or None without such rules. Raises MalformedRecord."""
+        text = self.extensions.get(acl.EXTENSION)
+        try:
+            return None if text is None else acl.split(text)
+        except ValueError:
+            raise MalformedRecord(
+                "IssuedUserCertificate", "extensions", f"must have ACL rules in {acl.EXTENSION}"
+            ) from None
 
 
 def find_certificate(fingerprint: str, key_id: str) -> Item | None:
@@ -167,6 +179,7 @@ def open_signing_key(authority: Item) -> "crypto.keys.PrivateKey":
 
 def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerprint: str) -> dict[str, object]:
     """Return the `details` of the audit events of a certificate."""
+    bind = certificate.bind if isinstance(certificate, IssuedUserCertificate) else None
     return {
         "ssh_certificate_authority_id": certificate.ssh_certificate_authority_id,
         "principals": certificate.principals,
@@ -174,6 +187,7 @@ def audited_certificate(certificate: IssuedCertificate, serial: int, key_fingerp
         "valid_until": certificate.valid_until,
         "serial": str(serial),
         "key_fingerprint": key_fingerprint,
+        **({"bind": bind} if bind else {}),
     }
 
 

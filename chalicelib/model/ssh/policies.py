@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from chalicelib import crypto
-from chalicelib.model.base.records import Stored
-from chalicelib.model.edges.modules import StoredModule
+from chalicelib.model.base.records import Stored, StoredModule
+from chalicelib.model.ssh import acl
 from chalicelib.storage.records import decoding
 from chalicelib.storage.records.items import Item
 
@@ -19,6 +19,7 @@ Subject = Literal["user", "host"]  # of a certificate
 NAME = "policy"  # of the module in the record of an authority
 CALLER = "{user}"  # the name of the caller in a pattern
 _MAX_LISTED = 10
+_FORWARDING = "permit-port-forwarding"
 DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 
 
@@ -26,7 +27,9 @@ DEFAULT_EXTENSIONS = {"permit-pty": "", "permit-user-rc": ""}
 class PolicyBounds(Stored):
     """The bounds of certificates, None for each that is not set. Times are in seconds; `*` matches any text.
 
-    A certificate without a requested start is valid from `backdate` seconds before its creation.
+    A certificate without a requested start is valid from `backdate` seconds before its creation. `signers` are the ids
+    of users and bots that may sign, except admins, who always may. `allowed_bind` are ACL rules that cover the rules
+    in the extension bind@tunnel-edge.
     """
 
     backdate: int = 0
@@ -39,16 +42,20 @@ class PolicyBounds(Stored):
     critical_options: dict[str, str] | None = None
     allowed_key_types: list[str] | None = None
     min_rsa_bits: int | None = None
+    signers: list[str] | None = None
+    require_bind: bool = False
+    allowed_bind: list[str] | None = None
 
     AUDITED = (
         *("backdate", "default_lifetime", "max_lifetime", "allowed_principals", "require_principals"),
         *("allowed_extensions", "default_extensions", "critical_options", "allowed_key_types", "min_rsa_bits"),
+        *("signers", "require_bind", "allowed_bind"),
     )
 
     @property
     def names_the_caller(self) -> bool:
-        """Return whether the check requires the name of the caller. A pattern contains `{user}` then."""
-        return any(CALLER in pattern for pattern in self.allowed_principals or [])
+        """Return whether the check requires the name of the caller. A pattern or rule contains `{user}` then."""
+        return any(CALLER in pattern for pattern in [*(self.allowed_principals or []), *(self.allowed_bind or [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +127,7 @@ def find_violations(
         **dict(_check_lifetime(bounds, certificate, now)),
         **dict(_check_principals(bounds, certificate, caller)),
         **(
-            dict(_check_options(bounds, certificate))
+            dict([*_check_options(bounds, certificate), *_check_bind(bounds, certificate, caller)])
             if isinstance(certificate, crypto.ssh_certificates.UserCertificate)
             else {}
         ),
@@ -165,7 +172,7 @@ def _check_principals(
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
-        if allowed is not None and name not in allowed:
+        if allowed is not None and name not in allowed and name != acl.EXTENSION:  # which only restricts
             yield (
                 f"extensions.{name}",
                 _policy_rule(f"must be one of {_join_first(allowed, ', ')}" if allowed else "must be absent"),
@@ -173,6 +180,32 @@ def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str
     for name, value in (bounds.critical_options or {}).items():
         if certificate.critical_options.get(name) != value:
             yield f"critical_options.{name}", _policy_rule(f"must be absent or {value!r}")
+
+
+def _check_bind(bounds: PolicyBounds, certificate: Any, caller: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the error of bind rules that are missing or beyond the bounds."""
+    field, value = f"extensions.{acl.EXTENSION}", certificate.extensions.get(acl.EXTENSION)
+    if value is None:
+        is_required = bounds.require_bind or bounds.allowed_bind is not None
+        if is_required and _FORWARDING in certificate.extensions:
+            yield field, _policy_rule(f"must be set for a certificate with {_FORWARDING}")
+    elif bounds.allowed_bind is not None:
+        allowed = [rule for rule in (_insert_caller(it, caller) for it in bounds.allowed_bind) if rule]
+        if not all(any(acl.is_within(rule, bound) for bound in allowed) for rule in acl.split(value)):
+            most = _join_first(bounds.allowed_bind, " or ")
+            yield field, _policy_rule(f"must have only rules that are equal to or narrower than {most}")
+
+
+def _insert_caller(rule: str, caller: str | None) -> str:
+    """Return a bind rule with the caller's name, taken literally, or "" if that is no rule."""
+    if CALLER not in rule:
+        return rule
+    if not caller or "*" in caller or "," in caller:
+        return ""
+    try:
+        return acl.check(rule.replace(CALLER, caller))
+    except ValueError:
+        return ""
 
 
 def _split_pattern(pattern: str, caller: str) -> list[str]:

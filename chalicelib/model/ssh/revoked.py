@@ -7,7 +7,7 @@ from chalicelib import clock, crypto
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import switches
 from chalicelib.model.ssh import authorities, revocations
-from chalicelib.model.ssh.authorities import IssuedCertificate
+from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
 from chalicelib.storage.records import decoding, revocation_lists, table
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -82,7 +82,8 @@ def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
 def _is_valid(item: Item) -> bool:
     if not switches.is_on(item):
         return False
-    certificate = IssuedCertificate.of(item.body)
+    certificate = IssuedUserCertificate.of(item.body)
+    _ = certificate.bind  # a certificate with malformed rules is not valid
     entries = (revocations.describe_certificate(item).entry, revocations.revoke_key(certificate.public_key).entry)
     chunks = [(revocation_lists.chunk_of(certificate.ssh_certificate_authority_id, entry), entry) for entry in entries]
     is_revoked = any(crypto.packed_revocations.holds(chunk.packed, entry) for chunk, entry in chunks)

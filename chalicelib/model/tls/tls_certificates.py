@@ -88,7 +88,9 @@ class ServedCertificate:
             decoding.report(item.scope, item.id, malformed)
             return None
         except ValueError:
-            decoding.report(item.scope, item.id, MalformedRecord("TlsCertificate", "not_after", "must be a time"))
+            decoding.report(
+                item.scope, item.id, MalformedRecord("TlsCertificate", "not_after", "must be an RFC 3339 time")
+            )
             return None
         names = tuple(stored.subject_alternative_names.get("dns_names", ()))
         return ServedCertificate(item.account, item.id, stored.certificate_pem, names, start, end)

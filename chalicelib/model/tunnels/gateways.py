@@ -1,7 +1,8 @@
 """Gateways that are up, and their addresses. Only the gateway writes its record, and it expires with its lease."""
 
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chalicelib import clock
 from chalicelib.model.audit import trail
@@ -18,28 +19,42 @@ from chalicelib.storage.records.writes import Overtaken
 class Gateway:
     """A gateway, and the address at which edge hosts connect to its tunnels.
 
-    `socket` is the path that an edge host on the same machine uses; it is not stored.
+    `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
+    `ssh_address` and verify one of `host_keys`, which are authorized_keys lines.
     """
 
     id: str
     host: str
     port: int
     socket: str = field(default="", compare=False)
+    region: str = field(default="", compare=False)
+    ssh_address: str = field(default="", compare=False)
+    host_keys: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Record(Stored):
-    """The record of a gateway."""
+    """The record of a gateway. Gateways of earlier versions write only host and port."""
 
     host: str
     port: int
+    region: str = ""
+    ssh_address: str = ""
+    host_keys: list[str] = field(default_factory=list)
 
 
 def announce(gateway: Gateway, *, lease: int) -> None:
     """Register a gateway as up for `lease` seconds. Raises aws.Unavailable."""
     until = clock.seconds() + lease
     if not direct_writes.renew(GATEWAYS, gateway.id, lease=until):
-        direct_writes.put(GATEWAYS, gateway.id, {"host": gateway.host, "port": gateway.port}, lease=until)
+        body = {
+            "host": gateway.host,
+            "port": gateway.port,
+            "region": gateway.region,
+            "ssh_address": gateway.ssh_address,
+            "host_keys": [*gateway.host_keys],
+        }
+        direct_writes.put(GATEWAYS, gateway.id, body, lease=until)
 
 
 def withdraw(id: str) -> None:
@@ -69,5 +84,30 @@ def list_gateways() -> list[tuple[Gateway, bool]]:
     return [(_decode(item, stored), item.is_live) for item, stored in found]
 
 
+def list_for_clients() -> list[Gateway]:
+    """Return the gateways that are up, one for each SSH address and region, with all its host keys.
+
+    Gateways that announce no SSH address are left out. One Query. Raises aws.Unavailable.
+    """
+    found = records.decoded(_Record, table.newest(GATEWAYS))
+    return _merge(_decode(item, stored) for item, stored in found if stored.ssh_address)
+
+
+def _merge(found: Iterable[Gateway]) -> list[Gateway]:
+    merged: dict[tuple[str, str], Gateway] = {}
+    for gateway in found:
+        first = merged.setdefault((gateway.region, gateway.ssh_address), gateway)
+        keys = tuple(sorted({*first.host_keys, *gateway.host_keys}))
+        merged[gateway.region, gateway.ssh_address] = replace(first, host_keys=keys)
+    return [merged[key] for key in sorted(merged)]
+
+
 def _decode(item: Item, stored: _Record) -> Gateway:
-    return Gateway(item.id, stored.host, stored.port)
+    return Gateway(
+        item.id,
+        stored.host,
+        stored.port,
+        region=stored.region,
+        ssh_address=stored.ssh_address,
+        host_keys=tuple(stored.host_keys),
+    )

@@ -1,30 +1,34 @@
 """API keys: bearer tokens for this API (SPEC 2.2). A token is shown once; only its digest is stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from chalicelib import clock
+from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
-from chalicelib.http.owned import OwnedResource
+from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model import changes
-from chalicelib.model.accounts import api_keys, switching
+from chalicelib.model.accounts import api_keys, key_rules, key_usage, networks, scopes, switching
 from chalicelib.model.accounts.api_keys import ApiKey, KeyLimits
+from chalicelib.model.accounts.key_rules import ApiKeyRules
+from chalicelib.model.accounts.networks import MAX_NETWORKS
+from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
-from chalicelib.storage.records import table
+from chalicelib.storage.records import places, table
+from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
 
 def _scope(text: str) -> str:
-    if text not in api_keys.list_scopes():
-        raise ValueError("must be '*', '*:read', <collection>:read or <collection>:write, for example api_keys:read")
+    if scopes.is_recent(scopes.check(text)) and places.written_format() < 4:
+        raise ValueError("must be without an id and end with :read or :write, until RECORD_FORMAT is 4")
     return text
 
 
@@ -34,7 +38,32 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
     return moment
 
 
-Scope = Annotated[str, After(_scope, {"pattern": "^(?:[*]|(?:[*]|[a-z_]+):read|[a-z_]+:write)$", "format": "scope"})]
+_FORM = "^(?:[*]|[*]:read|[a-z_]+:(?:read|write|create|revoke)(?:@[a-z]+_[0-9A-Za-z]{27})?)$"
+_BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
+
+
+def _network(text: str) -> str:
+    if places.written_format() < 4:
+        raise ValueError("must be absent until RECORD_FORMAT is 4")
+    return networks.check(text)
+
+
+def _true(text: str) -> str:
+    if text != "true":
+        raise ValueError("must be true, or absent")
+    return text
+
+
+_BEYOND_RULES = After(
+    _true,
+    {
+        "type": "boolean",
+        "const": True,
+        "description": "Only keys that the account's rules would not permit any more. The newest entries are filtered.",
+    },
+)
+Network = Annotated[str, After(_network, {"format": "network"})]
+Scope = Annotated[str, After(_scope, {"pattern": _FORM, "format": "scope"})]
 
 
 class KeyCreate(DescribedShape):
@@ -44,10 +73,16 @@ class KeyCreate(DescribedShape):
     expires_at: Annotated[Time, After(_in_the_future)] = None
     """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
-    scopes: Annotated[list[Scope], entries(1, 50)] | None = None
-    """The scopes of the key: `*`, `*:read`, `<collection>:read` or `<collection>:write`. The collection is the first
-    segment of a path. Default: the scopes of the key that creates it. They cannot be changed.
+    scopes: Annotated[list[Scope], *_BOUNDED] | None = None
+    f"""The scopes of the key: `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`, at most
+    {MAX_BYTES:,} bytes together. The collection is the first segment of a path. The right is `read`, `write`,
+    `create`, or `revoke` for `ssh_certificate_authorities`. The id limits the scope to one resource, or to the SSH
+    certificates of one authority. Default: the scopes of the key that creates it. They cannot be changed.
     """
+
+    allowed_networks: Annotated[list[Network], entries(1, MAX_NETWORKS)] | None = None
+    """The CIDR networks from which the key may be used, within those of the account. Default: those of the key that
+    creates it. They cannot be changed."""
 
 
 class APIKey(DescribedShape, TracedShape):
@@ -65,6 +100,9 @@ class APIKey(DescribedShape, TracedShape):
     scopes: list[str] = ABSENT
     """The scopes of the key; absent if it may do everything."""
 
+    allowed_networks: list[str] = ABSENT
+    """The CIDR networks from which the key may be used; absent if it has none of its own."""
+
 
 class Usage(Shape):
     """When an API key was last used, and how many of its requests were denied."""
@@ -77,7 +115,18 @@ class Usage(Shape):
 
 
 def make(caller: Caller, id: str, request: KeyCreate) -> New:
+    return make_within(key_rules.read(caller.account), caller, id, request)
+
+
+def make_within(rules: ApiKeyRules | None, caller: Caller, id: str, request: KeyCreate) -> New:
+    """Return a new key within the rules of its account, or one that ignores them if None.
+
+    Raises Forbidden, UnknownReference, aws.Unavailable.
+    """
     owner, limits = caller.owner(request.owner_id), _limits(caller, request)
+    if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
+        raise Forbidden("The account's rules for API keys do not permit this key.", wrong)
+    copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
     token, digest = api_keys.new_token(id)
     ends = clock.rfc3339(datetime.fromtimestamp(limits.expires, UTC)) if limits.expires else None
     return New(
@@ -87,15 +136,17 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
             owner_id=owner.id,
             expires_at=ends,
             scopes=list(limits.scopes),
+            allowed_networks=list(limits.networks),
         ),
         once={"token": token},
-        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, limits),),
-        also=(trail.keep_key(caller.account, owner.id, id),),
+        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, limits, copied),),
+        also=(trail.keep_key(caller.account, owner.id, id, end=limits.expires),),
+        expires=api_keys.expires(limits.expires),
     )
 
 
 def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
-    """Return the scopes and end of a new key. Raises Forbidden if they exceed the caller's own."""
+    """Return the limits of a new key. Raises Forbidden if they exceed the caller's own."""
     own, wrong = caller.limits, {}
     named: Sequence[str] = own.scopes if request.scopes is None else request.scopes
     expires = int(request.expires_at.timestamp()) if request.expires_at else own.expires
@@ -103,9 +154,14 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
         wrong["scopes"] = f"must be within the scopes of your own key, {', '.join(own.scopes)}; {beyond[0]} is not"
     if own.expires is not None and (expires or own.expires) > own.expires:
         wrong["expires_at"] = "must not be later than the end of your own key"
+    allowed = own.networks if request.allowed_networks is None else request.allowed_networks
+    if own.networks and (outside := networks.find_outside(allowed, own.networks)):
+        wrong["allowed_networks"] = (
+            f"must lie within {', '.join(own.networks)}, as for your own key; {outside} does not"
+        )
     if wrong:
         raise Forbidden("A key cannot create a key with more scopes or a later end than its own.", wrong)
-    return KeyLimits(tuple(named), expires)
+    return KeyLimits(tuple(named), expires, tuple(allowed))
 
 
 class ApiKeys(OwnedResource):
@@ -118,12 +174,21 @@ class ApiKeys(OwnedResource):
         path = f"{self.kind.one}/usage"
         usage = Endpoint("GET", path, 200, self.get, _usage, "usage", response=Usage, headers=NO_STORE)
         own = f"{self.kind.path}/self"
+        listing, *others = super().endpoints()
         return (
-            *super().endpoints(),
+            listing._replace(query={**listing.query, "beyond_rules": _BEYOND_RULES}),
+            *others,
             usage,
             self.endpoint("GET", own, 200, self.get_own, response=self.response),
             self.endpoint("DELETE", own, 204, self.delete_own),
         )
+
+    def selection(self, call: Call) -> Callable[[Item], bool] | None:
+        by_owner = super().selection(call)
+        if "beyond_rules" not in call.query:
+            return by_owner
+        rules = key_rules.read(call.caller.account)
+        return lambda item: (by_owner is None or by_owner(item)) and _exceeds(rules, item)
 
     def post(self, call: Call) -> Made:
         made = super().post(call)
@@ -141,12 +206,22 @@ class ApiKeys(OwnedResource):
             raise _gone()
 
 
+def _exceeds(rules: ApiKeyRules, item: Item) -> bool:
+    """Return whether an existing key could not be created any more. A malformed one could not."""
+    try:
+        stored = ApiKey.of(item.body)
+        limits = KeyLimits(tuple(stored.scopes), stored.end, tuple(stored.allowed_networks))
+    except MalformedRecord:
+        return True
+    return bool(key_rules.find_violations(rules, limits, int(ids.created_at(item.id).timestamp())))
+
+
 def _gone() -> Unauthenticated:
     return Unauthenticated("The API key is unknown or was deleted.")
 
 
 def _usage(key: Item, _call: Call) -> dict[str, Any]:
-    found = api_keys.read_usage(key.id)
+    found = key_usage.read_usage(key.id)
     used = clock.rfc3339(datetime.fromtimestamp(found.last_used, UTC)) if found.last_used else None
     return {"last_used_at": used, "denied_last_hour": found.denied_last_hour}
 
@@ -159,4 +234,5 @@ RESOURCE = ApiKeys(
     make=make,
     headers=NO_STORE,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
+    access=only_own,
 )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from chalicelib import clock
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Unauthenticated
-from chalicelib.model.accounts import accounts, api_keys
+from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import records
 from chalicelib.model.names import name_counts
@@ -85,7 +85,7 @@ def _show(owner: Item, call: Call) -> dict[str, Any]:
     return {
         "account": call.caller.account,
         "owner": {"id": owner.id, "name": user.name, "role": user.role},
-        "key": {"id": call.caller.key, "scopes": [*limits.scopes] or [api_keys.ALL], "expires_at": ends},
+        "key": {"id": call.caller.key, "scopes": [*limits.scopes] or [scopes.ALL], "expires_at": ends},
         "names": {**asdict(counts), "allowed": name_counts.MAX_NAMES},
     }
 

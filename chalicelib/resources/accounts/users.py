@@ -1,6 +1,6 @@
-"""Users: the people of an account. The operator creates them.
+"""Users: the people of an account. Only the operator makes a user an admin.
 
-Admins switch them on and off, except the account's last active admin.
+Admins create members, switch users on and off, and delete users who own nothing, except the last active admin.
 """
 
 from collections.abc import Sequence
@@ -8,15 +8,24 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import switching
+from chalicelib.model.accounts import accounts, switching
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
+from chalicelib.resources.accounts.bot_users import NewName
 from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
+
+MAX_USERS = 1000  # of an account
+
+
+class NewUser(Shape):
+    name: NewName
+    """Unique among the users and bots of the account."""
 
 
 class UserChange(Shape):
@@ -25,7 +34,7 @@ class UserChange(Shape):
 
 
 class ShownUser(Shown):
-    """A person of the account, added by the operator. `owner_id` and audit events name users by id."""
+    """A person of the account. `owner_id` and audit events name users by id."""
 
     name: str
     """Unique among the users and bots of the account."""
@@ -53,16 +62,43 @@ def _response(item: Item, user: User, call: Call) -> dict[str, Any]:
 
 
 def _permit(caller: Caller) -> None:
-    if not caller.admin:
-        raise Forbidden("Only an admin may switch users on and off.")
+    caller.require_admin("switch users on and off")
+
+
+def _permit_others(caller: Caller) -> None:
+    caller.require_admin("create and delete users")
 
 
 class Users(Resource):
     """Users. Switching one on or off also updates its API keys and SSH credentials."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        own = {"body": UserChange, "response": self.response, "permits": _permit, "errors": (Forbidden, Conflict)}
-        return (*super().endpoints(), self.endpoint("PATCH", self.kind.one, 200, self.patch, **own))
+        own = {"response": self.response, "errors": (Forbidden, Conflict)}
+        others = {**own, "permits": _permit_others}
+        return (
+            *super().endpoints(),
+            self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
+            self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
+            self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
+        )
+
+    def post(self, call: Call) -> Made:
+        scope = self.scope(call)
+        if len(table.newest(scope)) >= MAX_USERS:
+            raise Conflict(f"An account has at most {MAX_USERS} users: delete one first.")
+        user = accounts.new_user(call.caller.account, call.body.name, admin=False)
+        writes.retried(lambda: call.change.put(user).commit())
+        return Made(user)
+
+    def delete(self, call: Call) -> None:
+        scope = self.scope(call)
+        if table.find(scope, call.id) is None:
+            raise self.missing()
+        if owned := switching.list_keys_and_credentials(call.caller.account, call.id):
+            named = f"for example {owned[0].id}"
+            raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
+        if not switching.remove(call.change, scope, call.id):
+            raise self.missing()
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

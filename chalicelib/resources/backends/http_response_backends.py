@@ -19,7 +19,7 @@ _MAX_HEADER_BYTES, _MAX_BODY_BYTES = 16 * 1024, 64 * 1024
 
 def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
-        raise ValueError("must not name a header twice, in any case")
+        raise ValueError("must not contain a header twice: names are case-insensitive")
     if sum(len(f"{name}{value}".encode()) for name, value in headers.items()) > _MAX_HEADER_BYTES:
         raise ValueError(f"must be at most {_MAX_HEADER_BYTES} bytes of UTF-8 together")
     return headers
@@ -27,7 +27,7 @@ def _as_one_head(headers: dict[str, str]) -> dict[str, str]:
 
 def _of_a_response(name: str) -> str:
     if name.lower() in _NOT_OF_A_RESPONSE:
-        raise ValueError("must be a header of the response, not of its connection")
+        raise ValueError(f"must not be one of {', '.join(_NOT_OF_A_RESPONSE)}")
     return name
 
 

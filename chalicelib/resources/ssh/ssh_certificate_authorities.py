@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from chalicelib import crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.http.errors import Forbidden
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.base import kinds, records
 from chalicelib.model.ssh import authorities
@@ -96,8 +97,18 @@ def _responses(found: Sequence[Item], call: Call) -> list[dict[str, Any]]:
     return [{**plain(SshAuthority, item, call), **records.decode(SshAuthority, item).parameters()} for item in found]
 
 
+def permit(caller: Caller) -> None:
+    """Permit only admins to change and delete SSH authorities. Raises Forbidden."""
+    if not caller.acts_for_all:
+        raise Forbidden("Only an admin may change or delete an SSH certificate authority.")
+
+
 class Authorities(EditableResource):
-    """SSH authorities, whose responses say what their public keys are."""
+    """SSH authorities. Their responses describe their public keys."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        changing = ("PATCH", "DELETE")
+        return tuple(it._replace(permits=permit) if it.method in changing else it for it in super().endpoints())
 
     def check(self, item: Item) -> None:
         super().check(item)

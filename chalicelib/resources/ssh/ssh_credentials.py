@@ -10,7 +10,7 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Made
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
-from chalicelib.http.owned import OwnedResource
+from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import switching
 from chalicelib.model.base import kinds
@@ -86,4 +86,5 @@ RESOURCE = SshCredentials(
     response=SSHCredential,
     make=make,
     errors={"POST": (Forbidden, UnknownReference, Conflict)},
+    access=only_own,
 )

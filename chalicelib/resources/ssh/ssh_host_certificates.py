@@ -11,7 +11,6 @@ from typing import Annotated
 from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.owned import OwnedResource
 from chalicelib.http.resource import New
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
@@ -69,7 +68,7 @@ class SSHHostCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: HostCreate) -> New:
-    signer = ssh_signing.signer(caller, request)
+    signer = ssh_signing.signer(caller, kinds.SSH_HOST_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "host")
     created_at = ids.created_at(id)
     certificate = crypto.ssh_certificates.HostCertificate(
@@ -79,12 +78,13 @@ def make(caller: Caller, id: str, request: HostCreate) -> New:
     return ssh_signing.signed(IssuedCertificate, certificate, signer, request)
 
 
-RESOURCE = OwnedResource(
+RESOURCE = ssh_signing.Certificates(
     kind=kinds.SSH_HOST_CERTIFICATES,
     stored=IssuedCertificate,
     create=HostCreate,
     response=SSHHostCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    access=ssh_signing.check_access,
     remove=revocations.delete_certificate,
 )

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Annotated
 
 from chalicelib import clock, crypto, ids
+from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
-from chalicelib.http.errors import Conflict, InvalidRequest, NotFound, UnknownReference
+from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, NotFound, UnknownReference
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
@@ -13,6 +14,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.ssh import revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
+from chalicelib.resources.ssh import ssh_signing
 from chalicelib.schema.fields import MAX_DESCRIPTION, Description, Timestamp, Uri
 from chalicelib.schema.rules import After, if_empty, max_bytes
 from chalicelib.schema.shapes import Shape
@@ -122,18 +124,23 @@ class Revocations(Resource):
         if len(named) != 1:
             raise InvalidRequest.of(dict.fromkeys(named or _SUBJECT, _ALONE))
         ((field, value),) = named.items()
+        if field not in revocations.FIELDS.values() and not call.caller.acts_for_all:
+            raise Forbidden(_OTHERS, {field: "must be absent; name a certificate that you requested"})
         issuer = _issuer(call)
-        revocation = replace(_revocation(issuer, field, value), reason=call.body.reason)
+        revocation = replace(_revocation(call.caller, issuer, field, value), reason=call.body.reason)
         try:
             return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
             raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked yet"}) from None
 
     def delete(self, call: Call) -> None:
+        if not (call.caller.acts_for_all or _is_of_own(call.caller, self.get(call))):
+            raise Forbidden(_OTHERS)
         if not revocations.remove(call.change, self.scope(call), call.id):
             raise self.missing()
 
 
+_OTHERS = "Only an admin may revoke more than certificates of its own, and delete such revocations."
 _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 
 
@@ -144,10 +151,19 @@ def _issuer(call: Call) -> Issuer:
     return found
 
 
-def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
+def _is_of_own(caller: Caller, revocation: Item) -> bool:
+    """Return whether a revocation is of an existing certificate that the caller requested or made."""
+    for kind, field in revocations.FIELDS.items():
+        if id := revocation.body.get(field):
+            certificate = table.find(items.scope(revocation.account, kind.path), id)
+            return certificate is not None and ssh_signing.is_own(caller, certificate)
+    return False
+
+
+def _revocation(caller: Caller, issuer: Issuer, field: str, value: str) -> Revocation:
     """Return the revocation for a field of the request.
 
-    Raises UnknownReference, InvalidRequest, aws.Unavailable.
+    Raises UnknownReference, Forbidden, InvalidRequest, aws.Unavailable.
     """
     match field:
         case "serial":
@@ -159,6 +175,8 @@ def _revocation(issuer: Issuer, field: str, value: str) -> Revocation:
     if item is None or certificate is None or certificate.ssh_certificate_authority_id != issuer.id:
         rule = "must be the id of a certificate that this authority signed"
         raise UnknownReference(f"'{field}' names a resource that does not exist.", {field: rule})
+    if not ssh_signing.is_own(caller, item):
+        raise Forbidden(_OTHERS, {field: "must be the id of a certificate that you requested"})
     if certificate.end <= clock.seconds():
         raise InvalidRequest.of({field: "must be the id of a certificate that has not expired"})
     return revocations.describe_certificate(item)

@@ -1,21 +1,61 @@
-"""Signing that SSH certificates of users and hosts share: the authority, its policy, the signature."""
+"""What SSH certificates of users and hosts share: the signature, and who may sign, read and delete."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
+from chalicelib.http.owned import OwnedResource, owner_of
+from chalicelib.http.paging import Page
 from chalicelib.http.resource import New
-from chalicelib.model.accounts import accounts
+from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.policies import PolicyBounds
+from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
+
+
+class Certificates(OwnedResource):
+    """SSH certificates. The scopes of API keys name their authorities."""
+
+    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+        return table.page(self.scope(call), before=page.before_id, count=page.limit)
+
+    def selection(self, call: Call) -> Callable[[Item], bool] | None:
+        authorities, by_owner = call.caller.readable_ids(self.kind), super().selection(call)
+        if authorities is None:
+            return by_owner
+        return lambda item: _authority_of(item) in authorities and (by_owner is None or by_owner(item))
+
+
+def check_access(call: Call, item: Item) -> None:
+    """Raise Forbidden if the caller must not read or change a certificate.
+
+    Its key may lack the scope for the authority. Callers that are not admins delete only what they own or made.
+    """
+    if call.caller.limits.scopes:
+        call.caller.require(scopes.of_authority(call.method, kinds.of(item.id), _authority_of(item)))
+    if call.method == "DELETE" and not is_own(call.caller, item):
+        raise Forbidden("Only an admin may delete certificates that others requested.")
+
+
+def is_own(caller: Caller, certificate: Item) -> bool:
+    """Return whether the caller may revoke a certificate: it requested or made it, or acts for all."""
+    maker = certificate.body.get("created_by")
+    return caller.acts_for_all or owner_of(certificate) == caller.id or bool(maker and maker == caller.key)
+
+
+def _authority_of(item: Item) -> str:
+    return str(item.body.get("ssh_certificate_authority_id", ""))
 
 
 @dataclass(frozen=True)
@@ -27,11 +67,13 @@ class Signer:
     has_revoked_key: bool
 
 
-def signer(caller: Caller, request: Any) -> Signer:
-    """Return the authority of a request, and whether it has revoked the key.
+def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
+    """Return the authority of a request for a certificate of a kind, and whether it has revoked the key.
 
-    Raises UnknownReference, aws.Unavailable.
+    Raises Forbidden if the caller's key lacks the scope, UnknownReference, aws.Unavailable.
     """
+    if caller.limits.scopes:
+        caller.require(scopes.of_authority("POST", kind, request.ssh_certificate_authority_id))
     digest = crypto.keys.digest(request.public_key.key)
     fingerprint = crypto.keys.fingerprint(digest)
     found, has_revoked_key = authorities.read_signer(caller.account, request.ssh_certificate_authority_id, digest)
@@ -60,7 +102,12 @@ def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, de
 def check(
     certificate: "crypto.ssh_certificates.Certificate", bounds: PolicyBounds, caller: Caller, created_at: datetime
 ) -> None:
-    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable."""
+    """Raise InvalidRequest if a certificate is beyond the bounds of its authority's policy; aws.Unavailable.
+
+    Raises Forbidden if the policy names other signers. Admins may always sign.
+    """
+    if bounds.signers is not None and not caller.admin and caller.id not in bounds.signers:
+        raise Forbidden("The policy of the authority does not name you as a signer.")
     owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
     name = records.decode(User, owner).name if owner else None
     if wrong := policies.find_violations(bounds, certificate, name, created_at):

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from chalicelib import crypto, ids
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import Conflict, UnknownReference
-from chalicelib.http.owned import OwnedResource
+from chalicelib.http.errors import Conflict, InvalidRequest, UnknownReference
 from chalicelib.http.resource import New
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import policies, revocations
 from chalicelib.model.ssh.authorities import IssuedUserCertificate
 from chalicelib.resources.ssh import ssh_signing
+from chalicelib.schema import ssh_fields
 from chalicelib.schema.fields import DescribedShape, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import if_null
 from chalicelib.schema.ssh_fields import (
@@ -52,6 +52,9 @@ class UserCreate(DescribedShape):
     The extensions of OpenSSH must have an empty value: `permit-pty`, `permit-user-rc`, `permit-port-forwarding`,
     `permit-agent-forwarding`, `permit-X11-forwarding`, `no-touch-required`. Names of critical
     options are rejected.
+
+    `bind@tunnel-edge` restricts what the holder may bind at the SSH gateway: ACL rules with commas between them, as
+    `bind:demo.example.com,bind:example.com:20022,bind:region=eu`. `*` permits everything, as without the extension.
     """
 
     valid_after: ValidAfter = None
@@ -94,7 +97,9 @@ class SSHUserCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:
-    signer = ssh_signing.signer(caller, request)
+    if wrong := ssh_fields.check_bind(request.extensions):
+        raise InvalidRequest.of(wrong)
+    signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)
     bounds = policies.read_bounds(signer.authority, "user")
     asked = request.critical_options.fields_set() if request.critical_options else {}
     options: dict[str, Any] = {
@@ -109,12 +114,13 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 
 
-RESOURCE = OwnedResource(
+RESOURCE = ssh_signing.Certificates(
     kind=kinds.SSH_USER_CERTIFICATES,
     stored=IssuedUserCertificate,
     create=UserCreate,
     response=SSHUserCertificate,
     make=make,
     errors={"POST": (UnknownReference, Conflict), "DELETE": (Conflict,)},
+    access=ssh_signing.check_access,
     remove=revocations.delete_certificate,
 )

@@ -126,7 +126,7 @@ def _unpacking(text: Callable[[Any], str]) -> Callable[[Any], Any]:
         try:
             return text(value)
         except _PACKED_ERRORS:
-            raise _Mismatch("must be a packed text") from None
+            raise _Mismatch("must be text or its packed bytes") from None
 
     return read
 

@@ -3,7 +3,8 @@
 All routes of an account are in one collection, ordered by edge, so that one query reads the routes of a page of edges:
 the route R of the edge E has the scope `acct_…#/edges/https/E/routes`, and its record the scope
 `acct_…#/edges/https/routes` and the id `E/R`. In format 2, which 2.0.0 writes, the record has the scope and id of the
-route. Formats 2 and 3 are read; RECORD_FORMAT selects the one that is written.
+route. RECORD_FORMAT selects the format that is written; all are read. In format 4, records of API keys have what 2.0.0
+cannot read: networks, scopes with ids, tokens with a checksum.
 
 A collection can be divided into shards, because one partition takes 500 changes a second: SSH certificates in format
 3 (`acct_…#/ssh_user_certificates/N`), and audit events. A quiet collection has only the first shard. When
@@ -91,8 +92,8 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
 
 
 def written_format() -> int:
-    """Return the format of new records: 3, or 2 while an earlier version may read them."""
-    return int(_setting() or 3)
+    """Return the format of new records: 4, or an earlier one while an earlier version may read them."""
+    return int(_setting() or 4)
 
 
 def is_format_selected() -> bool:

@@ -27,7 +27,7 @@ _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
-    """Return the writes by which an item releases and takes keys. They fail if a record changes meanwhile.
+    """Return the writes that release and take keys for an item. They fail if a record changes meanwhile.
 
     They fail with Taken for a key that the item cannot take. Raises aws.Unavailable.
     """
@@ -38,7 +38,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
     listed = cooldowns.read(account, ends.values())
     resumed = {value for value, end in ends.items() if end in listed and value in listed[end].values}
     until = clock.seconds() + cooldowns.PERIOD
-    while until in listed:  # a transaction writes a record once
+    while until in listed:  # a transaction can write each record only once
         until += 1
     releases = {key.value: _release(found[key], key, scope, id, until) for key in released if found[key]}
     begun = [value for value, write in releases.items() if write.counts]

@@ -20,7 +20,8 @@ class UniqueKey:
     """A value of the field `kind` that one item holds, with attributes.
 
     `field` is the dotted path of the value in the request, if it differs from `kind`. An item with the same `successor`
-    as the holder takes the key over at once, even if the holder is live.
+    as the holder takes the key over at once, even if the holder is live. `expires` is the Unix second at which its
+    record expires with the item, or None.
 
     `hold` is for kinds of `shared_keys`: the item is an exclusive holder ("alone"), a sharer with others of its account
     ("together"), or an exclusive holder in spite of sharers ("over").
@@ -32,6 +33,7 @@ class UniqueKey:
     field: str = default(default="", compare=False)
     successor: str = default(default="", compare=False)
     hold: Literal["alone", "together", "over"] = default(default="alone", compare=False)
+    expires: int | None = default(default=None, compare=False)
 
     @property
     def scope(self) -> str:
@@ -67,8 +69,9 @@ def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) ->
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:
         free = Condition(f"{free.text} OR #holder = :before", {**free.values, "before": after.id})
-    successor = {"successor": key.successor} if key.successor else {}
-    return Write.put({**record, **successor}, free, Taken(key))
+    optional = {"successor": key.successor or None, "expires": key.expires}
+    present = {name: value for name, value in optional.items() if value is not None}
+    return Write.put({**record, **present}, free, Taken(key))
 
 
 def change(key: UniqueKey, holder: str) -> Write:

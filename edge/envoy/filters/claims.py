@@ -1,6 +1,7 @@
 """Headers that upstreams trust because a proxy sets them. Visitors must not send them. Pure.
 
-In a pattern, `-` matches any character except letters and digits: CGI and WSGI treat `_` like it, some servers all.
+In a pattern, `-` matches any character except letters and digits. CGI and WSGI do not distinguish `_` from `-`, and
+some servers distinguish none of these characters.
 """
 
 import re
@@ -31,7 +32,7 @@ _PATTERNS = (
     "x-vercel-(forwarded|proxied|ip)-.*",
     "x-nf-client-connection-ip",
     "x-appengine-.*",
-    # The path: IIS's rewriting, read by Symfony and Zend (CVE-2018-14773); WSGI's prefix.
+    # The path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773); the prefix of WSGI.
     "x-(original|rewrite)-.*",
     "x-request-ur[il]",
     "(x-)?script-name",
@@ -51,10 +52,10 @@ _PATTERNS = (
     "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
     "sm-user.*",
     "oam-remote-user",
-    # The tenant: Loki, Mimir, Tempo and Cortex, which check nothing else; OpenStack's services.
+    # The tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone; OpenStack's services.
     "x-scope-org-?id",
     "x-tenant-?id",
-    # The same by pattern, since no list is complete. Names that end like a credential pass: upstreams verify those.
+    # Similar names, since no list is complete. Names that end like a credential are allowed: upstreams verify those.
     "x-.*user<ending>",
     "x-.*auth<ending>",
     "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)(-<ending>)?",

@@ -10,7 +10,7 @@ _MAX_BYTES = 64 << 10  # of the waiting response
 
 
 class Deferral:
-    """The parts of a response that came before the end of their request, in order.
+    """The parts of a response that arrived before the end of its request, in order.
 
     When a response ends before its request, Envoy resets the stream of HTTP/2 (RST_STREAM, NO_ERROR). Some clients,
     such as curl 7.88, then lose a response that they have not read yet.
@@ -28,7 +28,7 @@ class Deferral:
         return bool(self._calls)
 
     def add(self, call: Callable[[], None], size: int = 0) -> None:
-        """Add a call to those that wait. `size` is the number of bytes that it sends."""
+        """Add a waiting call. `size` is the number of bytes that it sends."""
         self._calls.append(call)
         self._bytes += size
         if self._bytes > _MAX_BYTES:
@@ -41,7 +41,7 @@ class Deferral:
         self._has_moved = True
 
     def release(self) -> None:
-        """Make the waiting calls now."""
+        """Call all waiting calls now."""
         self.cancel()
         self._waited, self._bytes = 0.0, 0
         calls, self._calls = self._calls, []

@@ -1,7 +1,7 @@
 """The traffic of a gateway's tunnels by account and hour, until it is written. Pure.
 
-Each write is the sum of an hour so far, so that a repeated write counts nothing twice. `to_text` returns the unwritten
-sums for the next process.
+Each write contains the sum of an hour so far, so that a repeated write does not count traffic twice. `to_text` returns
+the unwritten sums for the next process.
 """
 
 import json
@@ -21,7 +21,7 @@ class HourlyUsage:
 
 
 class Ledger:
-    """The sums of the current hour and those that are not written."""
+    """The sums of the current hour, and unwritten sums of earlier hours."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Traffic] = {}
@@ -51,7 +51,7 @@ class Ledger:
 
 
 def parse(text: str) -> tuple[str, list[HourlyUsage]]:
-    """Return the gateway and the unwritten sums of a text. Raises ValueError, KeyError, TypeError."""
+    """Parse a text of `to_text`. Return the gateway and its unwritten sums. Raises ValueError, KeyError, TypeError."""
     parsed = json.loads(text)
     sums = [HourlyUsage(account, hour, Traffic(*counts)) for account, hour, *counts in parsed["sums"]]
     return str(parsed["gateway"]), sums

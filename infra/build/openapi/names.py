@@ -91,7 +91,12 @@ class Operation:
 
     @property
     def response_schema(self) -> str:
-        """Return the name of the response's schema, for example ApiKey, ApiKeyList."""
+        """Return the name of the response's schema, for example ApiKey, ApiKeyList.
+
+        A list without pages has a field of its own name, and generated clients need another name for the whole.
+        """
+        if self.noun in getattr(self.endpoint.response, "__annotations__", {}):
+            return pascal(self.noun.removesuffix("s")) + "List"
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
 
     @property

@@ -7,7 +7,6 @@ from typing import Any
 from chalicelib.http import auth, errors, etags
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
-from chalicelib.model.accounts import api_keys
 
 Words = dict[str, Any]
 Kind = type[ApiError]
@@ -104,9 +103,7 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.ServiceUnavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:
-        found |= {errors.Unauthenticated, errors.UnsupportedVersion}
-    if endpoint.authorizer and api_keys.required_scope(endpoint.method, endpoint.path):
-        found.add(errors.Forbidden)
+        found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:

@@ -79,7 +79,8 @@ def _guarded() -> App:
 
         return Guard(app, key_id)
     functions_path = f"/{secrets.token_urlsafe(24)}"
-    os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"  # inherited by the functions
+    # Lambda functions inherit it and call the emulator there.
+    os.environ["AWS_ENDPOINT_URL"] = f"http://{BIND}{functions_path}"
     from ministack.app import app
     from ministack.services import sts
 

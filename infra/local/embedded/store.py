@@ -100,7 +100,7 @@ class Store:
             return int(saved["journal"])
         if any(self._snapshot.parent.glob("*.json")):
             raise CommandError(
-                f"The state in {self._snapshot.parent} is of 1.x: upgrade it to 2.0.0 first ('Upgrading' in"
+                f"The state in {self._snapshot.parent} was written by 1.x: upgrade it to 2.0.0 first ('Upgrading' in"
                 " infra/README.md), or delete it with 'make reset'."
             )
         return 0

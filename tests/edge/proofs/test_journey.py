@@ -121,7 +121,7 @@ def test_the_alias_of_a_deleted_reservation_proves_nothing_for_the_next_one(worl
     world.pass_time(3 * DAY)
     assert world.states() == {"b": "pending"}
     assert world.store.kept["b"].proof.error == (
-        f"There is no TXT record {TXT}. {DOMAIN} is an alias of another name than target-b."
+        f"There is no TXT record {TXT}. {DOMAIN} is an alias, but not of target-b."
     )
 
 

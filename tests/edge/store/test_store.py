@@ -50,7 +50,7 @@ from edge.store.records import (
     Unavailable,
 )
 from edge.store.table import TableStore, connect
-from tests import openssl
+from tests import openssl, samples
 from tests.edge.memory import Memory
 from tests.live.edge.running import Key
 from tests.queries import calls
@@ -127,6 +127,32 @@ def test_a_certificate_signs_in_until_it_is_deleted(records: TableStore, admin: 
     assert records.find_grant_by_certificate(fingerprint(authority), "anything") is None
     assert records.find_grant_by_certificate("SHA256:unknown", id) is None
     admin.delete(f"/ssh_user_certificates/{id}")
+    assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
+
+
+def test_the_bind_rules_of_a_certificate_are_its_acl(records: TableStore, admin: Client) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+    rules = ("bind:demo.example.com", "bind:region=eu")
+    extensions = {"permit-port-forwarding": "", "bind@tunnel-edge": ",".join(rules)}
+    id = admin.create("/ssh_user_certificates", {**body, "extensions": extensions})["id"]
+    grant = Grant(admin.account, id, rules)
+    assert records.find_grant_by_certificate(fingerprint(authority), id) == records.refresh_grant(grant) == grant
+
+
+@pytest.mark.parametrize(
+    "value", ["", " ", ",", "demo.example.com", "bind:a.example,", "bind:a.example, bind:b.example", 1]
+)
+def test_a_certificate_with_malformed_bind_rules_does_not_sign_in(
+    records: TableStore, admin: Client, value: object
+) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})
+    body = {"ssh_certificate_authority_id": authority["id"], "public_key": samples.public_key()}
+    id = admin.create("/ssh_user_certificates", {**body, "extensions": {"bind@tunnel-edge": "*"}})["id"]
+    grant, place = Grant(admin.account, id, ("*",)), (f"{admin.account}#/ssh_user_certificates", id)
+    assert records.find_grant_by_certificate(fingerprint(authority), id) == grant
+    damaged = {"body.extensions": {"bind@tunnel-edge": value}}
+    dynamodb.do(Write.update(*place, Condition("attribute_exists(#id)"), sets=damaged))
     assert (records.find_grant_by_certificate(fingerprint(authority), id), records.refresh_grant(grant)) == (None, None)
 
 

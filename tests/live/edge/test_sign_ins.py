@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.crypto import public_keys
 from edge.store.records import Grant
+from edge.store.table import TableStore
 from tests.conftest import least
 from tests.live.edge.running import Edge, Key, Ssh, running, ssh_command, until
+from tests.transports import Client
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,33 @@ def certified(edge: Edge, authority: Key, *options: str, principals: str = "", d
 def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
     with socket.create_connection(("127.0.0.1", edge.settings.ssh_port), 5) as connection:
         assert connection.recv(100) == b"SSH-2.0-edge\r\n"
+
+
+def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path: Path) -> None:
+    ((gateway, _),) = edge.store.up.values()
+    host, _, port = gateway.ssh_address.rpartition(":")
+    known, wrong = tmp_path / "known_hosts", tmp_path / "wrong"
+    known.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))
+    wrong.write_text(f"[{host}]:{port} {Key.make(tmp_path, 'other').file.with_suffix('.pub').read_text()}")
+    key = edge.key("acct_A")
+    command = ssh_command(int(port), key, "-N", "-R", "verified:80:localhost:1", host)
+    assert opens_a_tunnel(edge, command, known)
+    assert not opens_a_tunnel(edge, command, wrong)
+
+
+def opens_a_tunnel(edge: Edge, command: list[str], known_hosts: Path) -> bool:
+    """Return whether a client that connects only to known hosts opens a tunnel, and end it."""
+    strict = {
+        "UserKnownHostsFile=/dev/null": f"UserKnownHostsFile={known_hosts}",
+        "StrictHostKeyChecking=no": "StrictHostKeyChecking=yes",
+    }
+    client = Ssh([strict.get(part, part) for part in command])
+    edge.started.append(client)
+    until(lambda: client.is_over or bool(edge.open_tunnels()))
+    has_opened = bool(edge.open_tunnels())
+    client.kill()
+    until(lambda: not edge.open_tunnels())
+    return has_opened
 
 
 def test_a_key_without_a_credential_is_not_let_in(edge: Edge) -> None:
@@ -92,6 +122,37 @@ def test_a_key_that_signs_in_gets_no_sentence_and_one_after_wrong_ones_gets_it_o
 
 def test_a_user_certificate_of_an_authority_signs_in(edge: Edge, authority: Key) -> None:
     edge.ssh(certified(edge, authority), "-R", "certified:80:localhost:1").says("https://certified.tunnels.localhost")
+
+
+REFUSED = {
+    "other:80:localhost:1": "does not permit other.tunnels.localhost",
+    "app.example.com:80:localhost:1": "does not permit app.example.com",
+    "80:localhost:1": "permits no random name",
+    "region=us:80:localhost:1": "does not permit region=us",
+    "region=eu,tier=a:80:localhost:1": "does not permit tier=a",
+    "0:localhost:1": "permits no random port",
+}
+
+
+def test_a_certificate_binds_only_what_its_rules_permit(edge: Edge, admin: Client, tmp_path: Path) -> None:
+    key = Key.make(tmp_path, "restricted")
+    rules = "bind:demo.tunnels.localhost,bind:region=eu"
+    request = {
+        "ssh_certificate_authority_id": (authority := admin.create("/ssh_certificate_authorities", {}))["id"],
+        "public_key": key.file.with_suffix(".pub").read_text(),
+        "extensions": {"permit-port-forwarding": "", "permit-pty": "", "bind@tunnel-edge": rules},
+    }
+    made = admin.create("/ssh_user_certificates", request)
+    (tmp_path / "restricted-cert.pub").write_text(made["certificate"])
+    signer = public_keys.fingerprint(authority["public_key"])
+    grant = TableStore("local", "tunnels.localhost").find_grant_by_certificate(signer, made["id"])
+    assert grant
+    assert grant.acl == tuple(rules.split(","))
+    edge.store.signed[signer, made["id"]] = grant
+    edge.ssh(key, "-R", "demo:80:localhost:1").says("https://demo.tunnels.localhost")
+    edge.ssh(key, "-R", "region=eu:80:localhost:1").says("is online with region=eu")
+    for forward, sentence in REFUSED.items():
+        edge.ssh(key, "-R", forward).says(f"The ACL of {made['id']} {sentence}")
 
 
 def test_a_certificate_for_another_principal_is_not_let_in(edge: Edge, authority: Key) -> None:

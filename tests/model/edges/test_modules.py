@@ -10,8 +10,8 @@ from chalicelib import modules
 from chalicelib.model import changes
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
-from chalicelib.model.base.records import Stored
-from chalicelib.model.edges.modules import StoredModule, StoredProvider
+from chalicelib.model.base.records import Stored, StoredModule
+from chalicelib.model.edges.modules import StoredProvider
 from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.records.items import Item
 

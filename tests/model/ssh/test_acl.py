@@ -219,3 +219,41 @@ def test_any_text_is_accepted_as_it_is_or_refused_in_a_sentence(text: str) -> No
     else:
         assert REAL.fullmatch(text)
         assert text.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("rule", "bounds", "others"),
+    [
+        ("*", ["*"], ["bind:*.example.com", "bind:*=*"]),
+        ("bind:a.example.com", ["*", "bind:*.example.com", "bind:A.Example.com"], ["bind:example.com", "bind:*.b.com"]),
+        ("bind:*.a.example.com", ["*", "bind:*.example.com", "bind:*.a.example.com"], ["bind:a.example.com"]),
+        ("bind:*.example.com", ["bind:*.example.com"], ["bind:*.a.example.com", "bind:example.com", "bind:*=*"]),
+        ("bind:example.com", ["bind:example.com"], ["bind:*.example.com", "bind:example.com:22"]),
+        ("bind:h.example:22", ["*", "bind:H.example:22"], ["bind:h.example", "bind:*.example", "bind:h.example:23"]),
+        ("bind:[::1]:22", ["bind:[0::1]:22"], ["bind:[::2]:22"]),
+        ("bind:a=b", ["*", "bind:a=b", "bind:a=*", "bind:*=b", "bind:*=*"], ["bind:A=b", "bind:a=c", "bind:c=*"]),
+        ("bind:a=*", ["bind:a=*", "bind:*=*"], ["bind:a=b", "bind:*=b"]),
+        ("bind:*=b", ["bind:*=b", "bind:*=*"], ["bind:a=b", "bind:a=*"]),
+        ("bind:*=*", ["*", "bind:*=*"], ["bind:a=*", "bind:*=b"]),
+    ],
+)
+def test_a_rule_is_within_another(rule: str, bounds: list[str], others: list[str]) -> None:
+    assert [bound for bound in bounds if not acl.is_within(rule, bound)] == []
+    assert [bound for bound in others if acl.is_within(rule, bound)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", f"'' {KIND}"),
+        ("bind:a.example,", f"'' {KIND}"),
+        ("bind:a.example, bind:b.example", f"' bind:b.example' {KIND}"),
+        ("bind:a.example,b.example", f"'b.example' {KIND}"),
+        ("bind:a=b,c", f"'c' {KIND}"),
+        ("bind:a b", f"'bind:a b' {FORMS}"),
+    ],
+)
+def test_a_text_that_is_no_list_of_rules(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=r"must be rules with commas between them: ") as error:
+        acl.split(text)
+    assert str(error.value).endswith(problem)

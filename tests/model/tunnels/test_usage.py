@@ -31,5 +31,5 @@ def test_a_day_is_the_sum_of_its_hours_and_gateways_and_a_sum_written_twice_coun
 
 @pytest.mark.parametrize("month", ["2026", "2026-13", "2026-11-01", "x"])
 def test_what_is_no_month_is_refused(month: str) -> None:
-    with pytest.raises(CommandError, match="is no month"):
+    with pytest.raises(CommandError, match="is not a month"):
         tunnels.read_usage("acct_A", month)

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+import string
+import zlib
 from typing import Any
 
 import pytest
@@ -13,7 +15,8 @@ from chalicelib.operator import owners
 from chalicelib.resources.accounts import api_keys
 from chalicelib.resources.accounts.api_keys import KeyCreate
 from chalicelib.storage.client import aws
-from tests.refusals import assert_invalid, assert_refused
+from tests.queries import calls
+from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_refused
 from tests.transports import Client
 
 PATH = "/api_keys"
@@ -33,7 +36,7 @@ def test_a_key_is_shown_whole_and_its_token_only_once(admin: Client) -> None:
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
-        "created_by": f"ak_{admin.token[:27]}",
+        "created_by": f"ak_{admin.token[3:30]}",
         "description": "a pipeline",
         "metadata": "{}",
         "token": None,
@@ -50,11 +53,42 @@ def test_an_answer_with_a_token_is_not_to_be_stored(admin: Client) -> None:
     assert "cache-control" not in admin.get("/ssh_credentials").headers
 
 
-def test_a_token_starts_with_the_id_and_holds_a_long_secret_of_its_own(admin: Client) -> None:
+SCANNED = re.compile(r"\bte_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}\b")  # as the conventions say
+
+
+def checksum(text: str) -> str:
+    """Return the CRC-32 of a text as six base62 digits."""
+    digits, number = string.digits + string.ascii_uppercase + string.ascii_lowercase, zlib.crc32(text.encode())
+    return "".join(digits[number // 62**place % 62] for place in range(5, -1, -1))
+
+
+def test_a_token_has_the_id_a_long_secret_of_its_own_and_a_checksum(admin: Client) -> None:
     created = [admin.create(PATH, {}) for _ in range(3)]
-    tokens = [re.fullmatch(r"([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})", key["token"]) for key in created]
+    tokens = [re.fullmatch(r"te_([0-9A-Za-z]{27})_([0-9A-Za-z_-]{32})[0-9A-Za-z]{6}", key["token"]) for key in created]
+    assert [key["token"][-6:] for key in created] == [checksum(key["token"][:-6]) for key in created]
+    assert [SCANNED.findall(f"token={key['token']}\n") for key in created] == [[key["token"]] for key in created]
     assert [token and f"ak_{token[1]}" for token in tokens] == [key["id"] for key in created]
     assert len({token[2] for token in tokens if token}) == 3  # 32 characters of 6 random bits each
+
+
+def test_a_token_with_a_wrong_checksum_is_refused_without_a_read(admin: Client) -> None:
+    token = admin.create(PATH, {})["token"]
+    last = "0" if token[-1] != "0" else "1"
+    middle = "A" if token[40] != "A" else "B"
+    with calls() as made:
+        for wrong in (f"{token[:-1]}{last}", f"{token[:40]}{middle}{token[41:]}"):
+            assert_refused(admin.with_token(wrong).get(PATH), 401, "unauthenticated", UNKNOWN_TOKEN)
+    assert made == []
+    for wrong in (token[:-1], token[:30], f"{token}0", f"TE{token[2:]}"):
+        assert admin.with_token(wrong).get(PATH).status == 401
+
+
+def test_a_token_of_the_form_before_stays_valid(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECORD_FORMAT", "3")
+    created = admin.create(PATH, {})
+    assert re.fullmatch(r"[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}", created["token"])
+    monkeypatch.delenv("RECORD_FORMAT")
+    assert admin.with_token(created["token"]).get(f"{PATH}/self").json == {**created, "token": None}
 
 
 def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
@@ -62,14 +96,14 @@ def test_only_the_digest_of_a_token_is_stored(admin: Client) -> None:
     stored = everything_stored()
     assert hashlib.sha256(token.encode()).hexdigest() in stored
     assert token not in stored
-    assert token[28:] not in stored
+    assert token[31:] not in stored
 
 
 def test_a_token_is_in_no_representation_of_what_is_made(admin: Client) -> None:
     id = ids.new("ak")
     new = api_keys.make(Caller(admin.account, admin.user, admin=True), id, KeyCreate())
     token = new.once["token"]
-    assert token[28:] not in repr(new)
+    assert token[31:] not in repr(new)
     assert hashlib.sha256(token.encode()).hexdigest() not in repr(new)
 
 

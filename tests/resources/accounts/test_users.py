@@ -8,7 +8,7 @@ from chalicelib import ids
 from chalicelib.operator import owners
 from chalicelib.operator.keys import issue_key
 from tests.queries import calls
-from tests.refusals import UNKNOWN_TOKEN, assert_invalid, assert_not_found, assert_refused
+from tests.refusals import NO_TOKEN_OF_OURS, assert_invalid, assert_not_found, assert_refused
 from tests.storage.interrupting import before_transaction
 from tests.transports import Client
 
@@ -148,4 +148,72 @@ def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) ->
     with calls() as made:
         assert bearer.get("/me").status == 200
     assert made == ["GetItem", "GetItem", "GetItem"]  # who calls, their name, and the count of names
-    assert_refused(admin.with_token(f"{key['token']}x").get("/me"), 401, "unauthenticated", UNKNOWN_TOKEN)
+    assert_refused(admin.with_token(f"{key['token'][:-1]}_").get("/me"), 401, "unauthenticated", NO_TOKEN_OF_OURS)
+
+
+ONLY_ADMINS = "Only an admin may create and delete users."
+LAST_ONE = "This is the account's last active admin. Only the operator can switch it off."
+
+
+def test_an_admin_creates_a_member_and_deletes_it(admin: Client, member: Client) -> None:
+    made = admin.post(PATH, {"name": "zoe"})
+    id = made.json["id"]
+    assert (made.status, made.json) == (
+        201,
+        {
+            "id": id,
+            "uri": f"http://localhost{PATH}/{id}",
+            "created_at": ids.time_of(id),
+            "name": "zoe",
+            "role": "member",
+            "active": True,
+        },
+    )
+    assert admin.get(f"{PATH}/{id}").json == made.json
+    key = admin.create(KEYS, {"owner_id": id})
+    zoe = admin.with_token(key["token"])
+    assert me(zoe)["owner"] == {"id": id, "name": "zoe", "role": "member"}
+    for client in (zoe, member):
+        assert_refused(client.post(PATH, {"name": "x"}), 403, "forbidden", ONLY_ADMINS)
+        assert_refused(client.delete(f"{PATH}/{id}"), 403, "forbidden", ONLY_ADMINS)
+    owned = f"The user owns 1 API keys and SSH credentials, for example {key['id']}: delete them first."
+    assert_refused(admin.delete(f"{PATH}/{id}"), 409, "conflict", owned)
+    assert me(zoe)["owner"]["id"] == id
+    assert admin.delete(f"{KEYS}/{key['id']}").status == 204
+    assert admin.delete(f"{PATH}/{id}").status == 204
+    assert_not_found(admin.delete(f"{PATH}/{id}"), PATH)
+    assert_not_found(admin.get(f"{PATH}/{id}"), PATH)
+    events = admin.get(f"/audit_events?resource_id={id}").json["audit_events"]
+    assert [(event["action"], event["actor"]["owner_id"]) for event in events] == [
+        ("user.delete", admin.user),
+        ("user.create", admin.user),
+    ]
+    assert admin.post(PATH, {"name": "zoe"}).status == 201
+
+
+def test_names_of_users_are_unique_and_checked(admin: Client) -> None:
+    admin.create(BOTS, {"name": "robot"})
+    for name in ("admin", "robot"):
+        assert admin.post(PATH, {"name": name}).status == 409
+    for body in ({}, {"name": ""}, {"name": "=1"}, {"name": "a\nb"}, {"name": "x" * 256}):
+        assert list(admin.post(PATH, body).json["details"])[:1] == ["name"]
+    assert_invalid(admin.post(PATH, {"name": "x", "role": "admin"}), {"role": "is not a field here; known: name"})
+
+
+def test_a_user_without_keys_is_deleted_unless_it_is_the_last_admin(admin: Client) -> None:
+    bare = owners.add_owner(admin.account, "usr", "bare", admin=True).id
+    assert admin.patch(f"{PATH}/{bare}", {"active": False}).status == 200
+    assert admin.patch(f"{PATH}/{bare}", {"active": True}).status == 200
+    limited = admin.create(KEYS, {"owner_id": admin.user, "scopes": ["users:read"]})
+    refused = admin.with_token(limited["token"]).delete(f"{PATH}/{bare}")
+    assert_refused(refused, 403, "forbidden", "This API key lacks the scope users:write.")
+    assert admin.delete(f"{PATH}/{bare}").status == 204
+    assert_refused(admin.patch(of(admin), {"active": False}), 409, "conflict", LAST_ONE)
+    assert admin.delete(of(admin)).status == 409
+
+
+def test_an_account_has_a_thousand_users(admin: Client) -> None:
+    for number in range(999):
+        owners.add_owner(admin.account, "usr", f"user {number}", admin=False)
+    full = "An account has at most 1000 users: delete one first."
+    assert_refused(admin.post(PATH, {"name": "zoe"}), 409, "conflict", full)

@@ -29,7 +29,7 @@ def test_what_is_not_specified_has_its_default(admin: Client, least: dict[str, A
     assert created == {
         **least,
         "id": created["id"],
-        "created_by": f"ak_{admin.token[:27]}",
+        "created_by": f"ak_{admin.token[3:30]}",
         "uri": created["uri"],
         "created_at": created["created_at"],
         "description": "",

@@ -62,7 +62,7 @@ def response(created: Any, issued: Issued, client: Client) -> dict[str, Any]:
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
-        "created_by": f"ak_{client.token[:27]}",
+        "created_by": f"ak_{client.token[3:30]}",
         "description": "",
         "metadata": "",
         "certificate_pem": issued.certificate,

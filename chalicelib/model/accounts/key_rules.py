@@ -1,0 +1,64 @@
+"""Rules for the API keys of an account, a module of the account. Every maker of keys calls `find_violations`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.model.accounts import accounts, networks, scopes
+from chalicelib.model.accounts.api_keys import KeyLimits
+from chalicelib.model.base.records import StoredModule
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
+
+NAME = "api_key_rules"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeyRules(StoredModule):
+    """The rules of an account. None and False are no rule; times are in seconds."""
+
+    max_lifetime: int | None = None
+    require_scopes: bool = False
+    allowed_networks: list[str] | None = None
+    max_idle_days: int | None = None
+
+    AUDITED = ("enabled", "max_lifetime", "require_scopes", "allowed_networks", "max_idle_days")
+
+
+def read(account: str) -> ApiKeyRules:
+    """Return the rules of an account. One read. Raises MalformedRecord, aws.Unavailable."""
+    found = table.read(accounts.SCOPE, account)
+    return of_account(found) if found else ApiKeyRules()
+
+
+def of_account(item: Item) -> ApiKeyRules:
+    """Return the rules in the record of an account. They are empty if they are not set or disabled.
+
+    Raises MalformedRecord.
+    """
+    if item.malformed:
+        raise item.malformed
+    rules = ApiKeyRules.of(item.modules.get(NAME, {}))
+    return rules if rules.enabled else ApiKeyRules()
+
+
+def copied_fields(rules: ApiKeyRules) -> dict[str, Any]:
+    """Return the attributes that the record of each token repeats, None for those that are not set."""
+    return {"account_networks": rules.allowed_networks, "max_idle_days": rules.max_idle_days}
+
+
+def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:
+    """Return the bounds that a new key exceeds, by request field. `created` is a Unix second."""
+    return dict(_violations(rules, limits, created))
+
+
+def _violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> Iterator[tuple[str, str]]:
+    most = rules.max_lifetime
+    if most is not None and (limits.expires is None or limits.expires - created > most):
+        yield "expires_at", f"must be at most {most} seconds after the creation, as the account requires"
+    if rules.require_scopes and (not limits.scopes or scopes.ALL in limits.scopes):
+        yield "scopes", f"must be set and must not contain {scopes.ALL}, as the account requires"
+    allowed = rules.allowed_networks
+    if allowed and (outside := networks.find_outside(limits.networks, allowed)):
+        bounds = ", ".join(allowed)
+        yield "allowed_networks", f"must lie within {bounds}, as the account requires; {outside} does not"

@@ -1,0 +1,86 @@
+"""The usage of API keys: when each was last used, and how many of its requests were denied.
+
+Denied requests have a record of their own, so that the record that authenticates a key stays small.
+"""
+
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.accounts import api_keys
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records import unique_keys
+
+MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot cause unlimited writes
+_DENIED = "denied"  # the id of the record
+_HOUR = 60 * 60  # seconds
+
+# The Unix second until which no further denied requests of a key are counted, by its id.
+_denied_enough: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class KeyUsage:
+    """The last use of a key and its denied requests. `last_used` is a Unix second, or None for never."""
+
+    last_used: int | None
+    denied_last_hour: int
+
+
+def record_denied(key: str) -> None:
+    """Count a denied request of a key, up to MAX_DENIED per hour. Raises aws.Unavailable.
+
+    Each is a member of a set, so that concurrent requests do not overwrite each other.
+    """
+    now = clock.seconds()
+    if now < _denied_enough.get(key, 0):
+        return
+    member = f"{now}.{secrets.token_hex(4)}"
+    room = Condition("attribute_not_exists(#denied) OR size(#denied) < :most", {"most": MAX_DENIED})
+    sets = {"expires": now + _HOUR}
+    write = Write.update(_scope(key), _DENIED, room, sets=sets, adds={"denied": {member}})
+    try:
+        dynamodb.do(write)
+    except ConditionFailed:
+        with suppress(ConditionFailed):  # other requests filled the set
+            if _remove_old_denied(key, now):
+                dynamodb.do(write)
+
+
+def read_usage(key: str) -> KeyUsage:
+    """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
+    places = [(_scope(key), id) for id in (unique_keys.ID, _DENIED)]
+    token, denied = (record or {} for record in dynamodb.get_each(*places))
+    # Versions before counted denied requests in the record of the token.
+    recent = [*_select_denied(denied, clock.seconds() - _HOUR), *_select_denied(token, clock.seconds() - _HOUR)]
+    return KeyUsage(token.get("body", {}).get("used_at"), min(len(recent), MAX_DENIED))
+
+
+def _remove_old_denied(key: str, now: int) -> bool:
+    """Remove denied requests older than an hour; return whether any were removed.
+
+    Otherwise remember when the oldest will be an hour old. Raises ConditionFailed if the record was deleted,
+    aws.Unavailable.
+    """
+    found = dynamodb.get(_scope(key), _DENIED) or {}
+    recent = _select_denied(found, now - _HOUR)
+    if old := {*found.get("denied", ())} - recent:
+        there = Condition("attribute_exists(#id)")
+        dynamodb.do(Write.update(_scope(key), _DENIED, there, removes={"denied": old}))
+        return True
+    if recent:
+        api_keys.remember(_denied_enough, key, int(min(recent).partition(".")[0]) + _HOUR)
+    return False
+
+
+def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
+    """Return the denied requests after a Unix second. Each begins with its second."""
+    return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
+
+
+def _scope(key: str) -> str:
+    return api_keys.key_of(key).scope

@@ -1,0 +1,43 @@
+"""Networks from which API keys may be used. `ipaddress` is imported only when a key has networks."""
+
+from collections.abc import Iterable, Sequence
+
+MAX_NETWORKS = 10  # of a key or an account
+
+
+def check(text: str) -> str:
+    """Return a CIDR network. Raises ValueError if it is malformed or has host bits."""
+    import ipaddress
+
+    try:
+        address, _, prefix = text.partition("/")
+        if not prefix.isdecimal() or "%" in address:
+            raise ValueError
+        network = ipaddress.ip_network(text)
+    except ValueError:
+        raise ValueError("must be a CIDR network without host bits, for example 192.0.2.0/24") from None
+    return str(network)
+
+
+def contain(networks: Iterable[str], address: str) -> bool:
+    """Return whether one of some networks contains an address. A text that is no address is in none."""
+    import ipaddress
+
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return any((mapped or found) in ipaddress.ip_network(network) for network in networks)
+
+
+def find_outside(networks: Sequence[str], bounds: Sequence[str]) -> str | None:
+    """Return the first network that lies within none of the bounds, or None."""
+    import ipaddress
+
+    outer = [ipaddress.ip_network(bound) for bound in bounds]
+    for network in networks:
+        inner = ipaddress.ip_network(network)
+        if not any(inner.version == each.version and inner.subnet_of(each) for each in outer):  # type: ignore[arg-type]
+            return network
+    return None

@@ -1,0 +1,211 @@
+"""Scopes of API keys: their forms, what each covers, and what a request requires. No function has I/O.
+
+A scope is `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`. A collection is the first segment of a
+path and includes all paths below it. `write` includes `create` and `revoke`, but not `read`. The id is the id of a
+resource of the collection, for SSH certificates the id of their authority. No scopes allow everything.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+
+ALL, READ_ALL = "*", "*:read"
+MAX_COUNT, MAX_BYTES = 50, 2048  # of the scopes of one key: it is then authenticated by one read unit
+
+READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
+ACCOUNT = "account"  # the collection of the account's own settings
+CERTIFICATES = ("ssh_host_certificates", "ssh_user_certificates")
+_AUTHORITIES = "ssh_certificate_authorities"
+_WITHOUT_CREATE = frozenset((ACCOUNT, "audit_events", "tunnels"))
+_WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "federated_credentials", "users"))
+_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths
+_NO_IDS: Mapping[str, str] = {}
+
+# Fields of bodies that name other resources, except those that have rules of their own.
+_REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
+    *("edge_id", "owner_id", "ssh_certificate_authority_id")
+}
+
+
+def list_scopes() -> tuple[str, ...]:
+    """Return all scopes without an id."""
+    return (ALL, READ_ALL, *(f"{name}:{right}" for name in _collections() for right in _rights(name)))
+
+
+def check(text: str) -> str:
+    """Return a scope. Raises ValueError if it is malformed."""
+    if text in (ALL, READ_ALL):
+        return text
+    name, at, id = text.partition("@")
+    collection, _, right = name.partition(":")
+    if collection not in _collections() or right not in _rights(collection):
+        forms = "'*', '*:read', <collection>:<right> or <collection>:<right>@<id>"
+        raise ValueError(f"must be {forms}, for example edges:read; the rights are read, write, create and revoke")
+    if at and right not in _rights_with_id(collection):
+        raise ValueError(f"must have no id: {name} applies to the whole collection")
+    if at and not any(kind.has(id) for kind in _named_kinds(collection)):
+        prefixes = " or ".join(f"{kind.prefix}_…" for kind in _named_kinds(collection))
+        raise ValueError(f"must end with an id of the form {prefixes}")
+    return text
+
+
+def check_size(scopes: list[str]) -> list[str]:
+    """Return the scopes of a key. Raises ValueError if they are too long."""
+    if len(" ".join(scopes)) > MAX_BYTES:
+        raise ValueError(f"must be at most {MAX_BYTES} bytes together, joined by spaces")
+    return scopes
+
+
+def is_recent(scope: str) -> bool:
+    """Return whether versions before the fourth format of records do not know a scope."""
+    return "@" in scope or scope.endswith((f":{CREATE}", f":{REVOKE}"))
+
+
+def covers(held: Sequence[str], wanted: str) -> bool:
+    """Return whether a key with some scopes may do all that a scope allows."""
+    return not held or not {ALL, *_covering(wanted)}.isdisjoint(held)
+
+
+def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> str | None:
+    """Return the narrowest scope that permits a request, or None if every key may send it.
+
+    `template` is the path of the endpoint, `path` has the values of its variables. For SSH certificates the scope has
+    no id: `of_authority` returns the scope once the authority is known.
+    """
+    if template in _WITHOUT_SCOPE:
+        return None
+    collection, right = template.split("/")[1], _right(method, template)
+    scope = f"{collection}:{right}"
+    if not path or collection in CERTIFICATES or right not in _rights_with_id(collection):
+        return scope
+    id = next(iter(path.values()))
+    return f"{scope}@{id}" if any(kind.has(id) for kind in _named_kinds(collection)) else scope
+
+
+def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
+    """Return the scope that a key lacks for a request, or None if it may be sent.
+
+    Scopes with an id suffice for lists, which are then limited to these ids, and for SSH certificates, whose authority
+    is checked later.
+    """
+    if not _general(method, template).isdisjoint(held):
+        return None
+    wanted = required(method, template, path)
+    if wanted is None or covers(held, wanted):
+        return None
+    collection, _, right = wanted.partition(":")
+    is_limited_later = collection in CERTIFICATES or (right == READ and not path)
+    return None if is_limited_later and _covers_one(held, wanted) else wanted
+
+
+def of_authority(method: str, kind: Kind, authority: str) -> str:
+    """Return the narrowest scope for a request about an SSH certificate of an authority."""
+    return f"{_collection_of(kind)}:{_right(method, kind.path if method == 'POST' else kind.one)}@{authority}"
+
+
+def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
+    """Return the ids to which lists of a kind are limited, or None if they contain everything.
+
+    For SSH certificates these are the ids of authorities.
+    """
+    scope = f"{_collection_of(kind)}:{READ}"
+    if covers(held, scope):
+        return None
+    return frozenset(it.partition("@")[2] for it in held if it.startswith(f"{scope}@"))
+
+
+def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the missing scopes for resources that a body names, by dotted path.
+
+    Only keys with an id in a scope need them.
+    """
+    if not any("@" in scope for scope in held):
+        return {}
+    wanted = {path: f"{_collection_of(kinds.of(id))}:{READ}@{id}" for path, id in _references(values)}
+    return {path: scope for path, scope in wanted.items() if not covers(held, scope)}
+
+
+def _covering(wanted: str) -> Iterator[str]:
+    """Yield the scopes, except `*`, that cover a scope."""
+    yield wanted
+    name, at, id = wanted.partition("@")
+    collection, _, right = name.partition(":")
+    if right == READ:
+        yield READ_ALL
+    rights = [right] if right == READ else [right, WRITE]
+    for each in rights if right else ():
+        yield f"{collection}:{each}"
+        yield f"{collection}:{each}{at}{id}"
+
+
+@cache
+def _general(method: str, template: str) -> frozenset[str]:
+    """Return the scopes without an id that permit a request."""
+    scope = required(method, template)
+    return frozenset((ALL, *_covering(scope))) if scope else frozenset()
+
+
+def _right(method: str, template: str) -> str:
+    """Return the right that a request requires."""
+    if method == "GET":
+        return READ
+    if method == "POST" and "{" not in template:
+        return CREATE
+    return REVOKE if (method, template) == ("POST", kinds.SSH_REVOCATIONS.path) else WRITE
+
+
+def _covers_one(held: Sequence[str], wanted: str) -> bool:
+    """Return whether some scopes cover a scope at least for one id."""
+    ids = [scope.partition("@")[2] for scope in held if "@" in scope]
+    return any(covers(held, f"{wanted}@{id}") for id in ids)
+
+
+def _references(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the ids that a body names, with their dotted paths."""
+    for name, value in values.items():
+        if name in _REFERENCES:
+            yield from _ids(value, f"{at}{name}")
+        elif name in kinds.MODULES and isinstance(value, Mapping):
+            yield from _references(value, f"{at}{name}.")
+
+
+def _ids(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        found = {path: value}
+    elif isinstance(value, Mapping):
+        found = {f"{path}.{id}": id for id in value}
+    else:
+        found = {f"{path}.{place}": id for place, id in enumerate(value or ())}
+    yield from ((path, id) for path, id in found.items() if kinds.is_id(id))
+
+
+def _collection_of(kind: Kind) -> str:
+    return kind.path.split("/")[1]
+
+
+@cache
+def _collections() -> tuple[str, ...]:
+    return tuple(sorted({ACCOUNT, *(_collection_of(kind) for kind in kinds.TABLE if kind.array)}))
+
+
+def _rights(collection: str) -> tuple[str, ...]:
+    create = () if collection in _WITHOUT_CREATE else (CREATE,)
+    return (READ, WRITE, *create, *((REVOKE,) if collection == _AUTHORITIES else ()))
+
+
+def _rights_with_id(collection: str) -> tuple[str, ...]:
+    if collection in _WITHOUT_ID:
+        return ()
+    return tuple(right for right in _rights(collection) if right != CREATE or collection in CERTIFICATES)
+
+
+@cache
+def _named_kinds(collection: str) -> tuple[Kind, ...]:
+    """Return the kinds of the resources that a scope can name."""
+    if collection in CERTIFICATES:
+        return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
+    found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]
+    return tuple(kind for kind in found if not any(kind.is_covered_by(other) for other in found))

@@ -1,0 +1,54 @@
+"""GET /gateways: the addresses and host keys of the SSH gateways. No scope is required."""
+
+from typing import Any
+
+from chalicelib.http.endpoints import Call, Endpoint
+from chalicelib.model.names import base_names
+from chalicelib.model.tunnels import gateways
+from chalicelib.model.tunnels.tunnels import GATEWAYS as GATEWAYS_SCOPE
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records.items import Item
+
+
+class ListedGateway(Shape):
+    """The gateways at one address. Verify their host key against `host_keys` before you sign in."""
+
+    address: str
+    """Host and port for `ssh`."""
+
+    region: str
+    """Its region, as the tunnels of the gateway show it."""
+
+    host_keys: list[str]
+    """Its public host keys, in OpenSSH authorized_keys format."""
+
+
+class GatewayList(Shape):
+    """The SSH gateways that are up, and the names that they serve."""
+
+    gateways: list[ListedGateway]
+    """The gateways. Those with the same address and region are one entry with the host keys of all."""
+
+    tunnel_domain: str
+    """The domain below which tunnels get their names; empty if the service has none."""
+
+    tcp_ports: str
+    """The ports of TCP tunnels, such as `20000-20099`; empty if the service has none."""
+
+
+def _get(_call: Call) -> Item:
+    return Item(GATEWAYS_SCOPE, "", {})  # the list is no record: its ETag depends only on what is shown
+
+
+def _show(_item: Item, _call: Call) -> dict[str, Any]:
+    found = gateways.list_for_clients()
+    shown = [{"address": it.ssh_address, "region": it.region, "host_keys": [*it.host_keys]} for it in found]
+    return {"gateways": shown, "tunnel_domain": base_names.domain(), "tcp_ports": base_names.ports_text()}
+
+
+class _Listing:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (Endpoint("GET", "/gateways", 200, _get, _show, response=GatewayList, is_versioned=False),)
+
+
+GATEWAYS = _Listing()

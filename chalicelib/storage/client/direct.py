@@ -84,7 +84,7 @@ def sign(
     """Return the headers that sign a POST to the path / with AWS's signature version 4."""
     date = at.strftime("%Y%m%dT%H%M%SZ")
     added = {"X-Amz-Date": date} | ({"X-Amz-Security-Token": credentials.token} if credentials.token else {})
-    signed = sorted((name.lower(), value) for name, value in (headers | added).items() if name != "User-Agent")
+    signed = sorted((name.lower(), value) for name, value in {**headers, **added}.items() if name != "User-Agent")
     names = ";".join(name for name, _ in signed)
     lines = "".join(f"{name}:{value}\n" for name, value in signed)
     request = f"POST\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"

@@ -149,7 +149,7 @@ class AccountPlans:
     def _records_of(self, name: str) -> AccountRecords:
         """Return only the records that a name uses. The last ones are remembered, since a load needs them often."""
         if name not in self._records_by_name:
-            found = self._shared.reader.keep(self.records, [name])
+            found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             self._records_by_name = {name: replace(found, rejected=self._rejected)}
         return self._records_by_name[name]
 

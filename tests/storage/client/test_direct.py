@@ -1,9 +1,10 @@
 """Reads without botocore: they are signed, sent and answered as botocore's, and fall back to it."""
 
 import base64
+import cProfile
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,3 +121,20 @@ def body(request: bytes) -> bytes:
 def name(request: bytes) -> str:
     found = re.search(rb"(?i)x-amz-target: (\S+)", request)
     return found[1].decode() if found else ""
+
+
+def test_a_read_takes_a_quarter_of_the_work(services: list[Service]) -> None:
+    services.append(service := Service([answer(FOUND)]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    reader = reader_of(made, service.port)
+
+    def count(read: Callable[[], object]) -> int:
+        """Return the function calls of the second read."""
+        read()
+        profile = cProfile.Profile()
+        profile.runcall(read)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    directly = count(lambda: reader.read("batch_get_item", {"RequestItems": KEYS}))
+    assert directly <= count(lambda: made.batch_get_item(RequestItems=KEYS)) / 4
+    made.close()

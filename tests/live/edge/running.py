@@ -231,7 +231,7 @@ def running(
         limits=replace(Limits(), **limits),
     )
     settings.directory.mkdir(mode=0o700)
-    store, loop = Memory(), asyncio.new_event_loop()
+    store, loop = Memory(tcp_ports=settings.tcp_ports), asyncio.new_event_loop()
     gateway = SshGateway(settings, store, store.authority)
     resolver = MemoryResolver(store, partial(add_socket, settings))
     control = Control(settings, store, store.authority, resolver)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from chalicelib import clock
-from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus, State
+from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus
 from chalicelib.model.serving import edge_states
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from edge.control.status import redact
@@ -34,11 +34,11 @@ _GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
 
 @dataclass
 class _Rejected:
-    """What Envoy rejected of an edge revision: errors by hostport, and whether Envoy serves the hostport anyway."""
+    """What Envoy rejected of an edge revision: errors by hostport."""
 
     account: str
     revision: int
-    errors: dict[str, tuple[str, State]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
 
 
 class Statuses:
@@ -69,8 +69,8 @@ class Statuses:
         if known is None or known.revision != edge.revision:
             known = _Rejected(edge.account, edge.revision)
         before = dict(known.errors)
-        if sentence := redact(error or host.error, _own_ids(plan)):
-            known.errors[hostport] = sentence, "refused" if error else "live"
+        if error:
+            known.errors[hostport] = redact(error, _own_ids(plan))
         else:
             known.errors.pop(hostport, None)
         if known.errors != before:
@@ -85,8 +85,7 @@ class Statuses:
     def errors_of(self, edge: str, revision: int) -> Mapping[str, str]:
         """Return Envoy's errors about a revision of an edge, by hostport."""
         found = self._rejected.get(edge)
-        errors = found.errors.items() if found and found.revision == revision else ()
-        return {name: error for name, (error, state) in errors if state == "refused"}
+        return dict(found.errors) if found and found.revision == revision else {}
 
     async def serve(self) -> None:
         """Write changed statuses, until cancelled."""
@@ -143,7 +142,7 @@ class Statuses:
         found, at = self._rejected.get(edge), clock.rfc3339(clock.now())
         status = None
         if found and found.errors:
-            parts = (HostportStatus(name, state, at, error) for name, (error, state) in sorted(found.errors.items()))
+            parts = (HostportStatus(name, "refused", at, error) for name, error in sorted(found.errors.items()))
             status = EdgeStatus("refused", found.revision, at, tuple(parts))
         else:
             self._rejected.pop(edge, None)

@@ -106,7 +106,7 @@ class Trials:
             return True
         accepted = await asyncio.gather(*(self._connects(it) for it in _choose_names(plan)))
         await self._wait_until_loaded()
-        errors = dict(self._statuses.errors_of(edge, plan.edge.revision))
+        errors = self._statuses.errors_of(edge, plan.edge.revision)
         if not (all(accepted) or errors):
             return False
         trial = Trial(plan.edge.revision, clock.rfc3339(clock.now()), self._host, errors)

@@ -36,6 +36,8 @@ FIGURES = (
     "edge",
     "edge_sites",
     "edge_start",
+    "edge_names",
+    "edge_sizes",
     "filters",
 )
 _LAST = Path(__file__).parent / "last_result.md"

@@ -19,6 +19,7 @@ from chalicelib import domains
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import GATEWAYS
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
 from edge.control.names.loader import Loader
@@ -57,10 +58,11 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
+_STATE_TIME = 2.0  # seconds in which a connected Envoy sends all that it has
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
-class Resolver(AccountReader, ItemReader, Protocol):
+class NameReader(AccountReader, ItemReader, Protocol):
     """Reads of accounts and gateways. They block, and raise Unavailable."""
 
     def refresh_gateways(self) -> frozenset[Place]: ...
@@ -70,7 +72,7 @@ class Control:
     """Control of one edge host."""
 
     def __init__(
-        self, settings: Settings, store: Store, link_authority: Authority, resolver: Resolver | None = None
+        self, settings: Settings, store: Store, link_authority: Authority, resolver: NameReader | None = None
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
@@ -100,6 +102,7 @@ class Control:
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
         self._is_complete = False  # Envoy may have only what the catalog has
+        self.discovery.catalog.is_complete = False
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""
@@ -154,7 +157,7 @@ class Control:
             with suppress(Unavailable):  # Envoy keeps its configuration
                 changes = await self._reads.of_change(follower.read, time.time())
                 places = {place for change in changes for place in change.places}
-                if time.monotonic() > gateways_at:
+                if time.monotonic() > gateways_at or any(it.scope == GATEWAYS for it in places):
                     places |= await self._reads.of_change(self._resolver.refresh_gateways)
                     gateways_at = time.monotonic() + _GATEWAYS_PERIOD
                 self._loader.apply(places)
@@ -178,7 +181,8 @@ class Control:
 
     def _complete(self) -> None:
         """Remove what Envoy has from before this process started, once all names are loaded again."""
-        if not self._is_complete and self._loader.is_restored:
+        has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
+        if not self._is_complete and has_asked and self._loader.is_restored and not self._special.is_busy:
             self._is_complete = True
             self.discovery.complete()
 

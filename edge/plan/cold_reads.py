@@ -90,7 +90,7 @@ class Answers:
         self._names.pop(name, None)
 
     def take_expired(self, now: float) -> list[str]:
-        """Forget and return the names whose time is over."""
+        """Forget and return the names with expired answers."""
         expired = []
         for name, (_, end) in self._names.items():
             if end > now:

@@ -49,7 +49,7 @@ class LoadedName:
 
 @dataclass(frozen=True)
 class Room:
-    """What makes room for a name: `unloaded` names of the same account, unless there is a `refusal`."""
+    """The room for a name: the `unloaded` names of the same account, unless there is a `refusal`."""
 
     unloaded: tuple[str, ...] = ()
     refusal: Refusal = ""

@@ -22,7 +22,7 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 
 @dataclass(frozen=True)
 class NamePlan:
-    """How a name is served.
+    """The certificate of a name, and its tunnel or edge.
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
     `site` (a tunnel) or `edge` answers, or `refusal` says why not. A special name needs its own chain or listener.
@@ -47,7 +47,7 @@ class NamePlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """How a TCP port is served: by a tunnel or an edge, or by neither."""
+    """The tunnel or edge of a TCP port, or neither."""
 
     port: str
     account: str

@@ -1,28 +1,34 @@
 """The estimated memory of a loaded name in Envoy. Pure.
 
-A test compares the estimate with Envoy's own count for the largest value of each module.
+`python -m bench edge_sizes` compares the estimate with Envoy's own count for the largest value of each module.
 """
 
 import math
+from collections.abc import Mapping
 
 from chalicelib.domains import WILDCARD
+from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.edge_plans import RouteTarget
 from edge.plan.names import NamePlan
 
 WITHDRAWN_KIB = 1  # of a name that is only followed
-_NAME_KIB, _ROUTE_KIB, _BACKEND_KIB = 26.0, 6.0, 6.0
-_PATTERN_KIB, _LETTER_KIB = 0.6, 0.08  # of user agent filters
+_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its page for other hosts; the rest
+_RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
+_GROUP_KIB = 110.0  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2
+_FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
 
 
-def estimate(plan: NamePlan) -> int:
-    """Return the KiB that a name takes in Envoy."""
+def estimate(plan: NamePlan, backends: Mapping[str, ServedBackend]) -> int:
+    """Return the KiB that a name takes in Envoy. What several names share counts for each of them."""
     if not plan.is_served:
         return WITHDRAWN_KIB
-    targets = plan.edge.targets if plan.edge else ()
-    backends = len(plan.edge.backends) if plan.edge else 1
-    routes = sum(_ROUTE_KIB + _estimate_filter(it) for it in targets)
-    return math.ceil(_NAME_KIB + routes + _BACKEND_KIB * backends)
+    if plan.edge is None:
+        return math.ceil(_NAME_KIB + _TUNNEL_KIB)
+    routes = sum(_ROUTE_KIB + _estimate_filter(it) for it in plan.edge.targets)
+    answering = sum(_estimate_backend(backends.get(id)) for id in plan.edge.backends)
+    return math.ceil(_NAME_KIB + routes + answering)
 
 
 def find_wildcard(plan: NamePlan) -> str:
@@ -34,5 +40,11 @@ def find_wildcard(plan: NamePlan) -> str:
 
 def _estimate_filter(target: RouteTarget) -> float:
     rules: UserAgentModule | None = target.route.modules.user_agent_filter
-    patterns = [*rules.allow, *rules.deny] if rules else []
-    return _PATTERN_KIB * len(patterns) + _LETTER_KIB * sum(map(len, patterns))
+    return _FILTER_KIB + _LETTER_KIB * sum(map(len, (*rules.allow, *rules.deny))) if rules else 0
+
+
+def _estimate_backend(backend: ServedBackend | None) -> float:
+    if backend is None or not isinstance(backend.value, HttpResponse):
+        return _GROUP_KIB
+    letters = len(backend.value.body) + sum(len(name) + len(it) for name, it in backend.value.headers.items())
+    return _RESPONSE_KIB + _LETTERS_OF_RESPONSE * letters / 1024

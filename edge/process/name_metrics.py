@@ -9,7 +9,7 @@ REASONS = ("invalid", "negative", "unavailable", "busy", "host_budget", "domain_
 
 
 class NameMetrics:
-    """How many names are loaded, and what became of those that Envoy requested.
+    """The number of loaded names, and the results of requests for names.
 
     Each label begins with 0: otherwise Prometheus does not see the first increment.
     """

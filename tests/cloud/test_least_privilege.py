@@ -19,6 +19,7 @@ from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.operator.keys import issue_key
 from chalicelib.operator.names import ban_name
 from chalicelib.storage.client import aws, dynamodb
+from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Settings
 from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
@@ -119,11 +120,32 @@ def _work_as_an_edge(admin: Client) -> None:
     (sealed,) = edge.list_certificates(admin.account)
     edge.unseal_key_pair(sealed)
     _read_edges(admin, edge)
+    _load_names(admin, grants[0])
     _say_as_an_edge(admin, edge)
     edge.open(opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
     edge.end_lapsed_tunnels(admin.account)
     edge.close(leased, Traffic(1, 2, 3))
     edge.withdraw_gateway("gw-1")
+
+
+def _load_names(admin: Client, grant: Grant) -> None:
+    """Read what the names of edges, ports and tunnels use."""
+    edge, resolver = store.connect(Settings()), NameResolver("tunnels.localhost")
+    edge.announce_gateway(Gateway("gw-2", "192.0.2.2", 1), lease=60)
+    address = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
+    opening = Opening(grant, "gw-2", "ts_1", "192.0.2.9", "l.tunnels.localhost", "https://l.tunnels.localhost")
+    port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), lease=60, most=100)
+    named = edge.open(opening, lease=60, most=100)
+    assert resolver.find_account("l.tunnels.localhost") == admin.account
+    assert resolver.find_account("x.example.org") == ""
+    assert resolver.read(admin.account, "l.tunnels.localhost", None).tunnels.keys() == {named.id}
+    assert resolver.read_items(admin.account, [port.id], None).tunnels.keys() == {port.id}
+    tcp = admin.create("/edges/tcp", {"hostports": [address]})["id"]
+    assert resolver.read_items(admin.account, [tcp], None).edges.keys() == {tcp}
+    resolver.refresh_gateways()
+    for leased in (port, named):
+        edge.close(leased, Traffic(1, 2, 3))
+    edge.withdraw_gateway("gw-2")
 
 
 def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
@@ -295,7 +317,7 @@ OF_THE_EDGE = [
     *(of_data("ConditionCheckItem", TABLE, key) for key in (*_NEVER, "tunnel_name#x")),
     *(of_data(action, TABLE, "hostports#x") for action in ("GetItem", "Query", *_WRITES)),
     of_data("ConditionCheckItem", TABLE),
-    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT[1:])),
+    *(of_data("BatchGetItem", TABLE, key) for key in (*_NEVER, *_KEPT[2:])),
     *(of_data("Query", TABLE, key) for key in (f"{ACCOUNT}#/reserved_domains", "domain#x", "tunnel_name#x")),
     *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("PutItem", "DeleteItem")),
     of_data("BatchGetItem", TABLE),

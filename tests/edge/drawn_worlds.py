@@ -118,18 +118,6 @@ def _understood(id: str) -> st.SearchStrategy[HttpResponse | TunnelGroup | Weigh
     return st.builds(lambda backends: Weighted(backends=backends), children)
 
 
-def requests() -> st.SearchStrategy[Request]:
-    """Draw requests to hosts that an edge may listen on, and to others."""
-    return st.builds(
-        Request,
-        st.sampled_from(_HOSTS),
-        st.sampled_from(_ASKED),
-        st.lists(st.sampled_from(_AGENTS), max_size=2).map(tuple),
-        st.sampled_from(["", "", *AUTHORITIES]),
-        st.sampled_from(_VERSIONS),
-    )
-
-
 def telling_requests(world: Records, count: int, chance: Random) -> list[Request]:
     """Return so many requests, that meet as many different kinds of things as they may."""
     found: defaultdict[frozenset[str], list[Request]] = defaultdict(list)

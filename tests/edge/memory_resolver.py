@@ -9,7 +9,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import host_of, hosts_of
 from chalicelib.model.names import base_names, proofs
-from chalicelib.model.serving.account_places import Found, Value, item_place
+from chalicelib.model.serving.account_places import Found, Value, digest, item_place
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
@@ -19,7 +19,7 @@ from tests.edge.memory import Memory
 
 
 class MemoryResolver:
-    """Implements control.Resolver. Each read returns all records of the account."""
+    """Implements control.NameReader. Each read returns all records of the account."""
 
     def __init__(self, store: Memory, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._store, self._locate = store, locate
@@ -83,6 +83,7 @@ class MemoryResolver:
             tuple(sorted(store.held.values(), key=lambda it: it.id)),
         )
         found = {Place(GATEWAYS, id): _found(it) for id, it in gateways.items()} | _list_found(records)
+        found[Place(f"{account}#", "")] = Found(digest(sorted(it.version for it in found.values())))  # all its lists
         return replace(records, versions={place: it.version for place, it in found.items()}, found=found)
 
     def _list_names(self) -> Iterable[tuple[str, str]]:

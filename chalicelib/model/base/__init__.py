@@ -1,1 +1,1 @@
-"""What every stored kind has in common: kinds, records, packing, references, idempotency keys."""
+"""Parts of all stored kinds: kinds, records, packing, references, idempotency keys."""

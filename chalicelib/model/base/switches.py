@@ -49,12 +49,12 @@ def turn(item: Item, to: Switch) -> Item:
 
 
 def add_marker(item: Item, name: str) -> Item:
-    """Return an item whose record has a hidden attribute."""
+    """Return an item with a record that has a hidden attribute."""
     return replace(item, unseen={**item.unseen, name: True})
 
 
 def remove_marker(item: Item, name: str) -> Item:
-    """Return an item whose record lacks a hidden attribute."""
+    """Return an item with a record that lacks a hidden attribute."""
     return replace(item, unseen={other: value for other, value in item.unseen.items() if other != name})
 
 

@@ -217,7 +217,7 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 
 
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
-    """Return the routes of an edge, also those of format 2.
+    """Return the routes of an edge, format 2 included.
 
     Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
     """

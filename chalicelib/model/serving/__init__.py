@@ -1,1 +1,1 @@
-"""What the names of an account serve, decided from its records: for the live edge, and for the status of edges."""
+"""Decisions about the names of an account, from its records: for the live edge, and for the status of edges."""

@@ -57,7 +57,7 @@ class RouteTarget:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an edge is served.
+    """The hosts, routes and destinations of an edge.
 
     `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
     authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's

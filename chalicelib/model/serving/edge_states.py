@@ -60,7 +60,7 @@ def hostport_of(host: PlannedHost) -> str:
 
 
 class _Current:
-    """What the reports say about the current revision of an edge."""
+    """The reports about the current revision of an edge."""
 
     def __init__(self, plan: Plan, reports: Reports, changed: datetime, now: datetime) -> None:
         revision, trial = plan.edge.revision, reports.trial

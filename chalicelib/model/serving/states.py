@@ -25,7 +25,7 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What decides about a host of an edge, or about a host:port of a TCP edge.
+    """The facts that decide about a host of an edge, or host:port of a TCP edge.
 
     `reservation` is the account's that covers the host. `port_error` says why a TCP edge has no port, and `refusal`
     why its connections cannot be forwarded, and `error` describes a problem of their backends. `certificate` is the id
@@ -59,7 +59,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class RouteState:
-    """Whether a route is open, and why not. Without a backend it answers with a page, which is no error."""
+    """The state of a route, and why it is closed. Without a backend it answers with a page, which is no error."""
 
     closed: Literal["", "not_enforced", "no_backend"] = ""
     error: str = ""

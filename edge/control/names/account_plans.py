@@ -31,6 +31,7 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
+        self._records_by_name: dict[str, AccountRecords] = {}  # of the last name
         self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
         self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read
         self._account = account
@@ -55,7 +56,7 @@ class AccountPlans:
 
     async def replace(self, records: AccountRecords) -> None:
         """Replace the records, and update the names that use one that differs."""
-        before, self.records = self.records, records
+        before, self.records, self._records_by_name = self.records, records, {}
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in self._pairs.items() if id in records.certificates}
         if differing := find_differences(before, records, before.versions):
@@ -147,8 +148,11 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses."""
-        return replace(self._shared.reader.keep(self.records, [name]), rejected=self._rejected)
+        """Return only the records that a name uses. The last ones are remembered, since a load needs them often."""
+        if name not in self._records_by_name:
+            found = self._shared.reader.keep(self.records, [name])
+            self._records_by_name = {name: replace(found, rejected=self._rejected)}
+        return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
         """Send a plan, or the next one that Envoy may accept. Return why Envoy rejected the last one."""
@@ -228,7 +232,7 @@ class AccountPlans:
     def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:
         before, is_withdrawn = self._loaded.find(plan.name), not plan.certificate
         requested_at = before.requested_at if before else time.monotonic()
-        kib, wildcard = sizes.estimate(plan), sizes.find_wildcard(plan)
+        kib, wildcard = sizes.estimate(plan, self.records.backends), sizes.find_wildcard(plan)
         return LoadedName(plan.name, plan.account, wildcard, kib, requested_at, secret_removed_at, is_withdrawn)
 
     def _is_served(self, name: str) -> bool:

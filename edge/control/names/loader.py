@@ -14,16 +14,16 @@ from typing import Any
 
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
-from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames
+from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
 from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
-from edge.plan.cold_reads import Answers, ReadBudget, find_base_name
+from edge.plan.cold_reads import Answers, ReadBudget
 from edge.plan.loaded import LoadedNames
 from edge.plan.names import NamePlan
 from edge.process import log
@@ -37,7 +37,6 @@ _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
 _MAX_SEARCHES = 3  # for the account of a name while its keys change
-_BASE_NAME, _PROVED = f"{base_names.KIND}#", "domain#"  # begin scopes of keys that give a name an account
 
 
 @dataclass(frozen=True)
@@ -242,29 +241,20 @@ class Loader:
         """Return the accounts that a changed record may affect."""
         if place.scope == tunnels.GATEWAYS:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
-        if place.scope.startswith(_PROVED):
-            domain = place.scope.removeprefix(_PROVED)
+        if place.scope.startswith(PROVED):
+            domain = place.scope.removeprefix(PROVED)
             return {it.account for it in self._loaded if cold_reads.is_proved_by(it.name, domain)}
-        if place.scope.startswith(_BASE_NAME):
+        if place.scope.startswith(BASE_NAME):
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
     def _drop_answers(self, changed: Iterable[str], scopes: Iterable[str]) -> None:
         """Forget the answers about names of changed accounts or with changed keys."""
-        bases = {it.removeprefix(_BASE_NAME) for it in scopes if it.startswith(_BASE_NAME)}
-        proved = [it.removeprefix(_PROVED) for it in scopes if it.startswith(_PROVED)]
-
-        def is_named(server_name: str) -> bool:
-            name = server_name.lower()
-            is_below = bool(bases) and domains.is_below(name, self._domain)
-            return (is_below and find_base_name(name, self._domain) in bases) or any(
-                cold_reads.is_proved_by(name, it) for it in proved
-            )
-
+        keys = KeyChanges(scopes, self._domain)
         for name in self._searched:
-            self._searched[name] |= is_named(name)
-        self._negatives.take_affected(changed, is_named)
-        if pages := self._pages.take_affected(changed, is_named):
+            self._searched[name] |= keys.concern(name)
+        self._negatives.take_affected(changed, keys.concern)
+        if pages := self._pages.take_affected(changed, keys.concern):
             self._end_pages(pages)
 
     def _end_pages(self, names: Iterable[str]) -> None:

@@ -38,10 +38,6 @@ class NameResolver:
         self._resolved: dict[str, Mapping[Place, Found]] = {}  # keys by host, that `find_account` has read
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
-    def count_keys(self, host: str) -> int:
-        """Return the number of keys that `find_account` reads for a host."""
-        return len(self._owner_places(host))
-
     @raises_unavailable
     def find_account(self, host: str) -> str:
         """Return the account that owns a host, or "". One call, none if no account can own it."""
@@ -135,7 +131,7 @@ class NameResolver:
         )
 
     def _read(self, places: Iterable[Place]) -> dict[Place, Found]:
-        """Read items in one call, and lists at the same time. Gateways are those of the last refresh, if known."""
+        """Read items in one call, and lists at the same time. Gateways come from the last refresh, if known."""
         if cached := {place: self._gateways[place] for place in places if place in self._gateways}:
             return cached
         lists = {place: self._threads.submit(account_reads.read_list, place) for place in places if not place.id}

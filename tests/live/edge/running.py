@@ -142,6 +142,7 @@ class Edge:
     loop: asyncio.AbstractEventLoop
     gateway: SshGateway
     control: Control
+    controlling: "asyncio.Task[None]"
     keys: dict[str, Key] = field(default_factory=dict)
     started: list[Ssh] = field(default_factory=list)
 
@@ -194,6 +195,12 @@ class Edge:
         issued = openssl.issue(f"/CN={id}", kind, extensions=(f"subjectAltName=DNS:{name}",))
         self.store.upload(uploaded(id, account, name), KeyPair(issued.certificate, issued.key))
 
+    def restart_control(self) -> None:
+        """End control, and start another one for the same Envoy."""
+        self.run(_end(self.controlling))
+        self.control = make_control(self.settings, self.store)
+        self.controlling = self.run(_begin(self.control))
+
     def settle(self) -> None:
         """Wait until Envoy has all changes of the store."""
         began = time.monotonic()
@@ -233,12 +240,13 @@ def running(
     settings.directory.mkdir(mode=0o700)
     store, loop = Memory(tcp_ports=settings.tcp_ports), asyncio.new_event_loop()
     gateway = SshGateway(settings, store, store.authority)
-    resolver = MemoryResolver(store, partial(add_socket, settings))
-    control = Control(settings, store, store.authority, resolver)
+    control = make_control(settings, store)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    tasks = asyncio.run_coroutine_threadsafe(_start(settings, control, gateway, with_envoy), loop).result(30)
-    edge = Edge(settings, store, folder, loop, gateway, control)
+    child, work, controlling = asyncio.run_coroutine_threadsafe(
+        _start(settings, control, gateway, with_envoy), loop
+    ).result(30)
+    edge = Edge(settings, store, folder, loop, gateway, control, controlling)
     try:
         until(lambda: listens(settings.ssh_port))
         until(lambda: not with_envoy or listens(settings.edge_port), within=20)
@@ -246,32 +254,45 @@ def running(
     finally:
         for client in edge.started:
             client.kill()
-        asyncio.run_coroutine_threadsafe(_stop(*tasks), loop).result(30)
+        asyncio.run_coroutine_threadsafe(_stop(child, work, edge.controlling), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
 
 
 async def _start(
     settings: Settings, control: Control, gateway: SshGateway, with_envoy: bool
-) -> tuple[Child | None, Any]:
-    work = asyncio.gather(gateway.serve(), control.serve())
+) -> "tuple[Child | None, asyncio.Task[None], asyncio.Task[None]]":
+    work, controlling = asyncio.create_task(gateway.serve()), await _begin(control)
     if not with_envoy:
-        return None, work
+        return None, work, controlling
     while not settings.discovery_socket.exists():
         await asyncio.sleep(0.01)
     folder = settings.directory
     command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1", "--file-flush-interval-msec", "100"]
     child = Child(Program("Envoy", command, folder / "envoy.log", folder, environment={}))
     await child.start()
-    return child, work
+    return child, work, controlling
 
 
-async def _stop(child: Child | None, work: "asyncio.Future[Any]") -> None:
-    if child:
-        await child.end()
+async def _begin(control: Control) -> "asyncio.Task[None]":
+    return asyncio.create_task(control.serve())
+
+
+async def _end(work: "asyncio.Task[None]") -> None:
     work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await work
+
+
+async def _stop(child: Child | None, *work: "asyncio.Task[None]") -> None:
+    if child:
+        await child.end()
+    for it in work:
+        await _end(it)
+
+
+def make_control(settings: Settings, store: Memory) -> Control:
+    return Control(settings, store, store.authority, MemoryResolver(store, partial(add_socket, settings)))
 
 
 def listens(port: int) -> bool:

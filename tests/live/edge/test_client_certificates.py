@@ -22,7 +22,7 @@ from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsTe
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until
+from tests.live.edge.running import Edge
 from tests.openssl import Issued
 
 ACCOUNT = "acct_mutual"
@@ -68,7 +68,7 @@ def serve(edge: Edge, name: str, modules: Modules) -> str:
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.tunnels.localhost:443",), "edge", modules, (route,))
     edge.store.keep(answer)
     edge.store.keep(made)
-    until(lambda: (it := edge.store.status(made.id)) is not None and it.state == "live")
+    edge.settle()
     return made.id
 
 
@@ -122,16 +122,17 @@ def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path
     ]
 
 
-def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: Edge) -> None:
+def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: Edge, tmp_path: Path) -> None:
     name, id = "kept.tunnels.localhost", ids.new("cert")
-    made = serve(edge, "kept", Modules())
+    serve(edge, "kept", Modules())
     edge.upload(id, ACCOUNT, name)
-    until(lambda: (it := edge.store.status(made)) is not None and it.hostports[0].certificate_id == id)
+    edge.settle()
+    assert met(edge, "kept", tmp_path) == "in"
     _, pair = edge.store.uploaded[id]
     assert pair
     admin = ["curl", "-sS", "--unix-socket", "admin.sock", "http://envoy/config_dump?include_eds"]
     dump = subprocess.run(admin, cwd=edge.settings.directory, capture_output=True, text=True, check=True).stdout
-    assert id in dump
+    assert name in dump
     files = [it for it in edge.settings.directory.rglob("*") if it.is_file() and it.name != "authority.pem"]
     said = [it.read_text(errors="replace") for it in files]
     processes = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout

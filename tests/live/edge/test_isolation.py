@@ -13,6 +13,8 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
+from edge.envoy.clusters import LINK_SECRET
+from edge.envoy.selector import OPERATOR_SECRET
 from edge.ssh.gateway import SshGateway
 from edge.store.records import Opening
 from tests.conftest import free_port, least
@@ -53,10 +55,10 @@ def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
     until(lambda: served(edge, "taken") == "cert_taken")
 
     answers = edge.control.discovery.catalog.answers
-    names = {("listener", "https"), ("listener", "http"), ("listener", "certificate/cert_taken")}
-    names |= {("routes", "operator"), ("routes", "cert_taken"), ("secret", "operator"), ("secret", "cert_taken")}
-    names |= {("secret", "link"), ("cluster", edge.gateway.id), ("cluster", f"{edge.gateway.id}/http2")}
-    names |= {("cluster", "name/taken.tunnels.localhost")}
+    name = "taken.tunnels.localhost"
+    names = {("listener", "https"), ("listener", "http"), ("scope", name), ("secret", name)}
+    names |= {("secret", LINK_SECRET), ("secret", OPERATOR_SECRET)}
+    names |= {("cluster", edge.gateway.id), ("cluster", f"{edge.gateway.id}/http2")}
     until(lambda: names <= {(name.kind, name.name) for name, it in answers.copy().items() if not it.error})
 
 
@@ -74,7 +76,10 @@ def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connection
     edge.ssh(edge.key("acct_A"), "-R", f"apart:80:127.0.0.1:{origin}").says("is online")
     until(lambda: edge.status("apart", "--insecure") == "200")
 
-    said = edge.curl("nobody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
+    edge.ssh(edge.key("acct_B"), "-R", f"somebody:80:127.0.0.1:{origin}").says("is online")
+    until(lambda: edge.status("somebody") == "200")
+
+    said = edge.curl("somebody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
 
     assert said == "421: this connection is for another name; open one of its own.\n421"
 

@@ -11,9 +11,9 @@ from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from envoy.service.discovery.v3 import ads_pb2_grpc
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
-from chalicelib.model.serving.sites import OPERATOR
 from edge.control.control import Control
 from edge.envoy.ads.catalog import TYPES
+from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority
 from edge.link import server as link
 from edge.link.authority import Authority, KeyPair
@@ -123,7 +123,7 @@ async def _secret(folder: Path) -> KeyPair:
         while not (folder / "discovery.sock").exists():
             await asyncio.sleep(0.01)
         async with grpc.aio.insecure_channel(f"unix:{folder / 'discovery.sock'}") as channel:
-            ask = DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_subscribe=[OPERATOR])
+            ask = DeltaDiscoveryRequest(type_url=TYPES["secret"], resource_names_subscribe=[OPERATOR_SECRET])
             answers = ads_pb2_grpc.AggregatedDiscoveryServiceStub(channel).DeltaAggregatedResources(iter([ask]))
             async for answer in answers:
                 found = Secret.FromString(answer.resources[0].resource.value).tls_certificate

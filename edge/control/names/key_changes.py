@@ -1,0 +1,27 @@
+"""Changes of the unique keys that give names to accounts. Pure."""
+
+from collections.abc import Iterable
+
+from chalicelib import domains
+from chalicelib.model.names import base_names
+from chalicelib.model.names.reservations import PROVED_DOMAIN
+from edge.plan import cold_reads
+
+# The scopes of keys begin with these.
+BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
+
+
+class KeyChanges:
+    """The keys among changed records, by their scopes."""
+
+    def __init__(self, scopes: Iterable[str], tunnel_domain: str) -> None:
+        every, self._tunnel_domain = list(scopes), tunnel_domain
+        self._bases = {it.removeprefix(BASE_NAME) for it in every if it.startswith(BASE_NAME)}
+        self._proved = [it.removeprefix(PROVED) for it in every if it.startswith(PROVED)]
+
+    def concern(self, server_name: str) -> bool:
+        """Return whether a changed key can decide which account a name has."""
+        name = server_name.lower()
+        if self._bases and domains.is_below(name, self._tunnel_domain):
+            return cold_reads.find_base_name(name, self._tunnel_domain) in self._bases
+        return any(cold_reads.is_proved_by(name, it) for it in self._proved)

@@ -1,0 +1,37 @@
+"""A new control serves what Envoy holds, also special names, and removes what ended meanwhile."""
+
+from chalicelib.model.edges.served import Modules
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.ondemand.test_forms import Name, mutual, name
+from tests.live.edge.running import until
+
+__all__ = ["mutual", "name"]  # fixtures
+pytestmark = needs_envoy
+
+
+def test_a_loaded_name_and_its_connections_go_on(name: Name) -> None:
+    name.edge.settle()
+    with name.visited() as visits:
+        until(lambda: visits["200"] > 5)
+        name.edge.restart_control()
+        name.edge.settle()
+        until(lambda: visits["200"] > 50)
+    assert {*visits} == {"200"}
+
+
+def test_a_special_name_goes_on(name: Name, mutual: Modules) -> None:
+    name.change(mutual)
+    until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
+    with name.visited() as known, name.visited(is_stranger=True) as strangers:
+        name.edge.restart_control()
+        name.edge.settle()
+        until(lambda: known["200"] > 50)
+    assert ({*known}, {*strangers}) == ({"200"}, {""})
+
+
+def test_a_name_that_ended_meanwhile_is_withdrawn(name: Name) -> None:
+    name.edge.settle()
+    name.edge.store.edges.pop(name.record.id)
+    name.edge.store.log.clear()
+    name.edge.restart_control()
+    until(lambda: name.visit() == "404")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status, edges, served
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import EdgeStatus, Trial
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations, special_names
 from chalicelib.model.names.proof_checks import DueCheck
@@ -109,8 +109,8 @@ class ControlRecords:
     # Statuses of edges
 
     @raises_unavailable
-    def announce_host(self, host: str, *, lease: int) -> None:
-        edge_status.announce(host, lease=lease)
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
+        edge_status.announce(host, operator_names, lease=lease)
 
     @raises_unavailable
     def remove_lapsed_hosts(self, *, grace: int) -> None:
@@ -127,6 +127,18 @@ class ControlRecords:
     @raises_unavailable
     def remove_status(self, account: str, edge: str, host: str) -> None:
         edge_status.remove(account, edge, host)
+
+    @raises_unavailable
+    def list_live_hosts(self) -> list[str]:
+        return edge_status.list_hosts()
+
+    @raises_unavailable
+    def write_trial(self, account: str, edge: str, trial: Trial) -> None:
+        edge_status.write_trial(account, edge, trial)
+
+    @raises_unavailable
+    def remove_trial(self, account: str, edge: str) -> None:
+        edge_status.remove_trial(account, edge)
 
     # Proofs of domains
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import EdgeStatus, Trial
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
@@ -223,7 +223,7 @@ class Store(Protocol):
     def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account with an ended lease offline, with one audit event each."""
 
-    def announce_host(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         """Mark an edge host as up for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
@@ -234,6 +234,12 @@ class Store(Protocol):
 
     def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
         """Write the status of an edge on a host. Replaces the last one."""
+
+    def list_live_hosts(self) -> list[str]: ...
+
+    def write_trial(self, account: str, edge: str, trial: Trial) -> None: ...
+
+    def remove_trial(self, account: str, edge: str) -> None: ...
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove the status of an edge on a host."""

@@ -6,14 +6,17 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from chalicelib import domains
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import EdgeStatus, Reports, Trial
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.serving import edge_plans, edge_states
+from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
@@ -45,6 +48,7 @@ class Memory:
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
     statuses: dict[tuple[str, str, str], EdgeStatus] = field(default_factory=dict)  # by host, account and edge
+    trials: dict[tuple[str, str], Trial] = field(default_factory=dict)  # by account and edge
     told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
     log: list[Change] = field(default_factory=list)
     banned_names: set[str] = field(default_factory=set)
@@ -62,6 +66,7 @@ class Memory:
     bill: dict[tuple[str, str, str], Traffic] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
+    tcp_ports: range = range(20_000, 40_000)
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
@@ -256,7 +261,7 @@ class Memory:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
 
-    def announce_host(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         self.reach()
         with self.lock:
             self.hosts[host] = time.time() + lease
@@ -284,6 +289,18 @@ class Memory:
             self.statuses.pop((host, account, edge), None)
             self.told.append((edge, None))
 
+    def list_live_hosts(self) -> list[str]:
+        self.reach()
+        return [host for host, end in self.hosts.copy().items() if end > time.time()]
+
+    def write_trial(self, account: str, edge: str, trial: Trial) -> None:
+        self.reach(account)
+        self.trials[account, edge] = trial
+
+    def remove_trial(self, account: str, edge: str) -> None:
+        self.reach(account)
+        self.trials.pop((account, edge), None)
+
     # What a test looks at while others write
 
     def tunnels(self) -> list[tuple[ServedTunnel, Opening]]:
@@ -291,8 +308,21 @@ class Memory:
         return list(self.online.values())
 
     def status(self, edge: str) -> EdgeStatus | None:
-        """Return what the only host says of an edge."""
-        return next((it for (_, _, id), it in self.statuses.copy().items() if id == edge), None)
+        """Return the status of an edge as the API decides it. It waits for the trial of the current revision."""
+        from tests.edge.memory_resolver import MemoryResolver  # imports this module
+
+        if not (found := self.edges.get(edge)):
+            return None
+        names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
+        records = MemoryResolver(self).read_items(found.account, [edge], None)
+        view = AccountView(records, Service(self.tunnel_domain, self.tcp_ports, names))
+        if not (served := view.edges.get(edge)):
+            return None
+        reported = {host: it for (host, _, id), it in self.statuses.copy().items() if id == edge}
+        reports = Reports(len(self.list_live_hosts()), reported, self.trials.get((found.account, edge)))
+        now = datetime.now(UTC)
+        status = edge_states.decide(edge_plans.make_plan(served, view, now), view, reports, now, now).status
+        return status if status.revision else None
 
     # What a test does in the place of the API
 

@@ -75,6 +75,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
+            self._plans.pop(name, None)  # Envoy's error stays reported
             self._drop([name])
         else:
             self._put(plan, time.monotonic())

@@ -45,7 +45,7 @@ class Rejections:
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
         """Replace the errors about the hostport of a name."""
-        if (edge := plan.edge) is None:
+        if (edge := plan.edge or plan.refused_by) is None:
             return
         names = (plan.name, f"{domains.WILDCARD}{plan.name.partition('.')[2]}")
         host = next((it for name in names for it in edge.hosts if it.name == name), None)

@@ -66,6 +66,7 @@ class AccountPlans:
         """Plan a name and send it with its secret. Raises Unavailable."""
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
+            self._report_refused(plan)
             return "unserved"
         if refusal := await self._make_room(plan):
             return refusal
@@ -90,7 +91,10 @@ class AccountPlans:
         """Plan names again and send the changes. Withdrawals come first."""
         for start in range(0, len(every), _AT_ONCE):
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]
-            await self._withdraw([it for it in plans if not it.certificate])
+            refused = [it for it in plans if not it.certificate]
+            await self._withdraw(refused)
+            for plan in refused:
+                self._report_refused(plan)
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
     async def end_pages(self, names: Iterable[str]) -> None:
@@ -127,7 +131,7 @@ class AccountPlans:
         if (loaded := self._loaded.find(plan.name)) is None:
             return
         if refusal:
-            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE)])
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE, refused_by=plan.edge)])
             return
         has_page = plan.name in self._shared.pages
         self._shared.pages.discard(plan.name)
@@ -139,7 +143,7 @@ class AccountPlans:
             return
         if rejection and rejection.kind == "scope" and _restricts_visitors(plan):
             self._shared.report(plan, NameErrors(rejection.error, rejection.error))
-            await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error)])
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error, refused_by=plan.edge)])
 
     def _plan(self, name: str) -> NamePlan:
         """Return the plan of a name. If it cannot be planned, it is not served."""
@@ -172,6 +176,11 @@ class AccountPlans:
         refusal = rejection.error if rejection and plan.name not in self._accepted else ""
         self._shared.report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan)))
         return rejection
+
+    def _report_refused(self, plan: NamePlan) -> None:
+        """Report a name that is refused, with errors only if it is for certificates that Envoy rejected."""
+        certificates = self._rejected_certificates(plan)
+        self._shared.report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
     def _rejected_certificates(self, plan: NamePlan) -> dict[str, str]:
         """Return Envoy's errors about certificates that cover a name."""

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ _POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a 
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
-_MAX_NAMES, _AT_ONCE = 4, 8  # names of an edge, and concurrent trials
+_MAX_NAMES = 4  # of an edge
+_MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
 _HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # below a wildcard
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
@@ -88,13 +90,16 @@ class Trials:
                 task.cancel()
 
     async def _start_due(self) -> None:
-        now = time.monotonic()
+        now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
         for key, (at, number) in list(self._due.items()):
-            if at > now or key in self._tasks or len(self._tasks) >= _AT_ONCE:
+            if of_account.total() >= _MAX_TRIALS:
+                return
+            if at > now or key in self._tasks or of_account[key[0]] >= _MAX_TRIALS_OF_ACCOUNT:
                 continue
             is_responsible = await self._is_responsible(key[1])
             self._due.pop(key, None)
             if is_responsible:
+                of_account[key[0]] += 1
                 self._tasks[key] = asyncio.create_task(self._run(key, number))
             else:
                 self._refused.pop(key, None)

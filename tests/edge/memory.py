@@ -321,7 +321,9 @@ class Memory:
         reported = {host: it for (host, _, id), it in self.statuses.copy().items() if id == edge}
         reports = Reports(len(self.list_live_hosts()), reported, self.trials.get((found.account, edge)))
         rejected = edge_states.list_rejected(reports, found.revision)
-        records = replace(MemoryResolver(self).read_items(found.account, [edge], None), rejected=rejected)
+        resolver = MemoryResolver(self)
+        resolver.refresh_gateways()
+        records = replace(resolver.read_items(found.account, [edge], None), rejected=rejected)
         names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
         view = AccountView(records, Service(self.tunnel_domain, self.tcp_ports, names))
         if not (served := view.edges.get(edge)):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names import listed_edges, proof_checks, special_names
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
@@ -58,24 +58,36 @@ class ControlRecords:
     # Statuses of edges
 
     @raises_unavailable
-    def announce_host(self, host: str, *, lease: int) -> None:
-        edge_status.announce(host, lease=lease)
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
+        edge_status.announce(host, operator_names, lease=lease)
 
     @raises_unavailable
     def remove_lapsed_hosts(self, *, grace: int) -> None:
         edge_status.remove_expired_hosts(grace=grace)
 
     @raises_unavailable
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         return edge_status.read_statuses(host)
 
     @raises_unavailable
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        edge_status.write(account, edge, host, status)
+    def write_status(self, account: str, edge: str, report: Report) -> None:
+        edge_status.write(account, edge, report)
 
     @raises_unavailable
     def remove_status(self, account: str, edge: str, host: str) -> None:
         edge_status.remove(account, edge, host)
+
+    @raises_unavailable
+    def list_live_hosts(self) -> list[str]:
+        return edge_status.list_hosts()
+
+    @raises_unavailable
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        edge_status.write_trial(account, edge, trial)
+
+    @raises_unavailable
+    def remove_trial(self, account: str, edge: str) -> None:
+        edge_status.remove_trial(account, edge)
 
     # Proofs of domains
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.ssh import acl
 from chalicelib.model.tunnels.gateways import Gateway
@@ -185,17 +185,26 @@ class Store(Protocol):
     def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account with an ended lease offline, with one audit event each."""
 
-    def announce_host(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         """Mark an edge host as up for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
         """Remove hosts and their statuses `grace` seconds after the end of their lease."""
 
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        """Write the status of an edge on a host. Replaces the last one."""
+    def write_status(self, account: str, edge: str, report: Report) -> None:
+        """Replace what a host reports about an edge."""
+
+    def list_live_hosts(self) -> list[str]:
+        """Return the ids of the hosts that are up."""
+
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        """Replace the result of the trial of an edge."""
+
+    def remove_trial(self, account: str, edge: str) -> None:
+        """Remove the result of the trial of a deleted edge."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove the status of an edge on a host."""

@@ -115,11 +115,20 @@ def test_an_unknown_name_is_searched_again_if_its_key_changed() -> None:
 
 
 def test_two_names_of_an_account_read_its_records_once() -> None:
-    async def run() -> list[Found]:
-        return [*await asyncio.gather(made.find(NAME), made.find(OTHER))]
+    class Slow(Reader):
+        def find_account(self, host: str) -> str:
+            self.reads["find"] += 1
+            return A
 
-    made, reader.may_read = searches(reader := Reader()), threading.Event()
-    threading.Timer(0.2, reader.may_read.set).start()
+    async def run() -> list[Found]:
+        reader.may_read.clear()
+        first = asyncio.create_task(made.find(NAME))
+        await asyncio.to_thread(reader.is_reading.wait, 5)
+        second = await made.find(OTHER)
+        reader.may_read.set()
+        return [await first, second]
+
+    made = searches(reader := Slow())
     found = asyncio.run(run())
-    assert [it.account for it in found] == [A, A]
+    assert [(it.account, it.records is not None) for it in found] == [(A, True), (A, False)]
     assert reader.reads == {"find": 2, "read": 1}

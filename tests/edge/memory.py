@@ -314,7 +314,9 @@ class Memory:
         if not (found := self.edges.get(edge)):
             return None
         names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
-        records = MemoryResolver(self).read_items(found.account, [edge], None)
+        resolver = MemoryResolver(self)
+        resolver.refresh_gateways()
+        records = resolver.read_items(found.account, [edge], None)
         view = AccountView(records, Service(self.tunnel_domain, self.tcp_ports, names))
         if not (served := view.edges.get(edge)):
             return None

@@ -26,6 +26,7 @@ class NamePlan:
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
     `site` (a tunnel) or `edge` answers, or `refusal` says why not. A special name needs its own chain or listener.
+    A closed name belongs to an edge that refuses its handshakes. Other names without certificate are unknown.
 
     `hosts` are the Host headers that a connection of the name may use: the name, and those of the edge's hosts without
     wildcard that answer with the same certificate.
@@ -38,6 +39,7 @@ class NamePlan:
     edge: Plan | None = None
     refusal: str = ""
     is_special: bool = False
+    is_closed: bool = False
     hosts: tuple[str, ...] = ()
 
     @property
@@ -127,7 +129,7 @@ class _Planner:
         plan = self.plan_edge(edge)
         found = next(it for it in plan.hosts if it.name == host)
         if not found.answers:
-            return NamePlan(name, edge.account, refusal=found.error)
+            return NamePlan(name, edge.account, refusal=found.error, is_closed=found.state == "refused")
         others = (it.name for it in plan.hosts if _shares_connections(it, found))
         hosts = (name, *(it for it in others if it != name))
         is_special = is_special_edge(edge)

@@ -66,7 +66,7 @@ class AccountPlans:
         """Plan a name and send it with its secret. Raises Unavailable."""
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
-            return "unserved"
+            return "closed" if plan.is_closed else "unserved"
         if refusal := await self._make_room(plan):
             return refusal
         self._put(plan, None)

@@ -23,7 +23,7 @@ from edge.control.names.loading import AccountReader, Loading, NameBuilder, Name
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
-from edge.plan.cold_reads import Answers, ReadBudget
+from edge.plan.cold_reads import ReadBudget, Unserved
 from edge.plan.loaded import LoadedNames
 from edge.plan.names import NamePlan
 from edge.process import log
@@ -31,7 +31,6 @@ from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
 from edge.store.records import Unavailable
 
-_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
@@ -69,8 +68,8 @@ class Loader:
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
-        self._negatives = Answers(_NEGATIVE_TIME, limits.max_negative_answers)
-        self._pages = Answers(_PAGE_TIME, limits.max_unknown_names)
+        self._unserved = Unserved(limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration)
+        self._pages = self._unserved.pages
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
@@ -153,7 +152,7 @@ class Loader:
         """Return why a name is refused without a read, or ""."""
         if self._is_followed(name):
             return ""
-        if name in self._negatives:
+        if name in self._unserved.refused:
             return "negative"
         if not cold_reads.is_host(name):
             return "invalid"
@@ -164,9 +163,9 @@ class Loader:
         exceeded = self._budget.take(name, time.monotonic())
         return f"{exceeded}_budget" if exceeded else ""
 
-    def _start(self, name: str, server_name: str) -> None:
+    def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
-        self._pending[name] = _Request(time.monotonic(), {server_name})
+        self._pending[name] = _Request(time.monotonic(), {*server_names})
         loaded = self._loaded.find(name)
         if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)
@@ -221,11 +220,12 @@ class Loader:
         if outcome == "served" and pair:
             await self._send_certificates(pending.server_names - {name}, account, pair)
         elif outcome == "unserved" and domains.is_below(name, self._domain):
+            self._unserved.add_unknown(name, account, time.monotonic())
             await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
         else:
             if outcome != "unavailable":
-                self._negatives.add(name, account, time.monotonic())
-            await self._sender.refuse(pending.server_names)
+                self._unserved.refused.add(name, account, time.monotonic())
+            await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
         """Send certificates without routes for a while: for unknown names, and for names with capitals."""
@@ -253,9 +253,11 @@ class Loader:
         keys = KeyChanges(scopes, self._domain)
         for name in self._searched:
             self._searched[name] |= keys.concern(name)
-        self._negatives.take_affected(changed, keys.concern)
-        if pages := self._pages.take_affected(changed, keys.concern):
-            self._end_pages(pages)
+        pages, visited = self._unserved.take_affected(changed, keys.concern)
+        self._end_pages(pages)
+        for name in visited:
+            if name not in self._pending and not self._refusal(name):
+                self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
         """Remove pages. A name that is followed may be served meanwhile, so its account decides."""
@@ -273,8 +275,7 @@ class Loader:
             self._accounts[loaded.account].remove_secret(loaded.name)
         for loaded in self._loaded.list_unused(now):
             self._accounts[loaded.account].unload(loaded.name)
-        self._end_pages(self._pages.take_expired(now))
-        self._negatives.take_expired(now)
+        self._end_pages(self._unserved.take_expired(now))
         self._budget.forget_idle(now)
         self._restore_next()
         self.metrics.loaded.set(len(self._loaded))

@@ -6,7 +6,6 @@ It listens before it reads any records. It follows the log of changes, and passe
 import asyncio
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from chalicelib import domains
-from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS
@@ -28,24 +25,21 @@ from edge.control.names.name_builder import EnvoyNames
 from edge.control.names.name_resolver import NameResolver
 from edge.control.names.reads import StoreReads
 from edge.control.ports import Ports
+from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
-from edge.control.statuses import Statuses
-from edge.control.trials import Trials
 from edge.envoy import listeners
 from edge.envoy import stats as counts
-from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import https_listener
-from edge.envoy.resources import PORT_PREFIX, Changes, Key
+from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
 from edge.process.progress import Progress
@@ -77,10 +71,8 @@ class Control:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
-        self._pairs = {
-            LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)),
-            OPERATOR_SECRET: _operator_pair(settings),
-        }
+        link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
+        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: _operator_pair(settings)}
         self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
@@ -91,12 +83,9 @@ class Control:
         self._special = SpecialNames(store, shared)
         operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
         builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
-        self._host = _host_id(settings)
-        self._statuses = Statuses(store, self._host, lambda: self.discovery.has_envoy, lambda: self._operator_names)
-        self._loader = Loader(settings, self._resolver, builder, sender, self._on_report, self._reads)
-        self._trials = Trials(
-            settings, store, self._host, self._resolver, self._service, self._statuses, lambda: self._is_busy
-        )
+        reports = settings, store, self.discovery, self._special, self._resolver, self._service
+        self._reporting = Reporting(*reports, lambda: self._loader.is_busy or self._special.is_busy)
+        self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._read_at = time.monotonic()  # the last complete read of the log
@@ -116,37 +105,17 @@ class Control:
             async with self.discovery.run(socket):
                 following = (self._follow(), self._follow_blocks(), self._end_lost_gateways())
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                reporting = (self._statuses.serve(), self._trials.serve())
-                others = (pressure.write_changes(self._settings), self._progress.report_alive())
-                await tasks.run_all(*following, *serving, *reporting, *others)
+                others = (
+                    self._reporting.serve(),
+                    pressure.write_changes(self._settings),
+                    self._progress.report_alive(),
+                )
+                await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
         """Load the names that Envoy requests, and those that it has already."""
         self._loader.restore({it.name.rpartition("/")[2] for it in demand.held if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
-
-    def _on_report(self, plan: NamePlan, error: str) -> None:
-        """Handle Envoy's error about a name."""
-        if error:
-            log.event("name_rejected", account=plan.account, host=plan.name, reason=error)
-        if plan.edge:
-            wildcard = f"{domains.WILDCARD}{plan.name.partition('.')[2]}"
-            hosts = {it.name: it for it in plan.edge.hosts}
-            if host := hosts.get(plan.name) or hosts.get(wildcard):
-                self._statuses.report(plan.edge, host, error)
-
-    def _on_answers(self, answered: set[Name]) -> None:
-        """Handle Envoy's answers, also about the listeners of special edges."""
-        self._ports.on_answers(answered)
-        for name in (it for it in answered if it.kind == "listener"):
-            if (plan := self._special.find_plan(name.name)) and (answer := self.discovery.catalog.current_answer(name)):
-                port = name.name.removeprefix(PORT_PREFIX) if name.name.startswith(PORT_PREFIX) else ""
-                for host in (it for it in plan.hosts if port_of(it.name) == port):
-                    self._statuses.report(plan, host, answer.error)
-
-    @property
-    def _is_busy(self) -> bool:
-        return self._loader.is_busy or self._special.is_busy
 
     async def _follow(self) -> None:
         """Follow the log of changes. The first reads find what changed before this process listened."""
@@ -162,11 +131,12 @@ class Control:
                     gateways_at = time.monotonic() + _GATEWAYS_PERIOD
                 self._loader.apply(places)
                 self._special.apply(places)
-                self._statuses.forget(it.id for it in places)
-                self._trials.apply(places)
+                self._reporting.apply(places)
                 self._read_at = time.monotonic()
             self.discovery.apply(self._read_renewed())
-            self._on_answers(self.discovery.take_answered())
+            answered = self.discovery.take_answered()
+            self._ports.on_answers(answered)
+            self._reporting.on_answers(answered)
             self._complete()
             await asyncio.sleep(POLL)
 
@@ -260,14 +230,6 @@ def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
 def _version_key(link_authority: Authority) -> bytes:
     """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
-
-
-def _host_id(settings: Settings) -> str:
-    """Return the stored id of this edge host, created at its first start."""
-    file = settings.directory / "host"
-    if not file.exists():
-        files.replace(file, secrets.token_hex(8).encode())
-    return file.read_text()
 
 
 def _operator_pair(settings: Settings) -> RenewedPair:

@@ -15,6 +15,7 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
+from edge.envoy import edge_listeners
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.names import managers
 from edge.envoy.resources import PORT_PREFIX, Changes, Resource, split_stages
@@ -142,6 +143,12 @@ class SpecialNames:
             return self.plan_of(name.partition("/")[0])
         every = (plan for it in self._accounts.values() for plan in it.plans.ports)
         return next((it.edge for it in every if f"{PORT_PREFIX}{it.port}" == listener and it.edge), None)
+
+    def list_listeners(self, edge: str) -> list[str]:
+        """Return the names of the listeners of a special edge."""
+        found = [edge_listeners.find_name(plan)] if (plan := self.plan_of(edge)) else []
+        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
+        return [*found, *(f"{PORT_PREFIX}{it.port}" for it in every if it.edge and it.edge.edge.id == edge)]
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that has a port, or None."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status, edges, served
-from chalicelib.model.edges.edge_status import EdgeStatus, Trial
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names import base_names, listed_edges, proof_checks, reservations, special_names
 from chalicelib.model.names.proof_checks import DueCheck
@@ -117,12 +117,12 @@ class ControlRecords:
         edge_status.remove_expired_hosts(grace=grace)
 
     @raises_unavailable
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         return edge_status.read_statuses(host)
 
     @raises_unavailable
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        edge_status.write(account, edge, host, status)
+    def write_status(self, account: str, edge: str, report: Report) -> None:
+        edge_status.write(account, edge, report)
 
     @raises_unavailable
     def remove_status(self, account: str, edge: str, host: str) -> None:
@@ -133,7 +133,7 @@ class ControlRecords:
         return edge_status.list_hosts()
 
     @raises_unavailable
-    def write_trial(self, account: str, edge: str, trial: Trial) -> None:
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
         edge_status.write_trial(account, edge, trial)
 
     @raises_unavailable

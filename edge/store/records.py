@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model.edges.edge_status import EdgeStatus, Trial
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
@@ -229,17 +229,20 @@ class Store(Protocol):
     def remove_lapsed_hosts(self, *, grace: int) -> None:
         """Remove hosts and their statuses `grace` seconds after the end of their lease."""
 
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        """Write the status of an edge on a host. Replaces the last one."""
+    def write_status(self, account: str, edge: str, report: Report) -> None:
+        """Replace what a host reports about an edge."""
 
-    def list_live_hosts(self) -> list[str]: ...
+    def list_live_hosts(self) -> list[str]:
+        """Return the ids of the hosts that are up."""
 
-    def write_trial(self, account: str, edge: str, trial: Trial) -> None: ...
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        """Replace the result of the trial of an edge."""
 
-    def remove_trial(self, account: str, edge: str) -> None: ...
+    def remove_trial(self, account: str, edge: str) -> None:
+        """Remove the result of the trial of a deleted edge."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove the status of an edge on a host."""

@@ -9,7 +9,7 @@ from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
-from chalicelib.model.edges.edge_status import NO_STATUS
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.proofs import CheckResult, ProofChange
 from chalicelib.model.tunnels.gateways import Gateway
@@ -187,8 +187,11 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
 def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     edge.announce_host("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.write_status(admin.account, "edgtcp_1", host, NO_STATUS)
+        edge.write_status(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
     edge.announce_host("here", lease=60)
+    assert edge.list_live_hosts() == ["here"]
+    edge.write_trial(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
+    edge.remove_trial(admin.account, "edgtcp_1")
     assert len(edge.list_statuses("here")) == 1
     edge.remove_status(admin.account, "edgtcp_1", "here")
     edge.remove_lapsed_hosts(grace=0)

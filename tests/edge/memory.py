@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
-from chalicelib import domains
+from chalicelib import clock, domains
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.edge_status import EdgeStatus, Reports, Trial
+from chalicelib.model.edges.edge_status import EdgeStatus, Report, Reports
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.reservations import ServedReservation
@@ -47,9 +47,10 @@ class Memory:
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
-    statuses: dict[tuple[str, str, str], EdgeStatus] = field(default_factory=dict)  # by host, account and edge
-    trials: dict[tuple[str, str], Trial] = field(default_factory=dict)  # by account and edge
-    told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
+    statuses: dict[tuple[str, str, str], Report] = field(default_factory=dict)  # by host, account and edge
+    trials: dict[tuple[str, str], Report] = field(default_factory=dict)  # by account and edge
+    changed: dict[str, datetime] = field(default_factory=dict)  # times of the last changes of edges
+    told: list[tuple[str, Report | None]] = field(default_factory=list)  # each report that was written, by edge
     log: list[Change] = field(default_factory=list)
     banned_names: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
@@ -273,15 +274,15 @@ class Memory:
             self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
             self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         self.reach()
         return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def write_status(self, account: str, edge: str, report: Report) -> None:
         self.reach(account)
         with self.lock:
-            self.statuses[host, account, edge] = status
-            self.told.append((edge, status))
+            self.statuses[report.host, account, edge] = report
+            self.told.append((edge, report))
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         self.reach(account)
@@ -293,13 +294,17 @@ class Memory:
         self.reach()
         return [host for host, end in self.hosts.copy().items() if end > time.time()]
 
-    def write_trial(self, account: str, edge: str, trial: Trial) -> None:
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
         self.reach(account)
-        self.trials[account, edge] = trial
+        with self.lock:
+            self.trials[account, edge] = trial
+            self.told.append((edge, trial))
 
     def remove_trial(self, account: str, edge: str) -> None:
         self.reach(account)
-        self.trials.pop((account, edge), None)
+        with self.lock:
+            self.trials.pop((account, edge), None)
+            self.told.append((edge, None))
 
     # What a test looks at while others write
 
@@ -313,17 +318,18 @@ class Memory:
 
         if not (found := self.edges.get(edge)):
             return None
-        names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
+        reported = {host: it for (host, _, id), it in self.statuses.copy().items() if id == edge}
+        reports = Reports(len(self.list_live_hosts()), reported, self.trials.get((found.account, edge)))
+        rejected = edge_states.list_rejected(reports, found.revision)
         resolver = MemoryResolver(self)
         resolver.refresh_gateways()
-        records = resolver.read_items(found.account, [edge], None)
+        records = replace(resolver.read_items(found.account, [edge], None), rejected=rejected)
+        names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
         view = AccountView(records, Service(self.tunnel_domain, self.tcp_ports, names))
         if not (served := view.edges.get(edge)):
             return None
-        reported = {host: it for (host, _, id), it in self.statuses.copy().items() if id == edge}
-        reports = Reports(len(self.list_live_hosts()), reported, self.trials.get((found.account, edge)))
-        now = datetime.now(UTC)
-        status = edge_states.decide(edge_plans.make_plan(served, view, now), view, reports, now, now).status
+        plan = edge_plans.make_plan(served, view, clock.now())
+        status = edge_states.decide(plan, view, reports, self.changed[edge], clock.now()).status
         return status if status.revision else None
 
     # What a test does in the place of the API
@@ -341,7 +347,7 @@ class Memory:
     def keep(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
         """Keep an edge, or what one leads to."""
         if isinstance(value, ServedEdge):
-            self.edges[value.id] = value
+            self.edges[value.id], self.changed[value.id] = value, clock.now()
         else:
             self.led_to[value.id] = value
         self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))

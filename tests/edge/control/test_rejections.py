@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.control import status
+from edge.control import rejections
 
 OWN, OTHER = f"cert_{1:027}", f"cert_{2:027}"
 
@@ -19,4 +19,4 @@ OWN, OTHER = f"cert_{1:027}", f"cert_{2:027}"
     ],
 )
 def test_an_error_has_no_file_names_and_only_own_ids(sentence: str, shown: str) -> None:
-    assert status.redact(sentence, [OWN]) == shown
+    assert rejections.redact(sentence, [OWN]) == shown

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ _POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a 
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
-_MAX_NAMES, _AT_ONCE = 4, 8  # names of an edge, and concurrent trials
+_MAX_NAMES = 4  # of an edge
+_AT_ONCE, _AT_ONCE_OF_ACCOUNT = 8, 2  # concurrent trials
 _HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # below a wildcard
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
@@ -43,7 +45,7 @@ _Key = tuple[str, str]  # the account and the id of an edge
 class EdgeHost:
     """The edge host that tries edges: its settings, its id, and its records.
 
-    `errors_of` returns Envoy's errors about a plan, `is_busy` whether names are being loaded.
+    `errors_of` returns Envoy's errors about a plan, `is_settled` whether Envoy has answered about it.
     """
 
     settings: Settings
@@ -52,7 +54,7 @@ class EdgeHost:
     reader: ItemReader
     service: Callable[[], Service]
     errors_of: Callable[[Plan], Errors]
-    is_busy: Callable[[], bool]
+    is_settled: Callable[[Plan], bool]
 
 
 class Trials:
@@ -88,13 +90,15 @@ class Trials:
                 task.cancel()
 
     async def _start_due(self) -> None:
-        now = time.monotonic()
+        now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
         for key, (at, number) in list(self._due.items()):
-            if at > now or key in self._tasks or len(self._tasks) >= _AT_ONCE:
+            is_full = of_account.total() >= _AT_ONCE or of_account[key[0]] >= _AT_ONCE_OF_ACCOUNT
+            if at > now or key in self._tasks or is_full:
                 continue
             is_responsible = await self._is_responsible(key[1])
             self._due.pop(key, None)
             if is_responsible:
+                of_account[key[0]] += 1
                 self._tasks[key] = asyncio.create_task(self._run(key, number))
             else:
                 self._refused.pop(key, None)
@@ -129,7 +133,7 @@ class Trials:
             await asyncio.to_thread(host.store.remove_trial, account, edge)
             return True
         accepted = await asyncio.gather(*(_connects(it, host.settings) for it in choose_names(plan)))
-        await self._wait_until_loaded()
+        await self._wait_until_settled(plan)
         errors = host.errors_of(plan)
         if errors:
             self._refused[account, edge] = None
@@ -139,10 +143,10 @@ class Trials:
         await asyncio.to_thread(host.store.write_trial, account, edge, trial)
         return True
 
-    async def _wait_until_loaded(self) -> None:
+    async def _wait_until_settled(self, plan: Plan) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_TIMEOUT):
-                while self._host.is_busy():
+                while not self._host.is_settled(plan):
                     await asyncio.sleep(0.05)
 
 

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,7 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames
 from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
-from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report
+from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report, Request
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
@@ -35,14 +34,6 @@ _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
 _MAX_SEARCHES = 3  # for the account of a name while its keys change
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
-
-    since: float
-    server_names: set[str]
 
 
 class Loader:
@@ -72,7 +63,7 @@ class Loader:
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
-        self._pending: dict[str, _Request] = {}  # names that are being loaded
+        self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searched: dict[str, bool] = {}  # True if the keys of the name changed during the search
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,6 +74,10 @@ class Loader:
     def is_busy(self) -> bool:
         """Return whether a name is being loaded or an account has work."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
+
+    def is_changing(self, account: str) -> bool:
+        """Return whether an account has work."""
+        return account in self._accounts and self._accounts[account].is_busy
 
     @property
     def secrets(self) -> int:
@@ -164,7 +159,7 @@ class Loader:
 
     def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
-        self._pending[name] = _Request(time.monotonic(), {*server_names})
+        self._pending[name] = Request(time.monotonic(), {*server_names})
         loaded = self._loaded.find(name)
         if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)

@@ -22,6 +22,14 @@ _DRAIN = 120.0  # seconds: the drain time of Envoy
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
 
 
+@dataclass(frozen=True)
+class Request:
+    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
+
+    since: float
+    server_names: set[str]
+
+
 class AccountReader(Protocol):
     """Reads of accounts. All but `keep` block, and raise Unavailable."""
 

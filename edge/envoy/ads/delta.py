@@ -127,6 +127,11 @@ class Stream:
         found, self._settled = self._settled, []
         return found
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether Envoy has answered all that was sent."""
+        return not self._unanswered
+
     def is_settled(self, name: Name) -> bool:
         """Return whether Envoy has answered all that was sent about a resource."""
         return name not in self._unanswered

@@ -13,7 +13,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
+_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version
 _UNKNOWN = "The account has no edge and no online tunnel at the name."
 _INACTIVE = "The account is switched off."
 _UNPROVED = "The account has not proved the domain."

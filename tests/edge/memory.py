@@ -17,7 +17,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_view import AccountView, Service
-from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
@@ -191,14 +191,6 @@ class Memory:
         self.reach()
         return [change for change in self.log if change.at > since]
 
-    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        self.reach()
-        gateway, end = self.up.get(place.id, (None, 0))
-        tunnel, _ = self.online.get(place.id, (None, None))
-        certificate, _ = self.uploaded.get(place.id, (None, None))
-        live = (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None)
-        return live or certificate or self.held.get(place.id)
-
     def list_gateways(self) -> list[tuple[Gateway, bool]]:
         self.reach()
         return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
@@ -207,22 +199,6 @@ class Memory:
         self.reach()
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
-
-    def list_certificates(self, account: str) -> list[SealedCertificate]:
-        self.reach()
-        return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
-
-    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        self.reach()
-        return list(self.held.values())
-
-    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        self.reach()
-        return self.uploaded[sealed.certificate.id][1]
-
-    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        self.reach()
-        return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
     def list_special_names(self) -> list[SpecialEntry]:
         self.reach()
@@ -241,20 +217,6 @@ class Memory:
         self.reach(account)
         edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
         return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
-
-    def read_edge(self, account: str, id: str) -> ServedEdge | None:
-        self.reach(account)
-        found = self.edges.get(id)
-        return found if found and found.account == account and (found.hostports or found.error) else None
-
-    def is_account_active(self, account: str) -> bool:
-        self.reach(account)
-        return account not in self.off
-
-    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        self.reach(account)
-        found = [self.led_to[id] for id in ids if id in self.led_to]
-        return [it for it in found if it.account == account]
 
     def end_lapsed_tunnels(self, account: str) -> None:
         self.reach()

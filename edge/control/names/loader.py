@@ -242,7 +242,7 @@ class Loader:
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
-    def _drop_answers(self, changed: Iterable[str], scopes: Iterable[str]) -> None:
+    def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:
         """Forget the answers about names of changed accounts or with changed keys."""
         keys = KeyChanges(scopes, self._domain)
         for name in self._searched:

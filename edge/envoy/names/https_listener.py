@@ -14,7 +14,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Json, Key, Resource
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the filter chain of exact names with a listener of their own
+INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
 _NO_NAME = " "  # never a server name
 
 

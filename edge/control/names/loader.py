@@ -7,7 +7,7 @@ answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from itertools import islice
 from typing import Any
 

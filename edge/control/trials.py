@@ -33,8 +33,8 @@ _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
 _MAX_NAMES = 4  # of an edge
-_AT_ONCE, _AT_ONCE_OF_ACCOUNT = 8, 2  # concurrent trials
-_HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
+_MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
+_HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # below a wildcard
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
 
@@ -92,8 +92,9 @@ class Trials:
     async def _start_due(self) -> None:
         now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
         for key, (at, number) in list(self._due.items()):
-            is_full = of_account.total() >= _AT_ONCE or of_account[key[0]] >= _AT_ONCE_OF_ACCOUNT
-            if at > now or key in self._tasks or is_full:
+            if of_account.total() >= _MAX_TRIALS:
+                return
+            if at > now or key in self._tasks or of_account[key[0]] >= _MAX_TRIALS_OF_ACCOUNT:
                 continue
             is_responsible = await self._is_responsible(key[1])
             self._due.pop(key, None)

@@ -5,7 +5,7 @@ import math
 import os
 import threading
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -86,7 +86,7 @@ def read_directly() -> None:
     """Send the reads of this process without botocore's pipeline, where that is possible."""
     for service in ("dynamodb", "kms"):
         made = client(service)
-        _readers[service] = direct.DirectReader(made, _find_credentials, _host(made.meta.endpoint_url))
+        _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
 
 
 def _find_credentials() -> direct.Credentials | None:
@@ -172,12 +172,24 @@ def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[s
     if response_dict["status_code"] >= 300:
         return
     response_dict["body"] = b""
+    customized_response_dict.update(parse(body) or {})
+
+
+def parse(body: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a body without empty values, or None. Raises ValueError for malformed bytes in it."""
     try:
-        answer = json.loads(body.decode(), object_hook=direct.decode_attribute if b'"B"' in body else None)
+        answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
     except (json.JSONDecodeError, UnicodeDecodeError):
-        return
-    if isinstance(answer, dict):
-        customized_response_dict.update({name: value for name, value in answer.items() if value is not None})
+        return None
+    if not isinstance(answer, dict):
+        return None
+    return {name: value for name, value in answer.items() if value is not None}
+
+
+def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of bytes, which JSON has in base64, with its bytes, and any other object unchanged."""
+    text = value.get("B")
+    return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
 
 
 def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:

@@ -45,11 +45,18 @@ class Target:
 class DirectReader:
     """Sends reads of one botocore client to `host`. Handlers of provide-client-params still see them.
 
-    `find_credentials` returns the credentials of the moment, or None.
+    `find_credentials` returns the credentials of the moment, or None. `parse` returns the JSON object in a body, or
+    None. Both can raise ValueError or BotoCoreError.
     """
 
-    def __init__(self, client: Any, find_credentials: Callable[[], Credentials | None], host: str) -> None:
-        self._client, self._find_credentials = client, find_credentials
+    def __init__(
+        self,
+        client: Any,
+        host: str,
+        find_credentials: Callable[[], Credentials | None],
+        parse: Callable[[bytes], dict[str, Any] | None],
+    ) -> None:
+        self._client, self._find_credentials, self._parse = client, find_credentials, parse
         self._model = model = client.meta.service_model
         self._event = f"provide-client-params.{model.service_id.hyphenize()}"
         self._target = Target(model.signing_name, client.meta.region_name)
@@ -73,9 +80,16 @@ class DirectReader:
                 return None
             signed = headers | sign(self._target, credentials, headers, body, datetime.now(UTC))
             answer = transport.exchange(_write(signed, body))
-            return None if answer is None else _decode(answer)
+            return self._decode(answer or b"")
         except (BotoCoreError, ValueError):
             return None
+
+    def _decode(self, body: bytes) -> dict[str, Any] | None:
+        """Return the values of an answer, or None if it has none. Raises ValueError for malformed ones."""
+        answer = self._parse(body)
+        if answer and isinstance(text := answer.get("Plaintext"), str):
+            answer["Plaintext"] = b64decode(text, validate=True)
+        return answer or None
 
 
 def sign(
@@ -111,19 +125,3 @@ def _write(headers: Mapping[str, str], body: bytes) -> bytes:
 
 def _encode(value: bytes) -> str:
     return b64encode(value).decode()
-
-
-def _decode(body: bytes) -> dict[str, Any]:
-    """Return the values of an answer. Raises ValueError if it is not a whole answer."""
-    answer = json.loads(body.decode(), object_hook=decode_attribute if b'"B"' in body else None)
-    if not isinstance(answer, dict) or not answer:
-        raise ValueError("no answer")
-    if isinstance(text := answer.get("Plaintext"), str):
-        answer["Plaintext"] = b64decode(text, validate=True)
-    return {name: value for name, value in answer.items() if value is not None}
-
-
-def decode_attribute(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an attribute of bytes, which JSON has in base64, with its bytes, and any other object unchanged."""
-    text = value.get("B")
-    return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value

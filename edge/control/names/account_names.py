@@ -167,7 +167,7 @@ class AccountNames:
         except Exception as error:
             log.event("name_failed", account=self.account, error=type(error).__name__)
             outcome = "failed"
-        if outcome == "unserved" and self._work.changed:
+        if outcome in ("unserved", "closed") and self._work.changed:
             return
         self._work.wanted.pop(name)
         await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))

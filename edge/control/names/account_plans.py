@@ -68,7 +68,7 @@ class AccountPlans:
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
             self._report_refused(plan)
-            return "unserved"
+            return "closed" if plan.is_closed else "unserved"
         if refusal := await self._make_room(plan):
             return refusal
         self._put(plan, None)

@@ -18,7 +18,7 @@ _MAX_SEARCHES = 3  # for the account of a name while its keys change
 
 @dataclass(frozen=True)
 class Found:
-    """The account of a name, or "". `records` are those of the name, if they were read; `pairs` are by certificate."""
+    """The account of a name, or "", and its records if they were read, with key pairs by certificate id."""
 
     account: str
     records: AccountRecords | None = None

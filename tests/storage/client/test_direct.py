@@ -38,7 +38,7 @@ def services() -> Iterator[list[Service]]:
 
 
 def reader_of(made: Any, port: int) -> DirectReader:
-    return DirectReader(made, lambda: CREDENTIALS, f"127.0.0.1:{port}")
+    return DirectReader(made, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
 
 
 @pytest.mark.parametrize("token", [None, "a+temporary/token="])
@@ -107,7 +107,7 @@ def test_anything_else_than_a_whole_answer_is_left_to_botocore(services: list[Se
 def test_without_credentials_or_a_service_botocore_decides(services: list[Service]) -> None:
     services.append(service := Service([answer(FOUND)]))
     made = client(f"http://127.0.0.1:{service.port}")
-    assert DirectReader(made, lambda: None, "h").read("batch_get_item", {"RequestItems": KEYS}) is None
+    assert DirectReader(made, "h", lambda: None, aws.parse).read("batch_get_item", {"RequestItems": KEYS}) is None
     service.close()
     assert reader_of(made, service.port).read("batch_get_item", {"RequestItems": KEYS}) is None
     assert len(service.asked) == 0

@@ -1,4 +1,4 @@
-"""What this host reports about edges: what Envoy rejected of them, and the results of trials."""
+"""The reports of this host about edges: errors of Envoy, and results of trials."""
 
 import secrets
 from collections.abc import Callable, Iterable

@@ -72,7 +72,7 @@ class EdgeStatus:
 
 @dataclass(frozen=True)
 class Report:
-    """What a host reports about a revision of an edge.
+    """A host's report about a revision of an edge.
 
     `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
     """
@@ -85,7 +85,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: those of live hosts by id, and the result of the last trial.
+    """The reports about an edge: of live hosts, by id, and of the last trial.
 
     `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
     """

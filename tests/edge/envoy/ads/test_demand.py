@@ -5,7 +5,7 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 from edge.envoy.ads.catalog import TYPES, Name
 from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Key, Resource
-from tests.edge.envoy.ads.test_delta import acks, asks, catalog, told
+from tests.edge.envoy.ads.streams import acks, asks, catalog, told
 
 BAD = "Failed to load certificate chain"
 

@@ -20,8 +20,8 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
-_WAITING: tuple[State, ...] = ("waiting",)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def combine_states(states: Sequence[State]) -> State:
 
 
 def _put(scope: str, id: str, report: Report) -> None:
-    body = {**asdict(report), "errors": {name: error[:MAX_ERROR] for name, error in report.errors.items()}}
+    errors = {name: error[:MAX_ERROR] for name, error in report.errors.items()}
+    body = {**asdict(report), "errors": errors, **_FORMER}
     dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
 
 

@@ -1,7 +1,7 @@
 """Which cold names are read, and the answers without a loaded name. Pure; times are of a monotonic clock."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
 
 _KEYS = 4  # candidate keys of a host that count as one read
 _SHARE = 10  # one domain gets a tenth of the budget
+_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
 
 
 @dataclass
@@ -107,6 +108,33 @@ class Answers:
         for name in names:
             del self._names[name]
         return names
+
+
+class Unserved:
+    """The names without a plan: those that were refused, and unknown ones that got a page.
+
+    The page has an end, but the connections that got it stay open until `duration`. If the name is served meanwhile, it
+    must be loaded for them: they do not request its certificate again.
+    """
+
+    def __init__(self, most_refused: int, most_pages: int, duration: float) -> None:
+        self.refused, self.pages = Answers(_NEGATIVE_TIME, most_refused), Answers(_PAGE_TIME, most_pages)
+        self._visited = Answers(duration, most_pages)
+
+    def add_unknown(self, name: str, account: str, now: float) -> None:
+        """Remember an unknown name that gets a page."""
+        self._visited.add(name, account, now)
+
+    def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+        """Forget the affected names. Return those that have a page, and the visited ones."""
+        self.refused.take_affected(accounts, is_named)
+        return self.pages.take_affected(accounts, is_named), self._visited.take_affected(accounts, is_named)
+
+    def take_expired(self, now: float) -> list[str]:
+        """Forget expired answers. Return the names whose page ends."""
+        self.refused.take_expired(now)
+        self._visited.take_expired(now)
+        return self.pages.take_expired(now)
 
 
 def find_base_name(name: str, tunnel_domain: str) -> str:

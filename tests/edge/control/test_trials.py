@@ -79,7 +79,7 @@ def run(test: Test, folder: Path, *, ids: Sequence[str] = ("one",), is_open: boo
         world = World(store, [])
         settings, reader = Settings(edge_port=port), MemoryResolver(store)
         for id in ids:
-            host = EdgeHost(settings, id, store, reader, lambda: SERVICE, lambda _: dict(world.errors), lambda: False)
+            host = EdgeHost(settings, id, store, reader, lambda: SERVICE, lambda _: dict(world.errors), lambda _: True)
             world.hosts.append(Trials(host))
         serving = [asyncio.create_task(it.serve()) for it in world.hosts]
         try:

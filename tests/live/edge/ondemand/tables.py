@@ -200,6 +200,8 @@ class Table:
         if name.lower() in self.names:
             rejection = await self.sender.send(self.names[name.lower()])
             self.errors[name] = rejection.error if rejection else ""
+            if rejection:
+                await self.sender.withdraw([name.lower()])
         if name.lower() in self.unknown or (name != name.lower() and name.lower() in self.names):
             await self.sender.send(build_certificate_only(name, self.authority.issue(name.lower())))
         elif name not in self.names:

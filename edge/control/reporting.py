@@ -1,4 +1,4 @@
-"""What this host reports about edges: what Envoy rejected of them, and the results of trials."""
+"""Reports about edges: rejections of Envoy, and results of trials."""
 
 import secrets
 from collections.abc import Callable, Iterable

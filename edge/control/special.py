@@ -110,7 +110,7 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
+        """Add a missing entry of the list. An earlier version of the API may have changed the edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:

@@ -109,7 +109,8 @@ class Sender:
         self._counts.add(name, keys)
         await self._apply({it.key: it for it in resources.clusters if not it.is_emptied})
         rejection = await self._try(resources, "scope", resources.scope)
-        await self._apply({it.key: it for it in resources.clusters if it.is_emptied and not rejection})
+        if not rejection:
+            await self._apply({it.key: it for it in resources.clusters if it.is_emptied})
         rejection = rejection or await self._try(resources, "secret", resources.secret)
         if not self._is_latest(resources):
             return None
@@ -119,8 +120,8 @@ class Sender:
         return rejection
 
     async def _apply(self, changes: Changes) -> None:
-        sent = self._discovery.apply(changes)
-        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+        if changes and (sent := self._discovery.apply(changes)):
+            await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
 
     async def _try(
         self, resources: NameResources, kind: Literal["scope", "secret"], part: Resource | None

@@ -20,6 +20,7 @@ from edge.control.names.account_names import AccountNames
 from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
 from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report, Request
 from edge.control.names.reads import StoreReads
+from edge.control.names.searches import Searches
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
 from edge.plan.cold_reads import ReadBudget, Unserved
@@ -33,7 +34,6 @@ _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of thes
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
-_MAX_SEARCHES = 3  # for the account of a name while its keys change
 
 
 class Loader:
@@ -64,7 +64,7 @@ class Loader:
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
-        self._searched: dict[str, bool] = {}  # True if the keys of the name changed during the search
+        self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed
@@ -112,6 +112,7 @@ class Loader:
     def apply(self, places: Iterable[Place]) -> None:
         """Handle the changes that a read of the log returned, if any."""
         changed = set(places)
+        self._searches.apply(changed)
         for place in self._suspects - changed:
             log.event("change_missed", id=place.id)
         self._suspects = self._missed - changed
@@ -173,32 +174,22 @@ class Loader:
 
     async def _load(self, name: str) -> None:
         try:
-            account = await self._find_account(name)
+            found = await self._searches.find(name)
         except Unavailable:
             await self._answer(name, "", "unavailable")
         except Exception as error:
             log.event("name_failed", account="", error=type(error).__name__)
             await self._answer(name, "", "failed")
         else:
-            loaded = self._loaded.find(name)
+            loaded, account = self._loaded.find(name), found.account
             if loaded and loaded.account != account and account:
                 self._accounts[loaded.account].release(name)
             if account:
-                self._accounts.setdefault(account, AccountNames(account, self._shared)).want(name)
+                if account not in self._accounts:
+                    self._accounts[account] = AccountNames(account, self._shared)
+                self._accounts[account].want(name, found)
             else:
                 await self._answer(name, "", "unserved")
-
-    async def _find_account(self, name: str) -> str:
-        """Return the account of a name, or "". Raises Unavailable."""
-        for _ in range(_MAX_SEARCHES):
-            self._searched[name] = False
-            try:
-                account = await self._reads.for_visitor(self._reader.find_account, name)
-            finally:
-                is_changed = self._searched.pop(name)
-            if account or not is_changed:
-                break
-        return account
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
         """Answer the visitors of a name, unless Envoy has its secret now."""
@@ -245,8 +236,6 @@ class Loader:
     def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:
         """Forget the answers about names of changed accounts or with changed keys."""
         keys = KeyChanges(scopes, self._domain)
-        for name in self._searched:
-            self._searched[name] |= keys.concern(name)
         pages, visited = self._unserved.take_affected(changed, keys.concern)
         self._end_pages(pages)
         for name in visited:

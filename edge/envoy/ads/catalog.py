@@ -73,10 +73,11 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoded:
-    """The encoding of a resource or a part."""
+    """The encoding of a resource or a part, and what was encoded, if it is known."""
 
     digest: int
     value: bytes
+    source: Resource | None = None
 
 
 class Parts:
@@ -89,6 +90,11 @@ class Parts:
     @property
     def is_whole(self) -> bool:
         return "" in self._encoded
+
+    def source(self, part: str) -> Resource | None:
+        """Return what a part was encoded from, if it is known."""
+        found = self._encoded.get(part)
+        return found.source if found else None
 
     def put(self, part: str, made: Encoded) -> None:
         """Add or replace a part."""
@@ -133,8 +139,8 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            else:
-                parts.put(key.part, self._sign(encode(resource)))
+            elif parts.source(key.part) is not resource:  # names often share a cluster
+                parts.put(key.part, self._sign(encode(resource), resource))
         for name in before:
             self._drop_if_partial(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
@@ -176,9 +182,9 @@ class Catalog:
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
-    def _sign(self, value: bytes) -> Encoded:
+    def _sign(self, value: bytes, source: Resource | None = None) -> Encoded:
         digest = hashlib.blake2b(value, digest_size=16, key=self._key).digest()
-        return Encoded(int.from_bytes(digest), value)
+        return Encoded(int.from_bytes(digest), value, source)
 
     def _digest(self, name: Name) -> int | None:
         parts = self._parts.get(name)

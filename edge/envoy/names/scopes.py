@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from chalicelib.model.edges.backends import HttpResponse
@@ -74,9 +75,18 @@ def _site_clusters(site: Site, backends: Backends, link_authority: str, settings
     gateway = backends.gateways.get(site.tunnel.gateway)
     used = routes.gateway_cluster(site.tunnel)
     if gateway:
-        for it in clusters.build_gateway_clusters(gateway, link_authority, settings):
+        for it in _build_gateway_clusters(gateway, gateway.socket, link_authority, settings):
             if it.key.name in (used, clusters.http2_name(used)):
                 yield it
+
+
+@lru_cache(256)
+def _build_gateway_clusters(gateway: Gateway, _: str, link_authority: str, settings: Settings) -> list[Resource]:
+    """Return the clusters of a gateway, the same objects for all names, so that they are encoded once.
+
+    Gateways that differ only in their socket are equal, so it is an argument.
+    """
+    return clusters.build_gateway_clusters(gateway, link_authority, settings)
 
 
 def _backend_clusters(

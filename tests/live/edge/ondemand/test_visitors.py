@@ -96,7 +96,7 @@ def test_a_name_whose_only_certificate_is_rejected_is_refused_within_a_second(ed
 def test_a_connection_that_got_the_page_of_unknown_names_is_served_once_the_name_is(edge: Edge, origin: int) -> None:
     host = f"later.{edge.settings.tunnel_domain}"
     with edge.connect("later", "http/1.1") as connection:
-        assert ask(connection, host)[0] == 404
+        assert [ask(connection, it)[0] for it in (host, f"{host}:443", f"x{host}")] == [404, 404, 421]
         edge.ssh(edge.key("acct_A"), "-R", f"later:80:127.0.0.1:{origin}").says("is online")
         until(lambda: ask(connection, host)[0] == 200, within=3)
 

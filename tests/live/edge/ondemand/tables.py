@@ -49,6 +49,10 @@ UPGRADE = (
 )
 A, GATEWAY = "acct_a", "gw-1"
 T = TypeVar("T")
+UPGRADE = (  # header lines of a request for a WebSocket
+    "connection: upgrade\r\nupgrade: websocket\r\n"
+    "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 
 
 @dataclass

@@ -12,6 +12,8 @@ from edge.process.settings import Settings
 SCOPE_HEADER = "x-envoy-scope"  # `claims` removes it before the request goes upstream
 _SCOPES = "names"
 _TUNNEL = '{"operators":[{"command":"METADATA","param":"VIRTUAL_HOST:edge:tunnel"},"UPSTREAM_HOST_NAME_WITHOUT_PORT"]}'
+_IS_EDGE = "'edge' in xds.virtual_host_metadata.filter_metadata.edge"
+_IS_OTHER_HOST = "!request.host.startsWith(connection.requested_server_name)"  # the host can have a port
 _WORDS = {**edge_routes.WORDS, "tunnel": f"%COALESCE({_TUNNEL})%"}
 
 
@@ -71,13 +73,19 @@ def _set_scope(requirement: str) -> Json:
 
 
 def _local_replies() -> Json:
-    """Return Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404."""
+    """Return Envoy's own responses. Those for edges differ from those for tunnels.
+
+    Without a scope it is a 404, or a 421 for another host: a browser sends requests for all names of the operator's
+    certificate on one connection.
+    """
+    of_edges = (_only_if(_IS_EDGE, it) for it in edge_routes.REPLIES)
+    misdirected = _only_if(_IS_OTHER_HOST, edge_routes.build_reply(["NR"], 421, pages.MISDIRECTED))
     unknown = edge_routes.build_reply(["NR"], 404, pages.NO_TUNNEL)
-    return routes.build_local_replies(*map(_for_edges, edge_routes.REPLIES), unknown)
+    return routes.build_local_replies(*of_edges, misdirected, unknown)
 
 
-def _for_edges(reply: Mapping[str, Json]) -> Json:
+def _only_if(expression: str, reply: Mapping[str, Json]) -> Json:
     kind = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    is_edge = parts.extension("cel", kind, expression="'edge' in xds.virtual_host_metadata.filter_metadata.edge")
-    both: Json = {"and_filter": {"filters": [reply["filter"], {"extension_filter": is_edge}]}}
+    condition = parts.extension("cel", kind, expression=expression)
+    both: Json = {"and_filter": {"filters": [reply["filter"], {"extension_filter": condition}]}}
     return {**reply, "filter": both}

@@ -13,6 +13,7 @@ from typing import Any
 
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
+from chalicelib.model.names import bans
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
@@ -65,6 +66,7 @@ class Loader:
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
+        self._banned: tuple[str, ...] = ()
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed
@@ -125,6 +127,10 @@ class Loader:
             self._accounts[account].change(by_account[account])
         self._drop_answers(by_account.keys(), {it.scope for it in changed})
 
+    def ban(self, patterns: Iterable[str]) -> None:
+        """Treat cold names that match one of these as unknown, without a read."""
+        self._banned = tuple(patterns)
+
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate."""
         for account in self._accounts.values():
@@ -173,6 +179,8 @@ class Loader:
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
+        if bans.matches(name, self._banned):
+            return await self._answer(name, "", "unserved")
         try:
             found = await self._searches.find(name)
         except Unavailable:

@@ -1,4 +1,4 @@
-"""Rejections of Envoy by edge, on this host. Pure.
+"""Envoy's errors about the edges of this host. Pure.
 
 An error is without what other accounts may not see: file names, and ids of other resources.
 """

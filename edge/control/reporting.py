@@ -1,4 +1,4 @@
-"""Reports about edges: rejections of Envoy, and results of trials."""
+"""The reports of this host about edges: errors of Envoy, and results of trials."""
 
 import secrets
 from collections.abc import Callable, Iterable

@@ -69,7 +69,7 @@ class Trials:
         self._live_hosts_at = float("-inf")
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Try the edges that changed, and those with errors whose accounts changed."""
+        """Try changed edges, and the edges with errors of changed accounts."""
         now, owners = time.monotonic(), set[str]()
         for place in filter(rejections.is_relevant, places):
             account, _, path = place.scope.partition("#")

@@ -20,8 +20,8 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
-_WAITING: tuple[State, ...] = ("waiting",)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class EdgeStatus:
 
 @dataclass(frozen=True)
 class Report:
-    """What a host reports about a revision of an edge.
+    """A host's report about a revision of an edge.
 
     `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
     """
@@ -85,7 +85,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: those of live hosts by id, and the result of the last trial.
+    """The reports about an edge: of live hosts, by id, and of the last trial.
 
     `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
     """
@@ -176,7 +176,8 @@ def combine_states(states: Sequence[State]) -> State:
 
 
 def _put(scope: str, id: str, report: Report) -> None:
-    body = {**asdict(report), "errors": {name: error[:MAX_ERROR] for name, error in report.errors.items()}}
+    errors = {name: error[:MAX_ERROR] for name, error in report.errors.items()}
+    body = {**asdict(report), "errors": errors, **_FORMER}
     dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
 
 

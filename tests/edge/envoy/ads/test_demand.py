@@ -6,7 +6,7 @@ from edge.envoy.ads.catalog import TYPES, Name
 from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Key, Resource
 from edge.envoy.selector import OPERATOR_SECRET
-from tests.edge.envoy.ads.test_delta import acks, asks, catalog, told
+from tests.edge.envoy.ads.streams import acks, asks, catalog, told
 
 BAD = "Failed to load certificate chain"
 

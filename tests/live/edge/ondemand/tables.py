@@ -43,6 +43,10 @@ from tests.edge.plan import worlds
 from tests.live.edge.running import ENVOY, listens, until
 from tests.needs import need
 
+UPGRADE = (
+    "connection: upgrade\r\nupgrade: websocket\r\n"
+    "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 A, GATEWAY = "acct_a", "gw-1"
 T = TypeVar("T")
 UPGRADE = (  # header lines of a request for a WebSocket

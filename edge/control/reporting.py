@@ -36,9 +36,10 @@ class Reporting:
     ) -> None:
         id = _host_id(settings)
         self._discovery, self._special, self._is_changing = discovery, special, is_changing
-        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, lambda: service().operator_names)
-        self._rejections = Rejections(id, self._statuses.schedule)
         self._trials = Trials(EdgeHost(settings, id, store, reader, service, self._errors_of, self._is_settled))
+        names, retry = lambda: service().operator_names, self._trials.retry
+        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, names, retry)
+        self._rejections = Rejections(id, self._statuses.schedule)
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
         """Handle Envoy's errors about a name."""

@@ -78,6 +78,10 @@ class Trials:
                 self._due[account, place.id] = now, 0
         self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
 
+    def retry(self, edges: Iterable[tuple[str, str]]) -> None:
+        """Try edges of accounts again."""
+        self._due |= {key: (time.monotonic(), 0) for key in edges}
+
     async def serve(self) -> None:
         """Try changed edges, until cancelled."""
         try:

@@ -6,6 +6,7 @@ The record of the edge does not change and no audit event is written.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from chalicelib import clock
@@ -20,6 +21,7 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
+_VALIDITY = timedelta(days=1)  # of a trial with errors, which a live host repeats more often
 _FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 
@@ -163,7 +165,7 @@ def read_reports(account: str, edge_id: str) -> Reports:
     trial, *written = (found.get(place) for place in places)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
     statuses = {host.id: _decode(host.id, it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
-    return Reports(len(hosts), statuses, _decode(trial["body"]["host"], trial["body"]) if trial else None, names)
+    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names)
 
 
 def combine_states(states: Sequence[State]) -> State:
@@ -186,6 +188,12 @@ def _decode(host: str, body: Mapping[str, Any]) -> Report:
     parts = [*body.get("hostports", ()), *body.get("routes", ())]
     refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
     return Report(body["revision"], body["at"], host, body.get("errors", refused))
+
+
+def _decode_trial(body: Mapping[str, Any]) -> Report | None:
+    """Return a stored trial, or None if its errors are too old."""
+    trial = _decode(body["host"], body)
+    return None if trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
 
 
 def _trial_place(account: str, edge_id: str) -> tuple[str, str]:

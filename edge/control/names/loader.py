@@ -59,7 +59,8 @@ class Loader:
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
-        self._unserved = Unserved(limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration)
+        most = limits.max_negative_answers, limits.max_unknown_names
+        self._unserved = Unserved(self._domain, *most, limits.max_connection_duration)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report

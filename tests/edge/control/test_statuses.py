@@ -14,12 +14,13 @@ A, EDGE, HOST = "acct_a", "edghts_1", "one"
 PLACE = (HOST, A, EDGE)
 FIRST = Report(1, "2026-01-01T00:00:00Z", HOST, {"a.example.com:443": "no"})
 SECOND = Report(2, "2026-01-01T00:00:09Z", HOST, {"a.example.com:443": "again"})
+FOUND: list[tuple[str, str]] = []  # reports of an earlier process
 Test: TypeAlias = Callable[[Memory, Statuses], Awaitable[None]]
 
 
 @asynccontextmanager
 async def writing(store: Memory, has_envoy: Callable[[], bool]) -> AsyncIterator[Statuses]:
-    statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"])
+    statuses = Statuses(store, HOST, has_envoy, lambda: ["*.tunnels.localhost"], FOUND.extend)
     serving = asyncio.create_task(statuses.serve())
     try:
         yield statuses
@@ -82,7 +83,9 @@ def test_reports_of_an_earlier_process_are_removed_unless_they_apply_again() -> 
         await until(lambda: store.statuses == {(HOST, A, "edghts_2"): SECOND, ("other", A, EDGE): FIRST})
 
     statuses = {PLACE: FIRST, (HOST, A, "edghts_2"): FIRST, ("other", A, EDGE): FIRST}
+    FOUND.clear()
     run(test, Memory(statuses=statuses))
+    assert FOUND == [(A, EDGE), (A, "edghts_2")]
 
 
 def test_a_host_is_live_while_its_envoy_is_connected() -> None:

@@ -53,9 +53,9 @@ def complete(
 ) -> dict[Place, Found]:
     """Return the values of all places that a request needs. Read those that are not known, in rounds.
 
-    Raises what `read` does.
+    Known edges can be undecoded, as a changed one is. Raises what `read` does.
     """
-    found = dict(known)
+    found = {**known, **decode_edges(known, tunnel_domain)}
     while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
         found |= read(missing)
         found |= decode_edges(found, tunnel_domain)

@@ -12,7 +12,6 @@ import copy
 import json
 import threading
 from base64 import b64decode, b64encode
-from collections import defaultdict
 from functools import cache, partial
 from itertools import count
 from typing import Any

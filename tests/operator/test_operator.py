@@ -24,7 +24,7 @@ from infra.deploy import data_stack
 from tests.conftest import ROOT, free_port
 from tests.operator.commands import TOKEN, Output, refused, said
 from tests.samples import public_key
-from tests.transports import Client, InProcess
+from tests.transports import Client, InProcess, key_in
 from tests.tunnels import opened
 
 
@@ -43,7 +43,7 @@ def everything_stored() -> str:
 
 
 def test_a_user_who_owns_a_key_is_not_deleted(admin: Client, member: Client, capsys: Output) -> None:
-    key = f"ak_{member.token[3:30]}"
+    key = key_in(member.token)
     sentence = f"The user {member.user} owns 1 keys and credentials, for example {key}."
     assert refused("users", "delete", admin.account, member.user) == sentence
     assert member.get("/api_keys").status == 200

@@ -20,7 +20,7 @@ from tests.events import mark, page, put
 from tests.queries import calls
 from tests.samples import BODIES, public_key
 from tests.storage.limited import UNITS, limited
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
 
@@ -117,7 +117,7 @@ def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Clie
 
 
 def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:
-    before, key = page(admin), f"ak_{admin.token[3:30]}"
+    before, key = page(admin), key_in(admin.token)
     mark(admin.account)
     made = [put(admin.account, key, random.randrange(9)).id for _ in range(20)]
     listed = [event["id"] for event in page(admin)]

@@ -10,7 +10,7 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from tests import openssl
 from tests.samples import public_key
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 PACKED = {
     "/ssh_host_certificates": {"public_key", "certificate"},
@@ -82,7 +82,7 @@ def test_the_live_edge_serves_a_chain_of_either_format(admin: Client, monkeypatc
 def test_events_of_2_0_0_are_found_by_their_actor_after_the_migration(
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key = f"ak_{admin.token[3:30]}"
+    key = key_in(admin.token)
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
     gone = admin.create("/api_keys", {"owner_id": bot})
     made = admin.with_token(gone["token"]).create("/backends/weighted", {})["id"]

@@ -1,6 +1,5 @@
 """Migrations of records that 2.0.0 and d3f2e57 wrote: the API shows the same before, between and after them."""
 
-import json
 from typing import Any
 
 import pytest
@@ -10,36 +9,11 @@ from chalicelib.model.names import base_names
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
-from tests.served import recorded
-from tests.transports import Client, InProcess
+from tests.old_records import records, revision, shown, stored
+from tests.transports import Client
 from tests.tunnels import opened
 
 NOTHING_LEFT = "to be rewritten: none.\n0 rewritten.\n"
-
-
-def records() -> list[dict[str, Any]]:
-    return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
-
-
-def put(record: dict[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
-
-
-def stored(commit: str) -> tuple[Client, dict[str, Any]]:
-    """Put the records of a version into the table, without secrets of its KMS key.
-
-    Return a client and the version's answers by path.
-    """
-    token, found, answers = recorded.records(commit)
-    for record in found:
-        put({name: value for name, value in record.items() if name != "sealed"})
-    return Client(InProcess()).with_token(token), answers
-
-
-def shown(client: Client, answers: dict[str, Any]) -> dict[str, Any]:
-    """Return what the API shows at the paths of answers, with only their fields."""
-    text = json.dumps({path: client.get(path).json for path in answers}).replace("http://localhost", "{base_url}")
-    return {path: {name: body.get(name) for name in answers[path]} for path, body in json.loads(text).items()}
 
 
 @pytest.mark.parametrize("commit", ["44e6111", "d3f2e57"])
@@ -125,10 +99,6 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
     base_names.forget_settings()
-
-
-def revision(id: str) -> int:
-    return next(int(record["revision"]["N"]) for record in records() if record["id"]["S"].endswith(id))
 
 
 def test_every_change_raises_the_revision_of_the_record_and_a_routes_that_of_its_edge(admin: Client) -> None:

@@ -1,19 +1,11 @@
 """Lists of the operator are read whole, or an error is raised."""
 
-from typing import Any
-
 import pytest
 
 from chalicelib.model.names import bans
 from chalicelib.model.tunnels import blocks
-from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records.decoding import MalformedRecord
-from tests.records import put
-
-
-def records(prefix: str) -> list[dict[str, Any]]:
-    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
+from tests.records import put, with_scope
 
 
 def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
@@ -21,7 +13,7 @@ def test_lists_of_the_operator_are_read_whole_or_not_at_all() -> None:
     blocks.block("198.51.100.0/24")
     bans.ban("*bank*")
     for scope in ("edge#/blocked_networks", "edge#/banned_patterns"):
-        record = records(scope)[0]
+        record = with_scope(scope)[0]
         put({**record, "body": []})
     with pytest.raises(MalformedRecord):
         blocks.list_networks()

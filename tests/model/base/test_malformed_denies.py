@@ -3,15 +3,10 @@
 from typing import Any
 
 from chalicelib.operator import owners
-from chalicelib.storage.client import aws, dynamodb
-from tests.records import WRONG, put, stored
+from chalicelib.storage.client import dynamodb
+from tests.records import WRONG, put, stored, with_scope
 from tests.samples import public_key
 from tests.transports import Client, key_in
-
-
-def records(prefix: str) -> list[dict[str, Any]]:
-    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
 
 
 def wrong_for(value: Any) -> list[Any]:
@@ -21,7 +16,7 @@ def wrong_for(value: Any) -> list[Any]:
 def test_a_malformed_key_authenticates_nobody(admin: Client) -> None:
     key = admin.create("/api_keys", {"scopes": ["backends:read"]})
     bound = admin.with_token(key["token"])
-    (claim,) = records(f"token#{key_in(key['token']).removeprefix('ak_')}")
+    (claim,) = with_scope(f"token#{key_in(key['token']).removeprefix('ak_')}")
     for name in ("digest", "account", "owner_id", "admin", "scopes", "expires_at"):
         for wrong in wrong_for(claim["body"][name]):
             if name == "expires_at" and wrong == 7:

@@ -30,12 +30,6 @@ def _tunnel(address: str) -> AgentTunnel:
     )
 
 
-def ended(client: Client) -> list[tuple[str, str]]:
-    """Return the ends of tunnels that an account's events tell: of which, and by whom."""
-    found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
-    return [(event["resource_id"], event["actor"]["type"]) for event in found]
-
-
 def test_whoever_had_a_name_is_told_by_one_read_also_when_the_tunnel_has_closed(
     admin: Client, stranger: Client, capsys: Output
 ) -> None:

@@ -3,20 +3,14 @@
 from typing import Any
 
 from chalicelib.model.ssh import credentials
-from chalicelib.storage.client import aws, dynamodb
-from tests.records import put, stored
+from tests.records import put, stored, with_scope
 from tests.samples import public_key
 from tests.transports import Client
 
 
-def records(prefix: str) -> list[dict[str, Any]]:
-    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
-
-
 def test_a_malformed_acl_lets_nobody_in(admin: Client) -> None:
     made = admin.create("/ssh_credentials", {"public_key": public_key(), "acl": ["bind:a.example.com"]})
-    (claim,) = [it for it in records("public_key#") if it["body"]["id"] == made["id"]]
+    (claim,) = [it for it in with_scope("public_key#") if it["body"]["id"] == made["id"]]
     fingerprint = claim["scope"].partition("#")[2]
     assert credentials.find_by_fingerprint(fingerprint)
     forms: list[Any] = [{}, "", None, "bind:a.example.com", {"a": 1}, [1]]

@@ -2,14 +2,8 @@
 
 from typing import Any
 
-from chalicelib.storage.client import aws, dynamodb
-from tests.records import put, stored
+from tests.records import put, stored, with_scope
 from tests.transports import Client
-
-
-def records(prefix: str) -> list[dict[str, Any]]:
-    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
-    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
 
 
 def test_a_list_of_revocations_is_whole_or_an_error(admin: Client) -> None:
@@ -18,7 +12,7 @@ def test_a_list_of_revocations_is_whole_or_an_error(admin: Client) -> None:
     for serial in ("7", "8"):
         admin.create(f"{path}/revocations", {"serial": serial})
     assert admin.get(f"{path}/krl").status == 200
-    for record in records(f"krl#{authority}"):
+    for record in with_scope(f"krl#{authority}"):
         name = "count" if record["id"] == "head" else "packed"
         forms: list[Any] = ["text", [], None, b"\0\0\0\7cut off"]
         for wrong in forms:

@@ -6,15 +6,9 @@ from chalicelib import __main__ as operator
 from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.storage.records import table
 from tests.transports import Client
-from tests.tunnels import NAME, opened
+from tests.tunnels import NAME, ended, opened
 
 Output = pytest.CaptureFixture[str]
-
-
-def ended(client: Client) -> list[tuple[str, str]]:
-    """Return the ends of tunnels that an account's events tell: of which, and by whom."""
-    found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
-    return [(event["resource_id"], event["actor"]["type"]) for event in found]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:

@@ -4,32 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from botocore.exceptions import (
-    ClientError,
-)
 
-from chalicelib.storage.client import aws
-from chalicelib.storage.client.aws import AwsError
 from tests.conftest import ROOT
-
-
-def answered(code: str, status: int = 400) -> ClientError:
-    return ClientError(
-        {"Error": {"Code": code, "Message": "what was sent"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutItem"
-    )
-
-
-def meant_by(error: Exception) -> Exception:
-    with pytest.raises(Exception, match=r".") as raised, aws.translate_errors():
-        raise error
-    return raised.value
-
-
-def test_what_is_meant_does_not_carry_what_was_answered() -> None:
-    meant = meant_by(answered("ThrottlingException"))
-    assert meant.__cause__ is None
-    assert meant.__suppress_context__
-    assert isinstance(meant, AwsError)
 
 
 @pytest.mark.parametrize("setting", ["AWS_ENDPOINT_URL=http://127.0.0.1:4999", "LOCALSTACK_HOST=127.0.0.1:4999"])

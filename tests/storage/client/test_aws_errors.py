@@ -14,7 +14,7 @@ from botocore.exceptions import (
 )
 
 from chalicelib.storage.client import aws
-from chalicelib.storage.client.aws import Misconfigured, Unavailable
+from chalicelib.storage.client.aws import AwsError, Misconfigured, Unavailable
 
 
 def meant_by(error: Exception) -> Exception:
@@ -92,3 +92,10 @@ def test_a_service_that_is_used_wrongly_is_misconfigured(error: Exception) -> No
 def test_an_answer_to_the_question_passes() -> None:
     error = answered("ConditionalCheckFailedException")
     assert meant_by(error) is error
+
+
+def test_what_is_meant_does_not_carry_what_was_answered() -> None:
+    meant = meant_by(answered("ThrottlingException"))
+    assert meant.__cause__ is None
+    assert meant.__suppress_context__
+    assert isinstance(meant, AwsError)

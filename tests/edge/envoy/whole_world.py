@@ -1,11 +1,14 @@
-"""A small world with one of everything, and all that Envoy is told of it: `python -m tests.edge.envoy.whole_world`.
+"""A small world with one of everything, and all that Envoy receives for it: `python -m tests.edge.envoy.whole_world`.
 
-It prints what `whole_world.json` holds: write it there after a change that is meant, and read the difference.
+It prints the content of `whole_world.json`, decoded from the encoded messages. Write it there after an intended change,
+and read the difference.
 """
 
 import json
 from pathlib import Path
 from typing import Any
+
+from envoy.config.bootstrap.v3.bootstrap_pb2 import Bootstrap
 
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.serving.account_view import AccountView
@@ -17,6 +20,7 @@ from edge.plan import names
 from edge.process.settings import Limits, Settings
 from edge.serving.name_resources import build_name_resources
 from edge.serving.special_serving import SpecialPlans, SpecialServing
+from tests.edge.envoy import decoded
 from tests.edge.plan import worlds
 from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW
 
@@ -69,8 +73,8 @@ def told() -> dict[str, Any]:
         made = build_name_resources(plan, pair, view, "PEM", SETTINGS)
         found |= {it.key: it for it in (*made.clusters, made.scope, made.secret) if it}
     found |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
-    bodies = {" ".join(key).strip(): it.body for key, it in found.items()}
-    return dict(json.loads(json.dumps({"bootstrap": build_bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
+    bodies = {" ".join(key).strip(): decoded.body(it) for key, it in sorted(found.items())}
+    return {"bootstrap": decoded.normalize(build_bootstrap(SETTINGS), Bootstrap), **bodies}
 
 
 def written(value: Any, indent: str = "") -> str:

@@ -6,7 +6,7 @@ size. Of refused requests and those for unknown hosts, one in ten is logged.
 
 from collections.abc import Mapping
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json
 from edge.process.settings import Settings
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from chalicelib.model.edges.backends import HttpResponse
-from edge.envoy import clusters, parts, routes
+from edge.envoy import clusters, routes
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json, Key, Resource
 from edge.process.settings import Settings
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from edge.envoy import overload, parts, stats
+from edge.envoy import json_parts as parts
+from edge.envoy import overload, stats
 from edge.envoy.resources import Json
 from edge.process.settings import Settings
 

@@ -7,7 +7,8 @@ from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
-from edge.envoy import clusters, parts, routes
+from edge.envoy import clusters, routes
+from edge.envoy import json_parts as parts
 from edge.envoy.filters import kept_headers, user_agents
 from edge.envoy.resources import Json
 

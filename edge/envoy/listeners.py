@@ -6,26 +6,29 @@ rejects a listener as a whole, so a bad certificate affects no other addresses.
 
 from collections.abc import Mapping
 
+from envoy.extensions.transport_sockets.tls.v3.common_pb2 import TlsCertificate
+from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
+
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import parts, stream_filters
+from edge.envoy import json_parts, parts, stream_filters
 from edge.envoy import routes as http
 from edge.envoy.filters import blocking, proxies
 from edge.envoy.filters.blocking import REFUSED
-from edge.envoy.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
+from edge.envoy.resources import NAME_PREFIX, PORT_PREFIX, Json, Key, Resource, encode
 from edge.process.settings import Settings
 
 FRONT = "https"  # the public listener
 HTTP_PROTOCOLS: list[Json] = ["h2", "http/1.1"]
 _CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # the filter state from which tcp_proxy takes its cluster
-_APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
+_APPLICATION_PROTOCOLS = f"{json_parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
 _CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
-_SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
+_SERVER_NAME = f"{json_parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
 
 
 def build_http_listener(settings: Settings) -> Resource:
     """Return the public listener without TLS, which redirects to https."""
     body: Json = {
-        **parts.listener("http", settings.host, settings.http_port, settings.limits),
+        **json_parts.listener("http", settings.host, settings.http_port, settings.limits),
         "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
     }
@@ -39,14 +42,14 @@ def build_port_listener(port: str, filters: list[Json], settings: Settings, *wor
     """
     name = port_name(port)
     listener: Json = {
-        **parts.listener(name, settings.host, int(port), settings.limits),
+        **json_parts.listener(name, settings.host, int(port), settings.limits),
         "stat_prefix": "port",
-        "socket_options": parts.socket_options(settings.limits),
+        "socket_options": json_parts.socket_options(settings.limits),
         "ignore_global_conn_limit": True,  # that limit is for HTTPS
         "enable_reuse_port": False,  # or the system would share a port with another process
         "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
-        "filter_chain_matcher": proxies.guard_matcher(blocking.MATCHER, parts.chain(REFUSED), settings),
+        "filter_chain_matcher": proxies.guard_matcher(blocking.MATCHER, json_parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", name), listener, (name, *words))
 
@@ -98,19 +101,15 @@ def _internal_listener(name: str, chain: Json, *filters: Json) -> dict[str, Json
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
     """Return the secret with a certificate chain and private key, PEM."""
-    return Resource(Key("secret", name), Form(_secret, (name, chain, private_key)))
-
-
-def _secret(name: str, chain: str, private_key: str) -> Json:
-    pair: Json = {"certificate_chain": {"inline_string": chain}, "private_key": {"inline_string": private_key}}
-    return {"name": name, "tls_certificate": pair}
+    pair = TlsCertificate(certificate_chain=parts.text(chain), private_key=parts.text(private_key))
+    return encode(Secret(name=name, tls_certificate=pair))
 
 
 def build_front_limit(settings: Settings) -> Json:
     """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
-    return parts.extension(
+    return json_parts.extension(
         "envoy.filters.network.connection_limit",
-        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
+        f"{json_parts.NETWORK}.connection_limit.v3.ConnectionLimit",
         stat_prefix=FRONT,
         max_connections=settings.limits.max_connections,
     )
@@ -118,16 +117,16 @@ def build_front_limit(settings: Settings) -> Json:
 
 def build_tls_inspector() -> Json:
     """Return the filter that reads a handshake's server name."""
-    kind = f"{parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
-    return parts.extension("envoy.filters.listener.tls_inspector", kind)
+    kind = f"{json_parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
+    return json_parts.extension("envoy.filters.listener.tls_inspector", kind)
 
 
 def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
     """Return a filter chain that ends TLS."""
-    kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
+    kind = f"{json_parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
     return {
         "name": "https",
-        "transport_socket": parts.extension("envoy.transport_sockets.tls", kind, **context),
+        "transport_socket": json_parts.extension("envoy.transport_sockets.tls", kind, **context),
         "transport_socket_connect_timeout": f"{settings.limits.header_timeout}s",
         "filters": filters,
     }
@@ -136,12 +135,12 @@ def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: 
 def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
     value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
     name = "server_name" if kind == _SERVER_NAME else "application_protocols"
-    return {"single_predicate": {"input": parts.extension(name, kind), "value_match": value}}
+    return {"single_predicate": {"input": json_parts.extension(name, kind), "value_match": value}}
 
 
 def choose_chain(chain: str) -> Json:
     """Return a match that chooses a filter chain."""
-    return {"action": parts.chain(chain)}
+    return {"action": json_parts.chain(chain)}
 
 
 def refuse_challenges(chain: str) -> Json:
@@ -156,7 +155,7 @@ def _no_challenge() -> Json:
 def match_server_name(names: dict[str, Json]) -> dict[str, Json]:
     """Return a matcher by server name, without a match for other names. Changes keep connections open."""
     return {
-        "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
+        "matcher_tree": {"input": json_parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
     }
 
 
@@ -171,12 +170,12 @@ def build_name_to_cluster() -> Json:
         "object_key": _CLUSTER_KEY,
         "format_string": {"text_format_source": {"inline_string": f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"}},
     }
-    kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
+    kind = f"{json_parts.NETWORK}.set_filter_state.v3.Config"
+    return json_parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
 
 
 def build_cluster_proxy(cluster: str) -> Json:
     """Return the filter that passes bytes to an internal listener's cluster."""
-    kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
+    kind = f"{json_parts.NETWORK}.tcp_proxy.v3.TcpProxy"
     unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the next listener has a timeout
-    return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)
+    return json_parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)

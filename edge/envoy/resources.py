@@ -4,6 +4,10 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
+from google.protobuf.message import Message
+
 Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
@@ -45,13 +49,28 @@ class Resource:
     """
 
     key: Key
-    content: "Json | Form" = field(repr=False)
+    content: "Json | Form | bytes" = field(repr=False)
     words: tuple[str, ...] = field(default=(), repr=False, compare=False)
     is_emptied: bool = field(default=False, repr=False, compare=False)
 
     @property
     def body(self) -> Json:
+        if isinstance(self.content, bytes):
+            raise TypeError
         return self.content.body() if isinstance(self.content, Form) else self.content
+
+
+_KINDS: Mapping[type[Message], Kind] = {Cluster: "cluster", Secret: "secret"}
+
+
+def encode(message: Cluster | Secret) -> Resource:
+    """Return a message as a resource."""
+    return encode_part(Key(_KINDS[type(message)], message.name), message)
+
+
+def encode_part(key: Key, message: Message) -> Resource:
+    """Return a message with only some fields as a part of a resource."""
+    return Resource(key, message.SerializeToString(deterministic=True))
 
 
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:

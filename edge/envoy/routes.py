@@ -6,7 +6,8 @@ from typing import cast
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, parts
+from edge.envoy import clusters
+from edge.envoy import json_parts as parts
 from edge.envoy.filters import blocking, claims, kept_headers, visitor_limits
 from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource
 from edge.process.settings import Settings

@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json
 
 OPERATOR_SECRET = parts.reserved_secret("operator")

@@ -2,7 +2,7 @@
 
 import re
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json
 from edge.process.settings import STATS_SOCKET, Limits
 

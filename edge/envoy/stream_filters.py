@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import access_log, clusters, parts
+from edge.envoy import access_log, clusters
+from edge.envoy import json_parts as parts
 from edge.envoy.filters import blocking
 from edge.envoy.resources import Json
 from edge.envoy.routes import SERVER_NAME_KEY

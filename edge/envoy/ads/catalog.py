@@ -197,6 +197,8 @@ def encode(resource: Resource) -> bytes:
     A listener's address is encoded separately, since its port is a number and cannot be a placeholder.
     """
     kind, body = resource.key.kind, resource.content
+    if isinstance(body, bytes):
+        return body
     if isinstance(body, Form):
         return _encode_form(kind, body)
     if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:

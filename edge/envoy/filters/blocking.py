@@ -8,7 +8,7 @@ upstream that speaks first.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import BLOCKED_PART, Changes, Json, Key, Resource
 
 _NAME = "blocked"

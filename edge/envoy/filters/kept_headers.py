@@ -6,7 +6,7 @@ A filter records their values before claims are removed. The virtual host names 
 import re
 from collections.abc import Iterable
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.filters import claims
 from edge.envoy.resources import Json
 

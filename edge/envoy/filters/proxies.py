@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json
 from edge.process.settings import Settings
 

@@ -4,7 +4,7 @@ Envoy cannot count connections by address (envoyproxy/envoy#27853). Instead port
 delays connections without data, and infra/deploy/tunnel-edge.nft limits the others.
 """
 
-from edge.envoy import parts
+from edge.envoy import json_parts as parts
 from edge.envoy.resources import Json
 from edge.process.settings import Limits
 

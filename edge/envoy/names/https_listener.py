@@ -6,7 +6,8 @@ Names with special handshakes have entries in its matcher. All other names use t
 import re
 from collections.abc import Mapping, Sequence
 
-from edge.envoy import listeners, parts, routes, selector
+from edge.envoy import json_parts as parts
+from edge.envoy import listeners, routes, selector
 from edge.envoy.filters import proxies
 from edge.envoy.filters.blocking import REFUSED
 from edge.envoy.names import managers, tls_contexts

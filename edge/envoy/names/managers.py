@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from chalicelib.model.serving import pages
-from edge.envoy import edge_routes, parts, routes
+from edge.envoy import edge_routes, routes
+from edge.envoy import json_parts as parts
 from edge.envoy.access_log import build_request_log
 from edge.envoy.filters import kept_headers
 from edge.envoy.resources import Json

@@ -1,6 +1,6 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -70,13 +70,13 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
     return tuple(it for made in every for it in made)
 
 
-def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Iterator[Resource]:
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> list[Resource]:
     gateway = backends.gateways.get(site.tunnel.gateway)
-    used = routes.gateway_cluster(site.tunnel)
-    if gateway:
-        for it in clusters.build_gateway_clusters(gateway, link_authority, settings):
-            if it.key.name in (used, clusters.http2_name(used)):
-                yield it
+    if gateway is None:
+        return []
+    is_proxied = site.tunnel.proxy_protocol
+    build = clusters.build_proxied_gateway_clusters if is_proxied else clusters.build_gateway_clusters
+    return build(gateway, link_authority, settings)
 
 
 def _backend_clusters(

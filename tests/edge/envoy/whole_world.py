@@ -78,13 +78,15 @@ def told() -> dict[str, Any]:
 
 
 def written(value: Any, indent: str = "") -> str:
-    """Return JSON in which whatever fits in a line stands in one."""
-    line, deeper = json.dumps(value), f"{indent} "
+    """Return JSON with sorted keys and as few lines as fit."""
+    line, deeper = json.dumps(value, sort_keys=True), f"{indent} "
     if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list):
         return line
-    pairs = isinstance(value, dict)
-    parts = [f"{json.dumps(key)}: {written(value[key], deeper)}" if pairs else written(key, deeper) for key in value]
-    opened, closed = "{}" if pairs else "[]"
+    if isinstance(value, list):
+        opened, closed, parts = "[", "]", [written(it, deeper) for it in value]
+    else:
+        opened, closed = "{", "}"
+        parts = [f"{json.dumps(key)}: {written(it, deeper)}" for key, it in sorted(value.items())]
     return f"{opened}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closed}"
 
 

@@ -8,7 +8,7 @@ from google.protobuf import json_format
 
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, listeners, routes
+from edge.envoy import listeners, routes
 from edge.envoy.ads import catalog
 from edge.envoy.ads.catalog import Answer, Catalog, Name
 from edge.envoy.names import https_listener, scopes
@@ -28,13 +28,11 @@ SITES = [
     Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
 ]
 RESOURCES = {
-    "cluster": lambda site: clusters.build_listener_cluster(site.name, site.certificate),
     "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
     "part of a listener": lambda site: https_listener.build_special_part(site.name, "1.3", Settings()),
     "scope": lambda site: scopes.build_scope(NamePlan(site.name, site.tunnel.account, site.certificate, site)),
     "closed scope": lambda site: scopes.build_closed_scope(site.name),
     "part of routes": lambda site: routes.build_unreserved_redirect_part(site.name, Settings()),
-    "secret": lambda site: listeners.build_secret(site.certificate, site.tunnel.account, site.name),
 }
 
 

@@ -5,16 +5,20 @@ from collections.abc import Iterable
 from functools import cache
 
 from envoy.config.core.v3.address_pb2 import Address, CidrRange, SocketAddress
-from envoy.config.core.v3.base_pb2 import DataSource
+from envoy.config.core.v3.base_pb2 import DataSource, HeaderValue, HeaderValueOption, Metadata
 from envoy.config.core.v3.config_source_pb2 import AggregatedConfigSource, ApiVersion, ConfigSource
 from envoy.config.core.v3.socket_option_pb2 import SocketOption
 from envoy.config.core.v3.substitution_format_string_pb2 import SubstitutionFormatString
 from envoy.config.endpoint.v3.endpoint_components_pb2 import Endpoint, LbEndpoint, LocalityLbEndpoints
 from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
+from envoy.config.route.v3.route_components_pb2 import DirectResponseAction
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import SdsSecretConfig
+from envoy.type.matcher.v3.regex_pb2 import RegexMatcher
+from envoy.type.matcher.v3.string_pb2 import StringMatcher
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from edge.link import sockets
@@ -52,6 +56,29 @@ def text(value: str) -> DataSource:
 def format_string(value: str) -> SubstitutionFormatString:
     """Return a text in which Envoy replaces commands."""
     return SubstitutionFormatString(text_format_source=text(value))
+
+
+def regex(expression: str) -> StringMatcher:
+    """Return a matcher of whole texts."""
+    return StringMatcher(safe_regex=RegexMatcher(regex=expression))
+
+
+def set_header(name: str, value: str) -> HeaderValueOption:
+    """Return the addition of a header that replaces an earlier value."""
+    return HeaderValueOption(
+        header=HeaderValue(key=name, value=value), append_action=HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    )
+
+
+def respond(page: str) -> DirectResponseAction:
+    """Return the response with a page, which begins with its status."""
+    return DirectResponseAction(status=int(page[:3]), body=text(page))
+
+
+def metadata(**values: str) -> Metadata:
+    """Return metadata that access logs and filters can read."""
+    fields = {name: Value(string_value=value) for name, value in values.items()}
+    return Metadata(filter_metadata={"edge": Struct(fields=fields)})
 
 
 def address(host: str, port: int) -> Address:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from google.protobuf.message import Message
 
@@ -60,10 +62,16 @@ class Resource:
         return self.content.body() if isinstance(self.content, Form) else self.content
 
 
-_KINDS: Mapping[type[Message], Kind] = {Cluster: "cluster", Secret: "secret"}
+Whole: TypeAlias = Cluster | RouteConfiguration | ScopedRouteConfiguration | Secret
+_KINDS: Mapping[type[Message], Kind] = {
+    Cluster: "cluster",
+    RouteConfiguration: "routes",
+    ScopedRouteConfiguration: "scope",
+    Secret: "secret",
+}
 
 
-def encode(message: Cluster | Secret) -> Resource:
+def encode(message: Whole) -> Resource:
     """Return a message as a resource."""
     return encode_part(Key(_KINDS[type(message)], message.name), message)
 

@@ -3,35 +3,49 @@
 from collections.abc import Mapping
 from typing import cast
 
+from envoy.config.route.v3.route_components_pb2 import (
+    HeaderMatcher,
+    RedirectAction,
+    RetryPolicy,
+    Route,
+    RouteAction,
+    RouteMatch,
+    VirtualHost,
+)
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from google.protobuf.duration_pb2 import Duration
+
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters
-from edge.envoy import json_parts as parts
+from edge.envoy import clusters, json_parts, parts
 from edge.envoy.filters import blocking, claims, kept_headers, visitor_limits
-from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource
+from edge.envoy.resources import UNRESERVED_PREFIX, Json, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
 SERVER_NAME_KEY = (
     "envoy.network.upstream_server_name"  # the filter state from which Envoy takes the upstream's server name
 )
 
-_REDIRECTING = "http"  # routes of the plain HTTP port
+EVERY_PATH, NO_TIMEOUT = RouteMatch(prefix="/"), Duration()
 _CHALLENGES = "/.well-known/acme-challenge/"  # paths of HTTP-01 (RFC 8555, 8.3)
+_GRPC = RouteMatch(prefix="/", grpc=RouteMatch.GrpcRouteMatchOptions())
+_RETRY = RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1))
+_REDIRECTING = "http"  # routes of the plain HTTP port
 # Envoy would obey x-envoy-… headers from internal addresses, which are private ones by default.
 _NO_INTERNAL_ADDRESSES: Json = {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]}
 _HTTP1: Json = {"accept_http_10": True, "enable_trailers": True}  # nginx proxies with HTTP/1.0 by default
 # Without allow_connect: browsers would use it for WebSockets, and their Sec-WebSocket-Key would be lost.
-_HTTP2: Json = {"max_concurrent_streams": 100, **parts.WINDOWS}
+_HTTP2: Json = {"max_concurrent_streams": 100, **json_parts.WINDOWS}
 
 
 def build_manager(settings: Settings, *filters: Json, **more: Json) -> Json:
     """Return an HTTP manager for public connections. `more` are its routes and log."""
     limits = settings.limits
     idle: Json = {"idle_timeout": f"{limits.idle_timeout}s"}
-    return parts.extension(
+    return json_parts.extension(
         "envoy.filters.network.http_connection_manager",
-        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+        f"{json_parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
         use_remote_address=True,
         internal_address_config=_NO_INTERNAL_ADDRESSES,
         skip_xff_append=True,
@@ -64,15 +78,19 @@ def _contact_replies(settings: Settings, replies: Json) -> Mapping[str, Json]:
 
 def build_redirect_manager(settings: Settings) -> Json:
     """Return the HTTP manager of the plain HTTP port."""
-    rds: Json = {"route_config_name": _REDIRECTING, "config_source": parts.ADS}
+    rds: Json = {"route_config_name": _REDIRECTING, "config_source": json_parts.ADS}
     timeout: Json = {"idle_timeout": f"{settings.limits.header_timeout}s"}  # no client sends a second request here
     return build_manager(settings, build_router(), stat_prefix="http", rds=rds, common_http_protocol_options=timeout)
 
 
 def build_all_redirects(settings: Settings) -> Resource:
     """Return the routes that redirect every host to https."""
-    return Resource(
-        Key("routes", _REDIRECTING), {**_common(_REDIRECTING), "virtual_hosts": [_redirect("every", "*", settings)]}
+    return encode(
+        RouteConfiguration(
+            name=_REDIRECTING,
+            ignore_port_in_host_matching=True,
+            virtual_hosts=[VirtualHost(name="every", domains=["*"], routes=[_redirect(settings)])],
+        )
     )
 
 
@@ -81,39 +99,34 @@ def build_unreserved_redirect_part(name: str, settings: Settings) -> Resource:
 
     Its upstream could answer a redirected challenge. For other names the routes behind TLS refuse challenges.
     """
-    redirect = _redirect(name, name, settings, build_challenge_refusal())
-    return Resource(Key("routes", _REDIRECTING, UNRESERVED_PREFIX + name), {"virtual_hosts": [redirect]})
+    host = VirtualHost(name=name, domains=[name], routes=[build_challenge_refusal(), _redirect(settings)])
+    return encode_part(Key("routes", _REDIRECTING, UNRESERVED_PREFIX + name), RouteConfiguration(virtual_hosts=[host]))
 
 
-def build_challenge_refusal(*headers: Json) -> Json:
+def build_challenge_refusal(*headers: HeaderMatcher) -> Route:
     """Return the route that answers challenges of certificate authorities with 404.
 
     `headers` are further conditions on the request.
     """
-    match: dict[str, Json] = {"prefix": _CHALLENGES, **({"headers": list(headers)} if headers else {})}
-    return {"match": match, "direct_response": {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}}
+    match = RouteMatch(prefix=_CHALLENGES, headers=headers)
+    return Route(match=match, direct_response=parts.respond(pages.NO_CHALLENGE))
 
 
-def _common(name: str) -> dict[str, Json]:
-    return {"name": name, "ignore_port_in_host_matching": True}
-
-
-def build_site_host(site: Site) -> Json:
+def build_site_host(site: Site) -> VirtualHost:
     """Return the virtual host of a tunnel's name."""
     tunnel, gateway = site.tunnel, gateway_cluster(site.tunnel)
-    grpc: Json = {
-        "match": {"prefix": "/", "grpc": {}},
-        "route": {"cluster": clusters.http2_name(gateway), "timeout": "0s"},
-    }
-    refused = [build_challenge_refusal()] if site.refuses_challenges else []
-    return {
-        "name": site.name,
-        "domains": [site.name],
-        "metadata": {"filter_metadata": {"edge": {"tunnel": tunnel.id, "account": tunnel.account}}},
-        "routes": [*refused, grpc, {"match": {"prefix": "/"}, "route": {"cluster": gateway, "timeout": "0s"}}],
-        "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
-        **kept_headers.build_host_config(site.keep_headers),
-    }
+    return VirtualHost(
+        name=site.name,
+        domains=[site.name],
+        metadata=parts.metadata(tunnel=tunnel.id, account=tunnel.account),
+        routes=[
+            *([build_challenge_refusal()] if site.refuses_challenges else []),
+            Route(match=_GRPC, route=RouteAction(cluster=clusters.http2_name(gateway), timeout=NO_TIMEOUT)),
+            Route(match=EVERY_PATH, route=RouteAction(cluster=gateway, timeout=NO_TIMEOUT)),
+        ],
+        retry_policy=_RETRY,
+        typed_per_filter_config=kept_headers.build_host_config(site.keep_headers),
+    )
 
 
 def gateway_cluster(tunnel: ServedTunnel) -> str:
@@ -121,17 +134,18 @@ def gateway_cluster(tunnel: ServedTunnel) -> str:
     return clusters.proxied_name(tunnel.gateway) if tunnel.proxy_protocol else tunnel.gateway
 
 
-def _redirect(name: str, host: str, settings: Settings, *before: Json) -> Json:
-    port = {} if settings.edge_port == 443 else {"port_redirect": settings.edge_port}
-    permanent = "PERMANENT_REDIRECT"  # 308: a POST stays a POST
-    redirect: Json = {"https_redirect": True, "response_code": permanent, **port}
-    return {"name": name, "domains": [host], "routes": [*before, {"match": {"prefix": "/"}, "redirect": redirect}]}
-
-
-def build_page_host(name: str, *domains: str, status: int, text: str) -> Json:
+def build_page_host(name: str, *domains: str, page: str) -> VirtualHost:
     """Return a virtual host that answers all requests to its domains with a page."""
-    response: Json = {"status": status, "body": {"inline_string": text}}
-    return {"name": name, "domains": list(domains), "routes": [{"match": {"prefix": "/"}, "direct_response": response}]}
+    return VirtualHost(
+        name=name, domains=domains, routes=[Route(match=EVERY_PATH, direct_response=parts.respond(page))]
+    )
+
+
+def _redirect(settings: Settings) -> Route:
+    """Return the redirect to https. Its status is 308, so a POST stays a POST."""
+    port = 0 if settings.edge_port == 443 else settings.edge_port
+    redirect = RedirectAction(https_redirect=True, response_code=RedirectAction.PERMANENT_REDIRECT, port_redirect=port)
+    return Route(match=EVERY_PATH, redirect=redirect)
 
 
 def build_client_headers(settings: Settings, more: Mapping[str, str]) -> Json:
@@ -149,9 +163,9 @@ def build_client_headers(settings: Settings, more: Mapping[str, str]) -> Json:
         **more,
     }
     said = [_append(name, value, "OVERWRITE_IF_EXISTS_OR_ADD") for name, value in forwarded.items()]
-    return parts.extension(
+    return json_parts.extension(
         "envoy.filters.http.header_mutation",
-        f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
+        f"{json_parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutation",
         mutations={"request_mutations": [removed, _append("connection", "upgrade", "OVERWRITE_IF_EXISTS"), *said]},
     )
 
@@ -169,18 +183,18 @@ def build_upstream_name() -> Json:
         },
         "skip_if_empty": True,
     }
-    return parts.extension(
+    return json_parts.extension(
         "envoy.filters.http.set_filter_state",
-        f"{parts.TYPE}.extensions.filters.http.set_filter_state.v3.Config",
+        f"{json_parts.TYPE}.extensions.filters.http.set_filter_state.v3.Config",
         on_request_headers=[value],
     )
 
 
 def build_router() -> Json:
     """Return the last filter, which forwards requests."""
-    return parts.extension(
+    return json_parts.extension(
         "envoy.filters.http.router",
-        f"{parts.TYPE}.extensions.filters.http.router.v3.Router",
+        f"{json_parts.TYPE}.extensions.filters.http.router.v3.Router",
         suppress_envoy_headers=True,
         dynamic_stats=False,  # counts by upstream and status are unused
     )

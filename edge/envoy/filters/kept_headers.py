@@ -4,45 +4,43 @@ A filter records their values before claims are removed. The virtual host names 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from edge.envoy import json_parts as parts
+from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutation
+from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutationPerRoute, Mutations
+from envoy.extensions.filters.http.header_to_metadata.v3.header_to_metadata_pb2 import Config
+from google.protobuf.any_pb2 import Any
+
+from edge.envoy import json_parts, parts
 from edge.envoy.filters import claims
 from edge.envoy.resources import Json
 
 _NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"
-_CONFIG = f"{parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config"
 _MUTATION = "envoy.filters.http.header_mutation"
-_MUTATIONS = f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"
 
 
 def build_recorder() -> Json:
     """Return the filter that records the headers that a virtual host names."""
-    return parts.extension(_FILTER, _CONFIG)
+    return json_parts.extension(_FILTER, f"{json_parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config")
 
 
-def build_host_config(names: Iterable[str]) -> dict[str, Json]:
-    """Return the part of a virtual host that preserves the named headers that are claims."""
+def build_host_config(names: Iterable[str]) -> Mapping[str, Any]:
+    """Return the configuration of a virtual host that preserves the named headers that are claims."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name)]
     if not found:
         return {}
-    rules: list[Json] = [
-        {"header": name, "on_header_present": {"metadata_namespace": _NOTES, "key": name, "type": "STRING"}}
-        for name in found
-    ]
-    again: list[Json] = [
-        {
-            "append": {
-                "header": {"key": name, "value": f"%DYNAMIC_METADATA({_NOTES}:{name})%"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        }
-        for name in found
-    ]
+    mutations = Mutations(request_mutations=map(_restore, found))
     return {
-        "typed_per_filter_config": {
-            _FILTER: {"@type": _CONFIG, "request_rules": rules},
-            _MUTATION: {"@type": _MUTATIONS, "mutations": {"request_mutations": again}},
-        }
+        _FILTER: parts.pack(Config(request_rules=map(_record, found))),
+        _MUTATION: parts.pack(HeaderMutationPerRoute(mutations=mutations)),
     }
+
+
+def _record(name: str) -> Config.Rule:
+    value = Config.KeyValuePair(metadata_namespace=_NOTES, key=name, type=Config.STRING)
+    return Config.Rule(header=name, on_header_present=value)
+
+
+def _restore(name: str) -> HeaderMutation:
+    return HeaderMutation(append=parts.set_header(name, f"%DYNAMIC_METADATA({_NOTES}:{name})%"))

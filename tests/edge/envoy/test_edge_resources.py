@@ -94,8 +94,7 @@ def test_a_port_of_an_edge_passes_bytes_on() -> None:
 
 
 def domains_of(plan: Plan) -> list[Any]:
-    hosts: Any = edge_routes.build_edge_hosts(plan)
-    return [host["domains"] for host in hosts]
+    return [list(host.domains) for host in edge_routes.build_edge_hosts(plan)]
 
 
 def test_hosts_that_are_not_live_are_in_no_route() -> None:
@@ -212,8 +211,7 @@ def test_a_response_is_as_stored_without_what_is_of_the_connection(
 
 
 def test_grpc_goes_to_a_group_by_http2() -> None:
-    hosts: Any = edge_routes.build_edge_hosts(planned())
-    host = hosts[0]
+    host = decoded.to_json(edge_routes.build_edge_hosts(planned())[0])
     _, first, second, *_ = host["routes"]
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
@@ -235,8 +233,8 @@ FILTER = UserAgentModule(deny=["bot"])
 def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_refused(
     routes: Sequence[ServedRoute], is_refusing: bool
 ) -> None:
-    hosts: Any = edge_routes.build_edge_hosts(plan_of(EDGE, GATEWAY, tunnel(), group(), edge(*routes)))
-    host = hosts[0]
+    plan = plan_of(EDGE, GATEWAY, tunnel(), group(), edge(*routes))
+    host = decoded.to_json(edge_routes.build_edge_hosts(plan)[0])
     challenges, first, *_ = host["routes"]
     assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing

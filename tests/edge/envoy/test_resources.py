@@ -59,7 +59,7 @@ MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 
 
 def test_the_virtual_host_of_a_tunnel() -> None:
-    assert json.loads(json.dumps(routes.build_site_host(PLAIN))) == HOST
+    assert decoded.to_json(routes.build_site_host(PLAIN)) == HOST
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -486,7 +486,7 @@ def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mappi
 
 def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> None:
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
-    host: Any = routes.build_site_host(reading)
+    host = decoded.to_json(routes.build_site_host(reading))
     led = [it["route"]["cluster"] for it in host["routes"]]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
 

@@ -8,12 +8,11 @@ from google.protobuf import json_format
 
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import listeners, routes
+from edge.envoy import listeners
 from edge.envoy.ads import catalog
 from edge.envoy.ads.catalog import Answer, Catalog, Name
-from edge.envoy.names import https_listener, scopes
+from edge.envoy.names import https_listener
 from edge.envoy.resources import Json, Key, Resource
-from edge.plan.names import NamePlan
 from edge.process.settings import Settings
 
 SITES = [
@@ -30,9 +29,6 @@ SITES = [
 RESOURCES = {
     "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
     "part of a listener": lambda site: https_listener.build_special_part(site.name, "1.3", Settings()),
-    "scope": lambda site: scopes.build_scope(NamePlan(site.name, site.tunnel.account, site.certificate, site)),
-    "closed scope": lambda site: scopes.build_closed_scope(site.name),
-    "part of routes": lambda site: routes.build_unreserved_redirect_part(site.name, Settings()),
 }
 
 

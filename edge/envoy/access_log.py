@@ -6,14 +6,33 @@ size. Of refused requests and those for unknown hosts, one in ten is logged.
 
 from collections.abc import Mapping
 
-from edge.envoy import json_parts as parts
-from edge.envoy.resources import Json
+from envoy.config.accesslog.v3.accesslog_pb2 import (
+    AccessLog,
+    AccessLogFilter,
+    AndFilter,
+    ComparisonFilter,
+    ExtensionFilter,
+    OrFilter,
+    RuntimeFilter,
+    StatusCodeFilter,
+)
+from envoy.config.core.v3.base_pb2 import RuntimeUInt32
+from envoy.config.core.v3.substitution_format_string_pb2 import SubstitutionFormatString
+from envoy.extensions.access_loggers.file.v3.file_pb2 import FileAccessLog
+from envoy.extensions.access_loggers.filters.cel.v3.cel_pb2 import ExpressionFilter
+from envoy.type.v3.percent_pb2 import FractionalPercent
+
+from edge.envoy import parts
 from edge.process.settings import Settings
 
-_SAMPLED = 10  # percent
+_SAMPLE = AccessLogFilter(
+    runtime_filter=RuntimeFilter(
+        runtime_key="edge.sampled", percent_sampled=FractionalPercent(numerator=10), use_independent_randomness=True
+    )
+)
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
 _REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
-_REQUEST_FIELDS: Mapping[str, Json] = {
+_REQUEST_FIELDS: Mapping[str, str] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
     "path": "%PATH(NQ):512%",
@@ -26,7 +45,7 @@ _REQUEST_FIELDS: Mapping[str, Json] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
-_CONNECTION_FIELDS: Mapping[str, Json] = {
+_CONNECTION_FIELDS: Mapping[str, str] = {
     "host": "%REQUESTED_SERVER_NAME%",
     "port": "%DOWNSTREAM_LOCAL_PORT%",
     "flags": "%RESPONSE_FLAGS%",
@@ -39,48 +58,49 @@ _CONNECTION_FIELDS: Mapping[str, Json] = {
 }
 
 
-def build_request_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of requests, without bodies, cookies and queries. `whose` names the owner."""
-    which: Json = {"or_filter": {"filters": [_important_requests(), _sample()]}}
-    return {**_file(settings, {**whose, **_REQUEST_FIELDS}), "filter": which}
+def build_request_log(settings: Settings, owner: Mapping[str, str]) -> AccessLog:
+    """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
+    log = _build_log(settings, {**owner, **_REQUEST_FIELDS})
+    log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
+    return log
 
 
-def build_connection_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of byte connections. `whose` names the owner."""
-    return _file(settings, {**whose, **_CONNECTION_FIELDS})
+def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> AccessLog:
+    """Return the log of byte connections. `owner` are the first fields."""
+    return _build_log(settings, {**owner, **_CONNECTION_FIELDS})
 
 
-def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
-    file: Json = {
-        "@type": f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
-        "path": settings.access_log_file,
-        "log_format": {"json_format": {"time": "%START_TIME%", **words}},
-    }
-    return {"name": "envoy.access_loggers.file", "typed_config": file}
+def matches(expression: str) -> AccessLogFilter:
+    """Return the filter by an expression in CEL."""
+    config = parts.pack(ExpressionFilter(expression=expression))
+    return AccessLogFilter(extension_filter=ExtensionFilter(name="cel", typed_config=config))
 
 
-def _important_requests() -> Json:
+def all_of(*filters: AccessLogFilter) -> AccessLogFilter:
+    """Return the filter that requires all of some filters."""
+    return AccessLogFilter(and_filter=AndFilter(filters=filters))
+
+
+def _any_of(*filters: AccessLogFilter) -> AccessLogFilter:
+    return AccessLogFilter(or_filter=OrFilter(filters=filters))
+
+
+def _build_log(settings: Settings, fields: Mapping[str, str]) -> AccessLog:
+    line = SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
+    file = FileAccessLog(path=settings.access_log_file, log_format=line)
+    return AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
+
+
+def _important_requests() -> AccessLogFilter:
     """Return the filter of requests that are always logged.
 
     These are requests to an account's hosts within the limits, and all with unusual statuses.
     """
-    cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    known = parts.extension("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
-    others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]
-    return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
+    unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
+    return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))
 
 
-def _status_is_not(status: int) -> Json:
-    value: Json = {"default_value": status, "runtime_key": f"edge.not_{status}"}
-    return {"status_code_filter": {"comparison": {"op": "NE", "value": value}}}
-
-
-def _sample() -> Json:
-    percent: Json = {"numerator": _SAMPLED}
-    return {
-        "runtime_filter": {
-            "runtime_key": "edge.sampled",
-            "percent_sampled": percent,
-            "use_independent_randomness": True,
-        }
-    }
+def _status_is_not(status: int) -> AccessLogFilter:
+    value = RuntimeUInt32(default_value=status, runtime_key=f"edge.not_{status}")
+    comparison = ComparisonFilter(op=ComparisonFilter.NE, value=value)
+    return AccessLogFilter(status_code_filter=StatusCodeFilter(comparison=comparison))

@@ -1,11 +1,21 @@
 """Envoy's internal listener of an HTTP response. All routes share it, so its body is stored once. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from envoy.config.core.v3.base_pb2 import HeaderValueOption
+from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.config.route.v3.route_components_pb2 import DirectResponseAction, Route, VirtualHost
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
+    HttpConnectionManager,
+)
+from google.protobuf.wrappers_pb2 import BoolValue
 
 from chalicelib.model.edges.backends import HttpResponse
-from edge.envoy import clusters, routes
-from edge.envoy import json_parts as parts
-from edge.envoy.resources import Json, Key, Resource
+from edge.envoy import clusters, http_manager, parts
+from edge.envoy.resources import Resource, encode
+from edge.envoy.routes import EVERY_PATH
 from edge.process.settings import Settings
 
 _MORE_KIB = 36  # for headers that the edge adds, such as the client's certificate
@@ -30,47 +40,33 @@ _CONNECTION_HEADERS = frozenset(
 def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
     """Return the listener that gives every request the same response."""
     name = clusters.response_name(backend)
-    listener: Json = {
-        "name": name,
-        "internal_listener": {},
-        "filter_chains": [{"filters": [_manager(name, response, settings)]}],
-    }
-    return Resource(Key("listener", name), listener)
-
-
-def _manager(name: str, response: HttpResponse, settings: Settings) -> Json:
-    host: Json = {"name": "every", "domains": ["*"], "routes": [_route(response)]}
-    route_config: Json = {
-        "name": name,
-        "virtual_hosts": [host],
-        "max_direct_response_body_size_bytes": _MAX_BODY,
-        "response_headers_to_add": _headers(response.headers),
-    }
-    return parts.extension(
-        "envoy.filters.network.http_connection_manager",
-        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+    manager = HttpConnectionManager(
         stat_prefix="answer",
-        route_config=route_config,
-        http_filters=[routes.build_router()],
-        generate_request_id=False,
-        server_header_transformation="PASS_THROUGH",
-        max_request_headers_kb=settings.limits.max_header_kib + _MORE_KIB,
+        route_config=_build_routes(name, response),
+        http_filters=[http_manager.ROUTER],
+        generate_request_id=BoolValue(value=False),
+        server_header_transformation=HttpConnectionManager.PASS_THROUGH,
+        max_request_headers_kb=parts.number(settings.limits.max_header_kib + _MORE_KIB),
+    )
+    chain = FilterChain(filters=[Filter(name=http_manager.NAME, typed_config=parts.pack(manager))])
+    return encode(Listener(name=name, internal_listener=Listener.InternalListenerConfig(), filter_chains=[chain]))
+
+
+def _build_routes(name: str, response: HttpResponse) -> RouteConfiguration:
+    has_body = response.body and response.status_code not in _WITHOUT_BODY
+    body = parts.text(response.body) if has_body else None
+    route = Route(match=EVERY_PATH, direct_response=DirectResponseAction(status=response.status_code, body=body))
+    return RouteConfiguration(
+        name=name,
+        virtual_hosts=[VirtualHost(name="every", domains=["*"], routes=[route])],
+        max_direct_response_body_size_bytes=parts.number(_MAX_BODY),
+        response_headers_to_add=_headers(response.headers),
     )
 
 
-def _route(response: HttpResponse) -> Json:
-    has_body = response.body and response.status_code not in _WITHOUT_BODY
-    body: dict[str, Json] = {"body": {"inline_string": response.body}} if has_body else {}
-    return {"match": {"prefix": "/"}, "direct_response": {"status": response.status_code, **body}}
-
-
-def _headers(headers: Mapping[str, str]) -> Json:
-    kept = {name: value for name, value in headers.items() if name.lower() not in _CONNECTION_HEADERS}
-    return [
-        {
-            "header": {"key": name, "value": value.replace("%", "%%")},
-            "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            "keep_empty_value": True,
-        }
-        for name, value in kept.items()
-    ]
+def _headers(headers: Mapping[str, str]) -> Iterator[HeaderValueOption]:
+    for name, value in headers.items():
+        if name.lower() not in _CONNECTION_HEADERS:
+            option = parts.set_header(name, value.replace("%", "%%"))
+            option.keep_empty_value = True
+            yield option

@@ -1,7 +1,7 @@
-"""Envoy's HTTP manager and routes of an edge. Pure."""
+"""Envoy's routes of an edge. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from envoy.config.route.v3.route_components_pb2 import (
     HeaderMatcher,
@@ -21,7 +21,6 @@ from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes
 from edge.envoy.filters import kept_headers, user_agents
-from edge.envoy.resources import Json
 from edge.envoy.routes import EVERY_PATH, NO_TIMEOUT
 
 MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
@@ -52,30 +51,6 @@ _AMBIGUOUS_REFUSAL = Route(
     match=RouteMatch(prefix="/", headers=[HeaderMatcher(name=":path", string_match=parts.regex(_AMBIGUOUS))]),
     direct_response=parts.respond(pages.PATH),
 )
-WORDS = {
-    "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
-    "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
-    "route": "%METADATA(ROUTE:edge:route)%",
-    "backend": "%UPSTREAM_CLUSTER_RAW%",
-    "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%",
-}
-CLIENT = {
-    "x-forwarded-client-cert": (
-        'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"'
-    )
-}
-
-
-def build_reply(flags: list[Json], status: int, text: str) -> Mapping[str, Json]:
-    """Return Envoy's own response for some of its response flags."""
-    return {
-        "filter": {"response_flag_filter": {"flags": flags}},
-        "status_code": status,
-        "body": {"inline_string": text},
-    }
-
-
-REPLIES = (build_reply(["UH", "NC"], 503, pages.NO_TUNNELS), build_reply(["UO"], 503, pages.TOO_MANY))
 
 
 def build_edge_hosts(plan: Plan) -> list[VirtualHost]:

@@ -77,8 +77,12 @@ def respond(page: str) -> DirectResponseAction:
 
 def metadata(**values: str) -> Metadata:
     """Return metadata that access logs and filters can read."""
-    fields = {name: Value(string_value=value) for name, value in values.items()}
-    return Metadata(filter_metadata={"edge": Struct(fields=fields)})
+    return Metadata(filter_metadata={"edge": struct(**values)})
+
+
+def struct(**values: str) -> Struct:
+    """Return an object of texts."""
+    return Struct(fields={name: Value(string_value=value) for name, value in values.items()})
 
 
 def address(host: str, port: int) -> Address:

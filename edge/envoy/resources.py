@@ -1,22 +1,35 @@
 """Resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
+from envoy.config.listener.v3.listener_pb2 import Listener
 from envoy.config.route.v3.route_pb2 import RouteConfiguration
 from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
 from google.protobuf.message import Message
 
-Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
+Whole: TypeAlias = Cluster | TypedExtensionConfig | Listener | RouteConfiguration | ScopedRouteConfiguration | Secret
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 UNRESERVED_PREFIX = "unreserved/"  # of parts of routes that refuse challenges of certificate authorities
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
+
+
+MESSAGES: Mapping[Kind, type[Whole]] = {
+    "cluster": Cluster,
+    "extension": TypedExtensionConfig,
+    "listener": Listener,
+    "routes": RouteConfiguration,
+    "scope": ScopedRouteConfiguration,
+    "secret": Secret,
+}
+_KINDS = {message: kind for kind, message in MESSAGES.items()}
 
 
 class Key(NamedTuple):
@@ -28,47 +41,15 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
-    """A body that the function `make` builds from `words` and `arguments`.
-
-    Forms with the same function, arguments and lengths of words share one encoding, so most are never built.
-    """
-
-    make: Callable[..., Json]
-    words: tuple[str, ...] = field(repr=False)
-    arguments: tuple[Hashable, ...] = ()
-
-    def body(self) -> Json:
-        return self.make(*self.words, *self.arguments)
-
-
-@dataclass(frozen=True)
 class Resource:
-    """A resource or a part of one, as a message with only the part's fields.
+    """A resource or a part of one, encoded. Envoy joins the parts, each a message with only some fields.
 
-    `words` are the texts in it that differ from similar resources, which then share one encoding; a Form has its own.
     `is_emptied` marks a cluster that loses its last endpoint: it is sent after the routes to other clusters.
     """
 
     key: Key
-    content: "Json | Form | bytes" = field(repr=False)
-    words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    encoded: bytes = field(repr=False)
     is_emptied: bool = field(default=False, repr=False, compare=False)
-
-    @property
-    def body(self) -> Json:
-        if isinstance(self.content, bytes):
-            raise TypeError
-        return self.content.body() if isinstance(self.content, Form) else self.content
-
-
-Whole: TypeAlias = Cluster | RouteConfiguration | ScopedRouteConfiguration | Secret
-_KINDS: Mapping[type[Message], Kind] = {
-    Cluster: "cluster",
-    RouteConfiguration: "routes",
-    ScopedRouteConfiguration: "scope",
-    Secret: "secret",
-}
 
 
 def encode(message: Whole) -> Resource:

@@ -2,8 +2,20 @@
 
 import re
 
-from edge.envoy import json_parts as parts
-from edge.envoy.resources import Json
+from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.core.v3.address_pb2 import Address, Pipe
+from envoy.config.core.v3.protocol_pb2 import Http1ProtocolOptions
+from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain
+from envoy.config.listener.v3.listener_pb2 import Listener
+from envoy.config.route.v3.route_components_pb2 import Route, RouteAction, RouteMatch, VirtualHost
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
+from envoy.extensions.filters.http.router.v3.router_pb2 import Router
+from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
+    HttpConnectionManager,
+    HttpFilter,
+)
+
+from edge.envoy import parts
 from edge.process.settings import STATS_SOCKET, Limits
 
 SOCKET = STATS_SOCKET
@@ -53,28 +65,25 @@ def format_for_prometheus(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def build_cluster() -> Json:
+def build_cluster() -> Cluster:
     """Return the cluster of Envoy's admin interface, the source of the metrics."""
-    return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
+    address = Address(pipe=Pipe(path="admin.sock"))
+    return Cluster(name="admin", type=Cluster.STATIC, load_assignment=parts.assignment("admin", address))
 
 
-def build_listener() -> Json:
+def build_listener() -> Listener:
     """Return the listener that exposes one path of the admin interface at a socket."""
-    route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
-    manager = parts.extension(
-        "envoy.filters.network.http_connection_manager",
-        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+    route = Route(match=RouteMatch(path="/stats/prometheus"), route=RouteAction(cluster="admin"))
+    manager = HttpConnectionManager(
         stat_prefix="stats",
-        http_protocol_options={"accept_http_10": True},
-        route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
-        http_filters=[
-            parts.extension("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
-        ],
+        http_protocol_options=Http1ProtocolOptions(accept_http_10=True),
+        route_config=RouteConfiguration(virtual_hosts=[VirtualHost(name="stats", domains=["*"], routes=[route])]),
+        http_filters=[HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(Router()))],
     )
-    address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
-    return {
-        "name": "stats",
-        "address": address,
-        "filter_chains": [{"filters": [manager]}],
-        "ignore_global_conn_limit": True,  # the metrics must be readable when that limit is reached
-    }
+    name = "envoy.filters.network.http_connection_manager"
+    return Listener(
+        name="stats",
+        address=Address(pipe=Pipe(path=SOCKET, mode=0o660)),
+        filter_chains=[FilterChain(filters=[Filter(name=name, typed_config=parts.pack(manager))])],
+        ignore_global_conn_limit=True,  # the metrics must be readable when that limit is reached
+    )

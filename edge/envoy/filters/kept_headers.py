@@ -9,20 +9,16 @@ from collections.abc import Iterable, Mapping
 from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutation
 from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutationPerRoute, Mutations
 from envoy.extensions.filters.http.header_to_metadata.v3.header_to_metadata_pb2 import Config
+from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import HttpFilter
 from google.protobuf.any_pb2 import Any
 
-from edge.envoy import json_parts, parts
+from edge.envoy import parts
 from edge.envoy.filters import claims
-from edge.envoy.resources import Json
 
 _NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"
 _MUTATION = "envoy.filters.http.header_mutation"
-
-
-def build_recorder() -> Json:
-    """Return the filter that records the headers that a virtual host names."""
-    return json_parts.extension(_FILTER, f"{json_parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config")
+RECORDER = HttpFilter(name=_FILTER, typed_config=parts.pack(Config()))  # records the headers that a virtual host names
 
 
 def build_host_config(names: Iterable[str]) -> Mapping[str, Any]:

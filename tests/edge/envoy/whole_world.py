@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from envoy.config.bootstrap.v3.bootstrap_pb2 import Bootstrap
-
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.serving.account_view import AccountView
 from edge.envoy.bootstrap import build_bootstrap
@@ -20,7 +18,7 @@ from edge.plan import names
 from edge.process.settings import Limits, Settings
 from edge.serving.name_resources import build_name_resources
 from edge.serving.special_serving import SpecialPlans, SpecialServing
-from tests.edge.envoy import decoded
+from tests.edge.envoy import messages
 from tests.edge.plan import worlds
 from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW
 
@@ -58,23 +56,23 @@ RECORDS = (
 VISITED = [f"{it}.tunnels.localhost" for it in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
-def told() -> dict[str, Any]:
+def build(settings: Settings) -> dict[str, Any]:
     """Return all resources as JSON, by kind, name and part."""
     records = worlds.records_of(*RECORDS)
-    view, special = AccountView(records, worlds.SERVICE), SpecialServing(SETTINGS, "PEM")
+    view, special = AccountView(records, worlds.SERVICE), SpecialServing(settings, "PEM")
     plans = names.plan_names(VISITED, records, NOW, worlds.SERVICE)
     edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
     tunnels = tuple(it for it in plans.values() if it.site and it.is_special)
     special_plans = SpecialPlans(tuple(it for it in edges if it and names.is_special_edge(it.edge)), tunnels)
-    found = {it.key: it for it in https_listener.build_public(SETTINGS)}
+    found = {it.key: it for it in https_listener.build_public(settings)}
     found |= {key: it for key, it in special.update(special_plans, view).items() if it}
     for plan in plans.values():
         pair = KeyPair("CHAIN", "KEY") if plan.certificate else None
-        made = build_name_resources(plan, pair, view, "PEM", SETTINGS)
+        made = build_name_resources(plan, pair, view, "PEM", settings)
         found |= {it.key: it for it in (*made.clusters, made.scope, made.secret) if it}
     found |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
-    bodies = {" ".join(key).strip(): decoded.body(it) for key, it in sorted(found.items())}
-    return {"bootstrap": decoded.normalize(build_bootstrap(SETTINGS), Bootstrap), **bodies}
+    bodies = {" ".join(key).strip(): messages.decode(it) for key, it in sorted(found.items())}
+    return {"bootstrap": build_bootstrap(settings), **bodies}
 
 
 def written(value: Any, indent: str = "") -> str:
@@ -91,4 +89,4 @@ def written(value: Any, indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    print(written(told()))
+    print(written(build(SETTINGS)))

@@ -6,28 +6,12 @@ size. Of refused requests and those for unknown hosts, one in ten is logged.
 
 from collections.abc import Mapping
 
-from envoy.config.accesslog.v3.accesslog_pb2 import (
-    AccessLog,
-    AccessLogFilter,
-    AndFilter,
-    ComparisonFilter,
-    ExtensionFilter,
-    OrFilter,
-    RuntimeFilter,
-    StatusCodeFilter,
-)
-from envoy.config.core.v3.base_pb2 import RuntimeUInt32
-from envoy.config.core.v3.substitution_format_string_pb2 import SubstitutionFormatString
-from envoy.extensions.access_loggers.file.v3.file_pb2 import FileAccessLog
-from envoy.extensions.access_loggers.filters.cel.v3.cel_pb2 import ExpressionFilter
-from envoy.type.v3.percent_pb2 import FractionalPercent
-
-from edge.envoy import parts
+from edge.envoy import parts, v3
 from edge.process.settings import Settings
 
-_SAMPLE = AccessLogFilter(
-    runtime_filter=RuntimeFilter(
-        runtime_key="edge.sampled", percent_sampled=FractionalPercent(numerator=10), use_independent_randomness=True
+_SAMPLE = v3.AccessLogFilter(
+    runtime_filter=v3.RuntimeFilter(
+        runtime_key="edge.sampled", percent_sampled=v3.FractionalPercent(numerator=10), use_independent_randomness=True
     )
 )
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
@@ -58,40 +42,40 @@ _CONNECTION_FIELDS: Mapping[str, str] = {
 }
 
 
-def build_request_log(settings: Settings, owner: Mapping[str, str]) -> AccessLog:
+def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
     log = _build_log(settings, {**owner, **_REQUEST_FIELDS})
     log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
     return log
 
 
-def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> AccessLog:
+def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of byte connections. `owner` are the first fields."""
     return _build_log(settings, {**owner, **_CONNECTION_FIELDS})
 
 
-def matches(expression: str) -> AccessLogFilter:
+def matches(expression: str) -> v3.AccessLogFilter:
     """Return the filter by an expression in CEL."""
-    config = parts.pack(ExpressionFilter(expression=expression))
-    return AccessLogFilter(extension_filter=ExtensionFilter(name="cel", typed_config=config))
+    config = parts.pack(v3.ExpressionFilter(expression=expression))
+    return v3.AccessLogFilter(extension_filter=v3.ExtensionFilter(name="cel", typed_config=config))
 
 
-def all_of(*filters: AccessLogFilter) -> AccessLogFilter:
+def all_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
     """Return the filter that requires all of some filters."""
-    return AccessLogFilter(and_filter=AndFilter(filters=filters))
+    return v3.AccessLogFilter(and_filter=v3.AndFilter(filters=filters))
 
 
-def _any_of(*filters: AccessLogFilter) -> AccessLogFilter:
-    return AccessLogFilter(or_filter=OrFilter(filters=filters))
+def _any_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
+    return v3.AccessLogFilter(or_filter=v3.OrFilter(filters=filters))
 
 
-def _build_log(settings: Settings, fields: Mapping[str, str]) -> AccessLog:
-    line = SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
-    file = FileAccessLog(path=settings.access_log_file, log_format=line)
-    return AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
+def _build_log(settings: Settings, fields: Mapping[str, str]) -> v3.AccessLog:
+    line = v3.SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
+    file = v3.FileAccessLog(path=settings.access_log_file, log_format=line)
+    return v3.AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
 
 
-def _important_requests() -> AccessLogFilter:
+def _important_requests() -> v3.AccessLogFilter:
     """Return the filter of requests that are always logged.
 
     These are requests to an account's hosts within the limits, and all with unusual statuses.
@@ -100,7 +84,7 @@ def _important_requests() -> AccessLogFilter:
     return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))
 
 
-def _status_is_not(status: int) -> AccessLogFilter:
-    value = RuntimeUInt32(default_value=status, runtime_key=f"edge.not_{status}")
-    comparison = ComparisonFilter(op=ComparisonFilter.NE, value=value)
-    return AccessLogFilter(status_code_filter=StatusCodeFilter(comparison=comparison))
+def _status_is_not(status: int) -> v3.AccessLogFilter:
+    value = v3.RuntimeUInt32(default_value=status, runtime_key=f"edge.not_{status}")
+    comparison = v3.ComparisonFilter(op=v3.ComparisonFilter.NE, value=value)
+    return v3.AccessLogFilter(status_code_filter=v3.StatusCodeFilter(comparison=comparison))

@@ -2,18 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from envoy.config.core.v3.base_pb2 import HeaderValueOption
-from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.config.route.v3.route_components_pb2 import DirectResponseAction, Route, VirtualHost
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
-    HttpConnectionManager,
-)
-from google.protobuf.wrappers_pb2 import BoolValue
-
 from chalicelib.model.edges.backends import HttpResponse
-from edge.envoy import clusters, http_manager, parts
+from edge.envoy import clusters, http_manager, parts, v3
 from edge.envoy.resources import Resource, encode
 from edge.envoy.routes import EVERY_PATH
 from edge.process.settings import Settings
@@ -40,31 +30,31 @@ _CONNECTION_HEADERS = frozenset(
 def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
     """Return the listener that gives every request the same response."""
     name = clusters.response_name(backend)
-    manager = HttpConnectionManager(
+    manager = v3.HttpConnectionManager(
         stat_prefix="answer",
         route_config=_build_routes(name, response),
         http_filters=[http_manager.ROUTER],
-        generate_request_id=BoolValue(value=False),
-        server_header_transformation=HttpConnectionManager.PASS_THROUGH,
+        generate_request_id=v3.BoolValue(value=False),
+        server_header_transformation=v3.HttpConnectionManager.PASS_THROUGH,
         max_request_headers_kb=parts.number(settings.limits.max_header_kib + _MORE_KIB),
     )
-    chain = FilterChain(filters=[Filter(name=http_manager.NAME, typed_config=parts.pack(manager))])
-    return encode(Listener(name=name, internal_listener=Listener.InternalListenerConfig(), filter_chains=[chain]))
+    chain = v3.FilterChain(filters=[v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))])
+    return encode(v3.Listener(name=name, internal_listener=v3.Listener.InternalListenerConfig(), filter_chains=[chain]))
 
 
-def _build_routes(name: str, response: HttpResponse) -> RouteConfiguration:
+def _build_routes(name: str, response: HttpResponse) -> v3.RouteConfiguration:
     has_body = response.body and response.status_code not in _WITHOUT_BODY
     body = parts.text(response.body) if has_body else None
-    route = Route(match=EVERY_PATH, direct_response=DirectResponseAction(status=response.status_code, body=body))
-    return RouteConfiguration(
+    route = v3.Route(match=EVERY_PATH, direct_response=v3.DirectResponseAction(status=response.status_code, body=body))
+    return v3.RouteConfiguration(
         name=name,
-        virtual_hosts=[VirtualHost(name="every", domains=["*"], routes=[route])],
+        virtual_hosts=[v3.VirtualHost(name="every", domains=["*"], routes=[route])],
         max_direct_response_body_size_bytes=parts.number(_MAX_BODY),
         response_headers_to_add=_headers(response.headers),
     )
 
 
-def _headers(headers: Mapping[str, str]) -> Iterator[HeaderValueOption]:
+def _headers(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
     for name, value in headers.items():
         if name.lower() not in _CONNECTION_HEADERS:
             option = parts.set_header(name, value.replace("%", "%%"))

@@ -1,9 +1,7 @@
 """Envoy's listeners of edges: an internal one for each certificate of an edge, and TCP ports. Pure."""
 
-from envoy.config.listener.v3.listener_components_pb2 import FilterChain
-
 from chalicelib.model.serving.edge_plans import Plan, listener_name
-from edge.envoy import listeners, stream_filters
+from edge.envoy import listeners, stream_filters, v3
 from edge.envoy.names import managers, scopes, tls_contexts
 from edge.envoy.resources import Resource
 from edge.process.settings import Settings
@@ -11,7 +9,7 @@ from edge.process.settings import Settings
 
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with TLS that ends upstream."""
-    chain = FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
+    chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
     return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain)
 
 

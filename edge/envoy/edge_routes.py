@@ -3,40 +3,28 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from envoy.config.route.v3.route_components_pb2 import (
-    HeaderMatcher,
-    RetryPolicy,
-    Route,
-    RouteAction,
-    RouteMatch,
-    VirtualHost,
-    WeightedCluster,
-)
-from envoy.extensions.retry.host.previous_hosts.v3.previous_hosts_pb2 import PreviousHostsPredicate
-from envoy.type.matcher.v3.string_pb2 import StringMatcher
-
 from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
-from edge.envoy import clusters, parts, routes
+from edge.envoy import clusters, parts, routes, v3
 from edge.envoy.filters import kept_headers, user_agents
 from edge.envoy.routes import EVERY_PATH, NO_TIMEOUT
 
 MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
-_NO_ROUTE = Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
-_NOT_GRPC = HeaderMatcher(
+_NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
+_NOT_GRPC = v3.HeaderMatcher(
     name="content-type",
     string_match=parts.regex(r"application/grpc(?:\+\C*)?"),
     treat_missing_header_as_empty=True,
     invert_match=True,
 )
-_RETRY = RetryPolicy(
+_RETRY = v3.RetryPolicy(
     retry_on="connect-failure,reset-before-request",
     num_retries=parts.number(2),
     retry_host_predicate=[
-        RetryPolicy.RetryHostPredicate(
-            name="envoy.retry_host_predicates.previous_hosts", typed_config=parts.pack(PreviousHostsPredicate())
+        v3.RetryPolicy.RetryHostPredicate(
+            name="envoy.retry_host_predicates.previous_hosts", typed_config=parts.pack(v3.PreviousHostsPredicate())
         )
     ],
     host_selection_retry_max_attempts=3,
@@ -47,13 +35,13 @@ _AMBIGUOUS = (
     r"(?i)[^?]*(?://|/\.\.?(?:[/?]|$)|[\\;]"
     r"|%(?:[01].|2[def]|25[0-9a-f]{2}|3[0-9b]|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9aef])).*"
 )
-_AMBIGUOUS_REFUSAL = Route(
-    match=RouteMatch(prefix="/", headers=[HeaderMatcher(name=":path", string_match=parts.regex(_AMBIGUOUS))]),
+_AMBIGUOUS_REFUSAL = v3.Route(
+    match=v3.RouteMatch(prefix="/", headers=[v3.HeaderMatcher(name=":path", string_match=parts.regex(_AMBIGUOUS))]),
     direct_response=parts.respond(pages.PATH),
 )
 
 
-def build_edge_hosts(plan: Plan) -> list[VirtualHost]:
+def build_edge_hosts(plan: Plan) -> list[v3.VirtualHost]:
     """Return the virtual hosts of an edge. Other hosts get 421."""
     hosts = [_virtual_host(plan)] if plan.certificates else []
     if plan.served_elsewhere:
@@ -61,9 +49,9 @@ def build_edge_hosts(plan: Plan) -> list[VirtualHost]:
     return [*hosts, MISDIRECTED]
 
 
-def _virtual_host(plan: Plan) -> VirtualHost:
+def _virtual_host(plan: Plan) -> v3.VirtualHost:
     edge, names = plan.edge, list(plan.certificates)
-    return VirtualHost(
+    return v3.VirtualHost(
         name=edge.id,
         domains=names,
         metadata=parts.metadata(account=edge.account, edge=edge.id),
@@ -73,9 +61,9 @@ def _virtual_host(plan: Plan) -> VirtualHost:
     )
 
 
-def _served(plan: Plan) -> Iterator[Route]:
+def _served(plan: Plan) -> Iterator[v3.Route]:
     if plan.page:
-        yield Route(match=EVERY_PATH, direct_response=parts.respond(plan.page))
+        yield v3.Route(match=EVERY_PATH, direct_response=parts.respond(plan.page))
         return
     if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
         yield _AMBIGUOUS_REFUSAL  # another route would match, but the upstream might read the restricted path
@@ -83,27 +71,27 @@ def _served(plan: Plan) -> Iterator[Route]:
         yield from _routes(plan, target)
 
 
-def _deep_host_refusals(names: Sequence[str]) -> Iterator[Route]:
+def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
     """Yield the refusal of hosts two or more labels below a wildcard, which Envoy's wildcard matches."""
     if any(name.startswith("*.") for name in names):
-        other = HeaderMatcher(name=":authority", string_match=_any_host(names), invert_match=True)
-        match = RouteMatch(prefix="/", headers=[other])
-        yield Route(match=match, direct_response=parts.respond(pages.MISDIRECTED))
+        other = v3.HeaderMatcher(name=":authority", string_match=_any_host(names), invert_match=True)
+        match = v3.RouteMatch(prefix="/", headers=[other])
+        yield v3.Route(match=match, direct_response=parts.respond(pages.MISDIRECTED))
 
 
-def _challenge_refusals(names: Sequence[str]) -> Iterator[Route]:
+def _challenge_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
     """Yield the response to challenges of certificate authorities for some hosts."""
     if names:
-        yield routes.build_challenge_refusal(HeaderMatcher(name=":authority", string_match=_any_host(names)))
+        yield routes.build_challenge_refusal(v3.HeaderMatcher(name=":authority", string_match=_any_host(names)))
 
 
-def _any_host(names: Sequence[str]) -> StringMatcher:
+def _any_host(names: Sequence[str]) -> v3.StringMatcher:
     """Return the matcher of some hosts, and of hosts directly below a wildcard host."""
     hosts = "|".join(re.escape(name).replace(r"\*", "[^.]+", 1) for name in names)
     return parts.regex(f"(?i)(?:{hosts})(?::[0-9]*)?")
 
 
-def _routes(plan: Plan, target: RouteTarget) -> Iterator[Route]:
+def _routes(plan: Plan, target: RouteTarget) -> Iterator[v3.Route]:
     """Yield Envoy's routes for a route of the edge. The last one refuses all remaining requests.
 
     Envoy checks header conditions before the path. With the path as the first of them, a request does not pay for the
@@ -112,30 +100,30 @@ def _routes(plan: Plan, target: RouteTarget) -> Iterator[Route]:
     metadata, rules = parts.metadata(route=target.route.id), target.route.modules.user_agent_filter
     if rules and not target.page:
         long = _match(target.route, _path_condition(target.route), *user_agents.TOO_LONG)
-        yield Route(match=long, metadata=metadata, direct_response=parts.respond(pages.LONG_USER_AGENT))
+        yield v3.Route(match=long, metadata=metadata, direct_response=parts.respond(pages.LONG_USER_AGENT))
     if not target.page:
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             for match, action in _actions(plan, target, headers):
-                yield Route(match=match, metadata=metadata, route=action)
+                yield v3.Route(match=match, metadata=metadata, route=action)
     refusal = parts.respond(target.page or pages.USER_AGENT)
-    yield Route(match=_match(target.route), metadata=metadata, direct_response=refusal)
+    yield v3.Route(match=_match(target.route), metadata=metadata, direct_response=refusal)
 
 
-def _match(route: ServedRoute, *headers: HeaderMatcher) -> RouteMatch:
+def _match(route: ServedRoute, *headers: v3.HeaderMatcher) -> v3.RouteMatch:
     if route.match_type == "exact_path":
-        return RouteMatch(path=route.match, headers=headers)
-    return RouteMatch(prefix=route.match, headers=headers)
+        return v3.RouteMatch(path=route.match, headers=headers)
+    return v3.RouteMatch(prefix=route.match, headers=headers)
 
 
-def _path_condition(route: ServedRoute) -> HeaderMatcher:
+def _path_condition(route: ServedRoute) -> v3.HeaderMatcher:
     if route.match_type == "exact_path":
-        return HeaderMatcher(name=":path", string_match=parts.regex(rf"{re.escape(route.match)}(?:\?\C*)?"))
-    return HeaderMatcher(name=":path", string_match=StringMatcher(prefix=route.match))
+        return v3.HeaderMatcher(name=":path", string_match=parts.regex(rf"{re.escape(route.match)}(?:\?\C*)?"))
+    return v3.HeaderMatcher(name=":path", string_match=v3.StringMatcher(prefix=route.match))
 
 
 def _actions(
-    plan: Plan, target: RouteTarget, headers: Sequence[HeaderMatcher]
-) -> Iterator[tuple[RouteMatch, RouteAction]]:
+    plan: Plan, target: RouteTarget, headers: Sequence[v3.HeaderMatcher]
+) -> Iterator[tuple[v3.RouteMatch, v3.RouteAction]]:
     """Yield the match and the action, for gRPC requests and for others.
 
     Envoy checks conditions in order. A gRPC request must not run the patterns of a filter twice.
@@ -156,8 +144,8 @@ def _upstreams(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple
         yield clusters.edge_group_name(plan, id) if is_group(id) else clusters.response_name(id), weight
 
 
-def _action(upstreams: Sequence[tuple[str, int]]) -> RouteAction:
+def _action(upstreams: Sequence[tuple[str, int]]) -> v3.RouteAction:
     if len(upstreams) == 1:
-        return RouteAction(cluster=upstreams[0][0], timeout=NO_TIMEOUT)
-    shares = [WeightedCluster.ClusterWeight(name=name, weight=parts.number(weight)) for name, weight in upstreams]
-    return RouteAction(weighted_clusters=WeightedCluster(clusters=shares), timeout=NO_TIMEOUT)
+        return v3.RouteAction(cluster=upstreams[0][0], timeout=NO_TIMEOUT)
+    shares = [v3.WeightedCluster.ClusterWeight(name=name, weight=parts.number(weight)) for name, weight in upstreams]
+    return v3.RouteAction(weighted_clusters=v3.WeightedCluster(clusters=shares), timeout=NO_TIMEOUT)

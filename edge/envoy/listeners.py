@@ -7,39 +7,31 @@ rejects a listener as a whole, so a bad certificate affects no other addresses.
 import socket
 from collections.abc import Iterable
 
-from envoy.config.core.v3.base_pb2 import TransportSocket
-from envoy.config.core.v3.socket_option_pb2 import SocketOption
-from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain, ListenerFilter
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.extensions.filters.listener.tls_inspector.v3.tls_inspector_pb2 import TlsInspector
-from envoy.extensions.transport_sockets.tls.v3.common_pb2 import TlsCertificate
-from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
-from envoy.extensions.transport_sockets.tls.v3.tls_pb2 import DownstreamTlsContext
-from google.protobuf.wrappers_pb2 import BoolValue
-
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import http_manager, parts, stream_filters
+from edge.envoy import http_manager, parts, stream_filters, v3
 from edge.envoy.filters import blocking, proxies
 from edge.envoy.resources import PORT_PREFIX, Resource, encode
 from edge.process.settings import Settings
 
 HTTP_PROTOCOLS = ("h2", "http/1.1")
 # Reads the server name and the protocols of a handshake.
-TLS_INSPECTOR = ListenerFilter(name="envoy.filters.listener.tls_inspector", typed_config=parts.pack(TlsInspector()))
+TLS_INSPECTOR = v3.ListenerFilter(
+    name="envoy.filters.listener.tls_inspector", typed_config=parts.pack(v3.TlsInspector())
+)
 _BACKLOG = 4096  # connections that wait to be accepted
 _COUNTER = "certificate"  # shared counters: separate ones would take longer to create than all else
 
 
-def build_public_listener(name: str, port: int, settings: Settings) -> Listener:
+def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
     """Return what both public listeners share. A connection without data waits in the system."""
     limits = settings.limits
-    deferred = SocketOption(
+    deferred = v3.SocketOption(
         level=socket.IPPROTO_TCP,
         name=socket.TCP_DEFER_ACCEPT,
         int_value=limits.header_timeout,
-        state=SocketOption.STATE_LISTENING,
+        state=v3.SocketOption.STATE_LISTENING,
     )
-    return Listener(
+    return v3.Listener(
         name=name,
         stat_prefix=name,
         address=parts.address(settings.host, port),
@@ -59,12 +51,12 @@ def build_http_listener(settings: Settings) -> Resource:
     return encode(listener)
 
 
-def build_port_listener(port: str, filters: Iterable[Filter], settings: Settings) -> Resource:
+def build_port_listener(port: str, filters: Iterable[v3.Filter], settings: Settings) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections.
 
     It accepts clients that wait for the server to speak first, as in SSH.
     """
-    listener = Listener(
+    listener = v3.Listener(
         name=port_name(port),
         stat_prefix="port",
         address=parts.address(settings.host, int(port)),
@@ -72,9 +64,9 @@ def build_port_listener(port: str, filters: Iterable[Filter], settings: Settings
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
         ignore_global_conn_limit=True,  # that limit is for HTTPS
-        enable_reuse_port=BoolValue(value=False),  # or the system would share a port with another process
+        enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
         listener_filters=proxies.build_filters(settings),
-        filter_chains=[FilterChain(name=blocking.CHAIN, filters=filters)],
+        filter_chains=[v3.FilterChain(name=blocking.CHAIN, filters=filters)],
         filter_chain_matcher=proxies.guard_matcher(blocking.MATCHER, settings),
     )
     return encode(listener)
@@ -87,7 +79,7 @@ def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settin
 
 def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
     """Return the internal listener of a tunnel with TLS upstream."""
-    chain = FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
+    chain = v3.FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
     return build_stream_listener(tunnel_name(tunnel.id), chain)
 
 
@@ -101,12 +93,12 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def build_named_listener(name: str, chain: FilterChain) -> Resource:
+def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener that reads the server name."""
     return encode(_internal_listener(name, chain))
 
 
-def build_stream_listener(name: str, chain: FilterChain) -> Resource:
+def build_stream_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks."""
     listener = _internal_listener(name, chain)
     listener.filter_chains[0].name = blocking.CHAIN
@@ -114,11 +106,11 @@ def build_stream_listener(name: str, chain: FilterChain) -> Resource:
     return encode(listener)
 
 
-def _internal_listener(name: str, chain: FilterChain) -> Listener:
-    return Listener(
+def _internal_listener(name: str, chain: v3.FilterChain) -> v3.Listener:
+    return v3.Listener(
         name=name,
         stat_prefix=_COUNTER,
-        internal_listener=Listener.InternalListenerConfig(),
+        internal_listener=v3.Listener.InternalListenerConfig(),
         listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
         filter_chains=[chain],
     )
@@ -126,17 +118,17 @@ def _internal_listener(name: str, chain: FilterChain) -> Listener:
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
     """Return the secret with a certificate chain and private key, PEM."""
-    pair = TlsCertificate(certificate_chain=parts.text(chain), private_key=parts.text(private_key))
-    return encode(Secret(name=name, tls_certificate=pair))
+    pair = v3.TlsCertificate(certificate_chain=parts.text(chain), private_key=parts.text(private_key))
+    return encode(v3.Secret(name=name, tls_certificate=pair))
 
 
 def build_tls_chain(
-    name: str, context: DownstreamTlsContext, filters: Iterable[Filter], settings: Settings
-) -> FilterChain:
+    name: str, context: v3.DownstreamTlsContext, filters: Iterable[v3.Filter], settings: Settings
+) -> v3.FilterChain:
     """Return a filter chain that ends TLS."""
-    return FilterChain(
+    return v3.FilterChain(
         name=name,
-        transport_socket=TransportSocket(name="envoy.transport_sockets.tls", typed_config=parts.pack(context)),
+        transport_socket=v3.TransportSocket(name="envoy.transport_sockets.tls", typed_config=parts.pack(context)),
         transport_socket_connect_timeout=parts.seconds(settings.limits.header_timeout),
         filters=filters,
     )

@@ -4,112 +4,100 @@ import ipaddress
 from collections.abc import Iterable
 from functools import cache
 
-from envoy.config.core.v3.address_pb2 import Address, CidrRange, SocketAddress
-from envoy.config.core.v3.base_pb2 import DataSource, HeaderValue, HeaderValueOption, Metadata
-from envoy.config.core.v3.config_source_pb2 import AggregatedConfigSource, ApiVersion, ConfigSource
-from envoy.config.core.v3.socket_option_pb2 import SocketOption
-from envoy.config.core.v3.substitution_format_string_pb2 import SubstitutionFormatString
-from envoy.config.endpoint.v3.endpoint_components_pb2 import Endpoint, LbEndpoint, LocalityLbEndpoints
-from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
-from envoy.config.route.v3.route_components_pb2 import DirectResponseAction
-from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import SdsSecretConfig
-from envoy.type.matcher.v3.regex_pb2 import RegexMatcher
-from envoy.type.matcher.v3.string_pb2 import StringMatcher
-from google.protobuf.any_pb2 import Any
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Struct, Value
-from google.protobuf.wrappers_pb2 import UInt32Value
 
+from edge.envoy import v3
 from edge.link import sockets
 from edge.process.settings import Limits
 
-STREAM_WINDOW, CONNECTION_WINDOW = UInt32Value(value=1 << 20), UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
+STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
 _MAX_SERVER_NAME = 255  # bytes
-ADS = ConfigSource(ads=AggregatedConfigSource(), resource_api_version=ApiVersion.V3)  # of resources referenced by name
+ADS = v3.ConfigSource(
+    ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
+)  # of resources referenced by name
 
 
-def pack(message: Message) -> Any:
+def pack(message: Message) -> v3.Any:
     """Return a message as the content of a field that accepts any type."""
-    packed = Any()
+    packed = v3.Any()
     packed.Pack(message, deterministic=True)
     return packed
 
 
-def seconds(value: float) -> Duration:
+def seconds(value: float) -> v3.Duration:
     """Return a duration, exact to a nanosecond."""
-    duration = Duration()
+    duration = v3.Duration()
     duration.FromNanoseconds(round(value * 1_000_000_000))
     return duration
 
 
-def number(value: int) -> UInt32Value:
+def number(value: int) -> v3.UInt32Value:
     """Return a number for a field in which 0 differs from none."""
-    return UInt32Value(value=value)
+    return v3.UInt32Value(value=value)
 
 
-def text(value: str) -> DataSource:
+def text(value: str) -> v3.DataSource:
     """Return a source of data that is this text."""
-    return DataSource(inline_string=value)
+    return v3.DataSource(inline_string=value)
 
 
-def format_string(value: str) -> SubstitutionFormatString:
+def format_string(value: str) -> v3.SubstitutionFormatString:
     """Return a text in which Envoy replaces commands."""
-    return SubstitutionFormatString(text_format_source=text(value))
+    return v3.SubstitutionFormatString(text_format_source=text(value))
 
 
-def regex(expression: str) -> StringMatcher:
+def regex(expression: str) -> v3.StringMatcher:
     """Return a matcher of whole texts."""
-    return StringMatcher(safe_regex=RegexMatcher(regex=expression))
+    return v3.StringMatcher(safe_regex=v3.RegexMatcher(regex=expression))
 
 
-def set_header(name: str, value: str) -> HeaderValueOption:
+def set_header(name: str, value: str) -> v3.HeaderValueOption:
     """Return the addition of a header that replaces an earlier value."""
-    return HeaderValueOption(
-        header=HeaderValue(key=name, value=value), append_action=HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    return v3.HeaderValueOption(
+        header=v3.HeaderValue(key=name, value=value), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     )
 
 
-def respond(page: str) -> DirectResponseAction:
+def respond(page: str) -> v3.DirectResponseAction:
     """Return the response with a page, which begins with its status."""
-    return DirectResponseAction(status=int(page[:3]), body=text(page))
+    return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
-def metadata(**values: str) -> Metadata:
+def metadata(**values: str) -> v3.Metadata:
     """Return metadata that access logs and filters can read."""
-    return Metadata(filter_metadata={"edge": struct(**values)})
+    return v3.Metadata(filter_metadata={"edge": struct(**values)})
 
 
-def struct(**values: str) -> Struct:
+def struct(**values: str) -> v3.Struct:
     """Return an object of texts."""
-    return Struct(fields={name: Value(string_value=value) for name, value in values.items()})
+    return v3.Struct(fields={name: v3.Value(string_value=value) for name, value in values.items()})
 
 
-def address(host: str, port: int) -> Address:
+def address(host: str, port: int) -> v3.Address:
     """Return the address of a TCP port."""
-    return Address(socket_address=SocketAddress(address=host, port_value=port))
+    return v3.Address(socket_address=v3.SocketAddress(address=host, port_value=port))
 
 
-def assignment(cluster: str, address: Address) -> ClusterLoadAssignment:
+def assignment(cluster: str, address: v3.Address) -> v3.ClusterLoadAssignment:
     """Return the only address of a cluster."""
-    endpoint = LbEndpoint(endpoint=Endpoint(address=address))
-    return ClusterLoadAssignment(cluster_name=cluster, endpoints=[LocalityLbEndpoints(lb_endpoints=[endpoint])])
+    endpoint = v3.LbEndpoint(endpoint=v3.Endpoint(address=address))
+    return v3.ClusterLoadAssignment(cluster_name=cluster, endpoints=[v3.LocalityLbEndpoints(lb_endpoints=[endpoint])])
 
 
 @cache
-def socket_options(limits: Limits) -> tuple[SocketOption, ...]:
+def socket_options(limits: Limits) -> tuple[v3.SocketOption, ...]:
     """Return the socket options for buffer sizes and keepalive."""
     options = sockets.options(limits.max_socket_kib << 10)
     return tuple(
-        SocketOption(level=level, name=name, int_value=value, state=SocketOption.STATE_PREBIND)
+        v3.SocketOption(level=level, name=name, int_value=value, state=v3.SocketOption.STATE_PREBIND)
         for (level, name), value in options.items()
     )
 
 
-def networks(cidrs: Iterable[str]) -> list[CidrRange]:
+def networks(cidrs: Iterable[str]) -> list[v3.CidrRange]:
     """Return networks as Envoy's address ranges."""
     found = map(ipaddress.ip_network, cidrs)
-    return [CidrRange(address_prefix=str(it.network_address), prefix_len=number(it.prefixlen)) for it in found]
+    return [v3.CidrRange(address_prefix=str(it.network_address), prefix_len=number(it.prefixlen)) for it in found]
 
 
 def reserved_secret(purpose: str) -> str:
@@ -120,6 +108,6 @@ def reserved_secret(purpose: str) -> str:
     return purpose.ljust(_MAX_SERVER_NAME + 1, "/")
 
 
-def secret(name: str) -> SdsSecretConfig:
+def secret(name: str) -> v3.SdsSecretConfig:
     """Return the reference to a certificate with its key."""
-    return SdsSecretConfig(name=name, sds_config=ADS)
+    return v3.SdsSecretConfig(name=name, sds_config=ADS)

@@ -4,15 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from envoy.config.cluster.v3.cluster_pb2 import Cluster
-from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
-from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
-from google.protobuf.message import Message
+from edge.envoy import v3
 
-Whole: TypeAlias = Cluster | TypedExtensionConfig | Listener | RouteConfiguration | ScopedRouteConfiguration | Secret
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
@@ -21,13 +14,16 @@ UNRESERVED_PREFIX = "unreserved/"  # of parts of routes that refuse challenges o
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
 
 
-MESSAGES: Mapping[Kind, type[Whole]] = {
-    "cluster": Cluster,
-    "extension": TypedExtensionConfig,
-    "listener": Listener,
-    "routes": RouteConfiguration,
-    "scope": ScopedRouteConfiguration,
-    "secret": Secret,
+Message: TypeAlias = (
+    v3.Cluster | v3.TypedExtensionConfig | v3.Listener | v3.RouteConfiguration | v3.ScopedRouteConfiguration | v3.Secret
+)
+MESSAGES: Mapping[Kind, type[Message]] = {
+    "cluster": v3.Cluster,
+    "extension": v3.TypedExtensionConfig,
+    "listener": v3.Listener,
+    "routes": v3.RouteConfiguration,
+    "scope": v3.ScopedRouteConfiguration,
+    "secret": v3.Secret,
 }
 _KINDS = {message: kind for kind, message in MESSAGES.items()}
 
@@ -52,7 +48,7 @@ class Resource:
     is_emptied: bool = field(default=False, repr=False, compare=False)
 
 
-def encode(message: Whole) -> Resource:
+def encode(message: Message) -> Resource:
     """Return a message as a resource."""
     return encode_part(Key(_KINDS[type(message)], message.name), message)
 

@@ -5,33 +5,31 @@
 
 from functools import cache
 
-from envoy.config.core.v3.config_source_pb2 import ConfigSource
-from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import Message
 
-from edge.envoy import parts
+from edge.envoy import parts, v3
 
 OPERATOR_SECRET = parts.reserved_secret("operator")
 _PACKAGE = "envoy.extensions.transport_sockets.tls"
 
 
 @cache
-def build_selector() -> TypedExtensionConfig:
+def build_selector() -> v3.TypedExtensionConfig:
     """Return the selector. Clients without a server name get the operator's certificate."""
     mapper = _register(f"{_PACKAGE}.cert_mappers.sni.v3", "SNI", default_value=str)
     selector = _register(
         f"{_PACKAGE}.cert_selectors.on_demand_secret.v3",
         "Config",
-        config_source=ConfigSource,
-        certificate_mapper=TypedExtensionConfig,
+        config_source=v3.ConfigSource,
+        certificate_mapper=v3.TypedExtensionConfig,
     )
-    by_name = TypedExtensionConfig(
+    by_name = v3.TypedExtensionConfig(
         name="envoy.tls.certificate_mappers.sni", typed_config=parts.pack(mapper(default_value=OPERATOR_SECRET))
     )
-    return TypedExtensionConfig(
+    return v3.TypedExtensionConfig(
         name="envoy.tls.certificate_selectors.on_demand_secret",
         typed_config=parts.pack(selector(config_source=parts.ADS, certificate_mapper=by_name)),
     )

@@ -2,16 +2,9 @@
 
 from collections.abc import Mapping
 
-from envoy.config.listener.v3.listener_components_pb2 import Filter
-from envoy.extensions.filters.common.set_filter_state.v3.value_pb2 import FilterStateValue
-from envoy.extensions.filters.network.connection_limit.v3.connection_limit_pb2 import ConnectionLimit
-from envoy.extensions.filters.network.set_filter_state.v3.set_filter_state_pb2 import Config as FilterState
-from envoy.extensions.filters.network.tcp_proxy.v3.tcp_proxy_pb2 import ON_DOWNSTREAM_TLS_HANDSHAKE, TcpProxy
-from google.protobuf.wrappers_pb2 import UInt64Value
-
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import access_log, clusters, parts
+from edge.envoy import access_log, clusters, parts, v3
 from edge.envoy.filters import blocking
 from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
@@ -19,12 +12,12 @@ from edge.process.settings import Settings
 _ATTEMPTS = 3  # at different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
-_AFTER_HANDSHAKE = TcpProxy(  # or a tunnel would see clients that fail the handshake
-    upstream_connect_mode=ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
+_AFTER_HANDSHAKE = v3.TcpProxy(  # or a tunnel would see clients that fail the handshake
+    upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
 
 
-def build_edge_filters(plan: Plan, settings: Settings) -> list[Filter]:
+def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
     """Return the filters of an edge's byte connections."""
     owner = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
     proxy = _build_proxy(settings, owner)
@@ -34,7 +27,7 @@ def build_edge_filters(plan: Plan, settings: Settings) -> list[Filter]:
     return [build_edge_limit(settings), blocking.NETWORK_FILTER, _proxy_filter(proxy)]
 
 
-def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Filter]:
+def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
     """Return the filters of a tunnel's byte connections, limited to its number of channels."""
     proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
     proxy.cluster = clusters.bytes_name(tunnel.gateway)
@@ -42,49 +35,49 @@ def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Filte
     return [limit, blocking.NETWORK_FILTER, _server_name(tunnel.id), _proxy_filter(proxy)]
 
 
-def build_edge_limit(settings: Settings) -> Filter:
+def build_edge_limit(settings: Settings) -> v3.Filter:
     """Return the filter that limits an edge's connections."""
     return build_connection_limit("edge", settings.limits.max_connections_per_edge)
 
 
-def build_connection_limit(name: str, most: int) -> Filter:
+def build_connection_limit(name: str, most: int) -> v3.Filter:
     """Return the filter that limits the connections of a filter chain."""
-    limit = ConnectionLimit(stat_prefix=name, max_connections=UInt64Value(value=most))
-    return Filter(name="envoy.filters.network.connection_limit", typed_config=parts.pack(limit))
+    limit = v3.ConnectionLimit(stat_prefix=name, max_connections=v3.UInt64Value(value=most))
+    return v3.Filter(name="envoy.filters.network.connection_limit", typed_config=parts.pack(limit))
 
 
-def build_filter_state(*values: FilterStateValue) -> Filter:
+def build_filter_state(*values: v3.FilterStateValue) -> v3.Filter:
     """Return the filter that sets values of new connections, which other filters read."""
-    state = FilterState(on_new_connection=values)
-    return Filter(name="envoy.filters.network.set_filter_state", typed_config=parts.pack(state))
+    state = v3.NetworkFilterState(on_new_connection=values)
+    return v3.Filter(name="envoy.filters.network.set_filter_state", typed_config=parts.pack(state))
 
 
-def _server_name(tunnel: str) -> Filter:
+def _server_name(tunnel: str) -> v3.Filter:
     """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
     id = parts.format_string(tunnel)
     return build_filter_state(
-        FilterStateValue(object_key=SERVER_NAME_KEY, format_string=id),
-        FilterStateValue(
+        v3.FilterStateValue(object_key=SERVER_NAME_KEY, format_string=id),
+        v3.FilterStateValue(
             object_key=clusters.TUNNEL_KEY,
             factory_key="envoy.string",
             format_string=id,
-            shared_with_upstream=FilterStateValue.ONCE,
+            shared_with_upstream=v3.FilterStateValue.ONCE,
         ),
     )
 
 
-def _upstreams(plan: Plan) -> TcpProxy:
+def _upstreams(plan: Plan) -> v3.TcpProxy:
     """Return the clusters of an edge. Connections for HTTP responses are closed."""
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
-        return TcpProxy(cluster=name)
+        return v3.TcpProxy(cluster=name)
     shares = {name: sum(weight for _, weight in plan.destinations.groups), _CLOSED: closing}
-    weighted = [TcpProxy.WeightedCluster.ClusterWeight(name=it, weight=weight) for it, weight in shares.items()]
-    return TcpProxy(weighted_clusters=TcpProxy.WeightedCluster(clusters=weighted))
+    weighted = [v3.TcpProxy.WeightedCluster.ClusterWeight(name=it, weight=weight) for it, weight in shares.items()]
+    return v3.TcpProxy(weighted_clusters=v3.TcpProxy.WeightedCluster(clusters=weighted))
 
 
-def _build_proxy(settings: Settings, owner: Mapping[str, str]) -> TcpProxy:
-    return TcpProxy(
+def _build_proxy(settings: Settings, owner: Mapping[str, str]) -> v3.TcpProxy:
+    return v3.TcpProxy(
         stat_prefix="stream",
         idle_timeout=parts.seconds(settings.limits.tcp_idle_timeout),
         max_connect_attempts=parts.number(_ATTEMPTS),
@@ -92,5 +85,5 @@ def _build_proxy(settings: Settings, owner: Mapping[str, str]) -> TcpProxy:
     )
 
 
-def _proxy_filter(proxy: TcpProxy) -> Filter:
-    return Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
+def _proxy_filter(proxy: v3.TcpProxy) -> v3.Filter:
+    return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))

@@ -6,37 +6,33 @@ A filter records their values before claims are removed. The virtual host names 
 import re
 from collections.abc import Iterable, Mapping
 
-from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutation
-from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutationPerRoute, Mutations
-from envoy.extensions.filters.http.header_to_metadata.v3.header_to_metadata_pb2 import Config
-from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import HttpFilter
-from google.protobuf.any_pb2 import Any
-
-from edge.envoy import parts
+from edge.envoy import parts, v3
 from edge.envoy.filters import claims
 
 _NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"
 _MUTATION = "envoy.filters.http.header_mutation"
-RECORDER = HttpFilter(name=_FILTER, typed_config=parts.pack(Config()))  # records the headers that a virtual host names
+RECORDER = v3.HttpFilter(
+    name=_FILTER, typed_config=parts.pack(v3.HeaderToMetadata())
+)  # records the headers that a virtual host names
 
 
-def build_host_config(names: Iterable[str]) -> Mapping[str, Any]:
+def build_host_config(names: Iterable[str]) -> Mapping[str, v3.Any]:
     """Return the configuration of a virtual host that preserves the named headers that are claims."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name)]
     if not found:
         return {}
-    mutations = Mutations(request_mutations=map(_restore, found))
+    mutations = v3.Mutations(request_mutations=map(_restore, found))
     return {
-        _FILTER: parts.pack(Config(request_rules=map(_record, found))),
-        _MUTATION: parts.pack(HeaderMutationPerRoute(mutations=mutations)),
+        _FILTER: parts.pack(v3.HeaderToMetadata(request_rules=map(_record, found))),
+        _MUTATION: parts.pack(v3.HeaderMutationPerRoute(mutations=mutations)),
     }
 
 
-def _record(name: str) -> Config.Rule:
-    value = Config.KeyValuePair(metadata_namespace=_NOTES, key=name, type=Config.STRING)
-    return Config.Rule(header=name, on_header_present=value)
+def _record(name: str) -> v3.HeaderToMetadata.Rule:
+    value = v3.HeaderToMetadata.KeyValuePair(metadata_namespace=_NOTES, key=name, type=v3.HeaderToMetadata.STRING)
+    return v3.HeaderToMetadata.Rule(header=name, on_header_present=value)
 
 
-def _restore(name: str) -> HeaderMutation:
-    return HeaderMutation(append=parts.set_header(name, f"%DYNAMIC_METADATA({_NOTES}:{name})%"))
+def _restore(name: str) -> v3.HeaderMutation:
+    return v3.HeaderMutation(append=parts.set_header(name, f"%DYNAMIC_METADATA({_NOTES}:{name})%"))

@@ -1,29 +1,27 @@
 """Trusted proxies in front of the public listeners, which send the visitor's address. Pure."""
 
-from envoy.config.listener.v3.listener_components_pb2 import FilterChainMatch, ListenerFilter
-from envoy.extensions.filters.listener.proxy_protocol.v3.proxy_protocol_pb2 import ProxyProtocol
-from xds.type.matcher.v3.matcher_pb2 import Matcher
-
-from edge.envoy import matchers, parts
+from edge.envoy import matchers, parts, v3
 from edge.envoy.matchers import REFUSED, OnMatch, Predicate
 from edge.process.settings import Settings
 
 # Reads the PROXY protocol, and refuses connections without it.
-PROXY_PROTOCOL = ListenerFilter(name="envoy.filters.listener.proxy_protocol", typed_config=parts.pack(ProxyProtocol()))
+PROXY_PROTOCOL = v3.ListenerFilter(
+    name="envoy.filters.listener.proxy_protocol", typed_config=parts.pack(v3.ProxyProtocol())
+)
 
 
-def build_filters(settings: Settings) -> list[ListenerFilter]:
+def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
     """Return the filters that read the visitor's address, none without proxies."""
     return [PROXY_PROTOCOL] if settings.proxy_protocol_from else []
 
 
-def build_match(settings: Settings) -> FilterChainMatch | None:
+def build_match(settings: Settings) -> v3.FilterChainMatch | None:
     """Return the match of a filter chain that only accepts connections from the proxies, or None without proxies."""
     ranges = parts.networks(settings.proxy_protocol_from)
-    return FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
+    return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
 
 
-def guard_matcher(matcher: Matcher, settings: Settings) -> Matcher:
+def guard_matcher(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
     """Return a matcher that refuses connections from other addresses."""
     if not settings.proxy_protocol_from:
         return matcher
@@ -31,6 +29,6 @@ def guard_matcher(matcher: Matcher, settings: Settings) -> Matcher:
     return matchers.match(elsewhere, matchers.choose(REFUSED), otherwise=OnMatch(matcher=matcher))
 
 
-def guard_part(matcher: Matcher, settings: Settings) -> Matcher:
+def guard_part(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
     """Return a part of a matcher, nested as `guard_matcher` does."""
-    return Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher
+    return v3.Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher

@@ -3,29 +3,27 @@
 Several User-Agent headers count as one, joined with commas, as the upstream receives them.
 """
 
-from envoy.config.route.v3.route_components_pb2 import HeaderMatcher
-
 from chalicelib.model.edges import user_agents
 from chalicelib.model.edges.modules import UserAgentModule
-from edge.envoy import parts
+from edge.envoy import parts, v3
 
 _HEADER = "user-agent"
-_PRESENT = HeaderMatcher(name=_HEADER, present_match=True)
+_PRESENT = v3.HeaderMatcher(name=_HEADER, present_match=True)
 _SHORT = parts.regex(rf"\C{{0,{user_agents.MAX_BYTES}}}")  # does not read beyond the limit
-TOO_LONG = (_PRESENT, HeaderMatcher(name=_HEADER, string_match=_SHORT, invert_match=True))
+TOO_LONG = (_PRESENT, v3.HeaderMatcher(name=_HEADER, string_match=_SHORT, invert_match=True))
 
 
-def build_passing(rules: UserAgentModule) -> list[list[HeaderMatcher]]:
+def build_passing(rules: UserAgentModule) -> list[list[v3.HeaderMatcher]]:
     """Return lists of header conditions. A request passes if it meets all conditions of one list.
 
     Without the header it passes if a pattern of `allow` matches the empty text.
     """
     denied = [
-        HeaderMatcher(name=_HEADER, string_match=parts.regex(it), invert_match=True)
+        v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(it), invert_match=True)
         for it in user_agents.build_expressions(rules.deny)
     ]
     allowed = [
-        [HeaderMatcher(name=_HEADER, string_match=parts.regex(it), treat_missing_header_as_empty=True)]
+        [v3.HeaderMatcher(name=_HEADER, string_match=parts.regex(it), treat_missing_header_as_empty=True)]
         for it in user_agents.build_expressions(rules.allow)
     ]
     return [*allowed, [_PRESENT, *denied]]

@@ -5,13 +5,7 @@ Names with special handshakes have entries in its matcher. All other names use t
 
 import re
 
-from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.extensions.filters.common.set_filter_state.v3.value_pb2 import FilterStateValue
-from envoy.extensions.filters.network.tcp_proxy.v3.tcp_proxy_pb2 import TcpProxy
-from xds.type.matcher.v3.matcher_pb2 import Matcher
-
-from edge.envoy import listeners, matchers, parts, routes, stream_filters
+from edge.envoy import listeners, matchers, parts, routes, stream_filters, v3
 from edge.envoy.filters import proxies
 from edge.envoy.matchers import OnMatch
 from edge.envoy.names import managers, tls_contexts
@@ -24,7 +18,7 @@ INTERNAL = "passed-on"  # the filter chain of exact names with a listener of the
 _NO_NAME = " "  # never a server name
 # Selects the cluster by the server name, with a prefix. The key is the one that tcp_proxy reads.
 _NAME_TO_CLUSTER = stream_filters.build_filter_state(
-    FilterStateValue(
+    v3.FilterStateValue(
         object_key="envoy.tcp_proxy.cluster",
         format_string=parts.format_string(f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"),
     )
@@ -61,21 +55,21 @@ def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> 
     return _build_part(name, chain, matchers.refuse_challenges(_chain_name(name, chain)), settings)
 
 
-def _build_chain(version: str, settings: Settings) -> FilterChain:
+def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
     manager = managers.build_names_manager(settings, tls_contexts.requirement_of(version))
     context = tls_contexts.build_context(version, protocols=listeners.HTTP_PROTOCOLS)
     return listeners.build_tls_chain(version, context, [_front_limit(settings), manager], settings)
 
 
-def _front_limit(settings: Settings) -> Filter:
+def _front_limit(settings: Settings) -> v3.Filter:
     """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
     return stream_filters.build_connection_limit(FRONT, settings.limits.max_connections)
 
 
-def _cluster_proxy(cluster: str) -> Filter:
+def _cluster_proxy(cluster: str) -> v3.Filter:
     """Return the filter that passes bytes to an internal listener's cluster, which has a timeout itself."""
-    proxy = TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
-    return Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
+    proxy = v3.TcpProxy(stat_prefix="front", cluster=cluster, idle_timeout=parts.seconds(0))
+    return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))
 
 
 def _chain_name(name: str, chain: str) -> str:
@@ -84,18 +78,18 @@ def _chain_name(name: str, chain: str) -> str:
 
 
 def _build_part(name: str, chain: str, on_match: OnMatch, settings: Settings) -> Resource:
-    part = Listener()
+    part = v3.Listener()
     matcher = matchers.match_server_name(name, on_match)
     if name.startswith("*."):
         regex = f"[^.]+{re.escape(name.removeprefix('*'))}"
-        matcher = Matcher(on_no_match=OnMatch(matcher=matchers.match_server_names(regex, on_match)))
+        matcher = v3.Matcher(on_no_match=OnMatch(matcher=matchers.match_server_names(regex, on_match)))
         if chain == INTERNAL:
             part.filter_chains.add(name=name, filters=[_cluster_proxy(NAME_PREFIX + name)])
     part.filter_chain_matcher.CopyFrom(proxies.guard_part(matcher, settings))
     return encode_part(Key("listener", FRONT, name), part)
 
 
-def _base_matcher() -> Matcher:
+def _base_matcher() -> v3.Matcher:
     """Return the matcher without special names.
 
     Envoy requires an entry in each list, so each has one that no client matches. Challenges of certificate authorities

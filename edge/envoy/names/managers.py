@@ -3,23 +3,8 @@
 from functools import cache
 from typing import TypeAlias
 
-from envoy.config.accesslog.v3.accesslog_pb2 import AccessLogFilter, ResponseFlagFilter
-from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutation
-from envoy.config.core.v3.protocol_pb2 import HttpProtocolOptions
-from envoy.config.listener.v3.listener_components_pb2 import Filter
-from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
-    HttpConnectionManager,
-    LocalReplyConfig,
-    ResponseMapper,
-    ScopedRds,
-    ScopedRoutes,
-)
-from envoy.extensions.http.early_header_mutation.header_mutation.v3.header_mutation_pb2 import (
-    HeaderMutation as EarlyMutation,
-)
-
 from chalicelib.model.serving import pages
-from edge.envoy import access_log, http_manager, parts
+from edge.envoy import access_log, http_manager, parts, v3
 from edge.envoy.filters import kept_headers
 from edge.process.settings import Settings
 
@@ -42,29 +27,29 @@ _LOGGED = {
 _IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
 
 
-def _reply(flags: list[str], status: int, text: str, *conditions: AccessLogFilter) -> ResponseMapper:
+def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFilter) -> v3.ResponseMapper:
     """Return Envoy's own response for some of its response flags."""
-    flagged = AccessLogFilter(response_flag_filter=ResponseFlagFilter(flags=flags))
-    return ResponseMapper(
+    flagged = v3.AccessLogFilter(response_flag_filter=v3.ResponseFlagFilter(flags=flags))
+    return v3.ResponseMapper(
         filter=access_log.all_of(flagged, *conditions) if conditions else flagged,
         status_code=parts.number(status),
         body=parts.text(text),
     )
 
 
-_SCOPED_ROUTES = ScopedRoutes(
+_SCOPED_ROUTES = v3.ScopedRoutes(
     name="names",
-    scope_key_builder=ScopedRoutes.ScopeKeyBuilder(
+    scope_key_builder=v3.ScopedRoutes.ScopeKeyBuilder(
         fragments=[
-            ScopedRoutes.ScopeKeyBuilder.FragmentBuilder(
-                header_value_extractor=ScopedRoutes.ScopeKeyBuilder.FragmentBuilder.HeaderValueExtractor(
+            v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder(
+                header_value_extractor=v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder.HeaderValueExtractor(
                     name=SCOPE_HEADER, index=0
                 )
             )
         ]
     ),
     rds_config_source=parts.ADS,
-    scoped_rds=ScopedRds(scoped_rds_config_source=parts.ADS),
+    scoped_rds=v3.ScopedRds(scoped_rds_config_source=parts.ADS),
 )
 _REPLIES = (  # Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404
     _reply(["UH", "NC"], 503, pages.NO_TUNNELS, _IS_EDGE),
@@ -75,20 +60,20 @@ _REPLIES = (  # Envoy's own responses. Those for edges differ from those for tun
 )
 
 
-def build_names_manager(settings: Settings, requirement: str = "", client: Headers = ()) -> Filter:
+def build_names_manager(settings: Settings, requirement: str = "", client: Headers = ()) -> v3.Filter:
     """Return the HTTP manager that finds the routes of a connection by its server name.
 
     `requirement` names what its handshakes require beyond the default. `client` are headers about the client's
     certificate.
     """
-    manager = HttpConnectionManager()
+    manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
-    scope = HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
-    mutation = EarlyMutation(mutations=[HeaderMutation(remove=SCOPE_HEADER), scope])
+    scope = v3.HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
+    mutation = v3.EarlyHeaderMutation(mutations=[v3.HeaderMutation(remove=SCOPE_HEADER), scope])
     manager.early_header_mutation_extensions.add(
         name="envoy.http.early_header_mutation.header_mutation", typed_config=parts.pack(mutation)
     )
-    return Filter(name=http_manager.NAME, typed_config=parts.pack(manager))
+    return v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))
 
 
 def scope_of(name: str, requirement: str) -> str:
@@ -100,7 +85,7 @@ def scope_of(name: str, requirement: str) -> str:
 
 
 @cache
-def _template(settings: Settings, client: Headers) -> HttpConnectionManager:
+def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
     """Return the manager without the header that selects a scope. Visitors cannot set that header."""
     limits = settings.limits
     manager = http_manager.build_manager(
@@ -111,13 +96,13 @@ def _template(settings: Settings, client: Headers) -> HttpConnectionManager:
         http_manager.ROUTER,
     )
     manager.MergeFrom(
-        HttpConnectionManager(
+        v3.HttpConnectionManager(
             stat_prefix="https",
             scoped_routes=_SCOPED_ROUTES,
-            upgrade_configs=[HttpConnectionManager.UpgradeConfig(upgrade_type="websocket")],
-            local_reply_config=LocalReplyConfig(mappers=_REPLIES),
+            upgrade_configs=[v3.HttpConnectionManager.UpgradeConfig(upgrade_type="websocket")],
+            local_reply_config=v3.LocalReplyConfig(mappers=_REPLIES),
             access_log=[access_log.build_request_log(settings, _LOGGED)],
-            common_http_protocol_options=HttpProtocolOptions(
+            common_http_protocol_options=v3.HttpProtocolOptions(
                 idle_timeout=parts.seconds(limits.idle_timeout),
                 max_connection_duration=parts.seconds(limits.max_connection_duration),
             ),

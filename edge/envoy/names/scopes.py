@@ -4,24 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from envoy.config.route.v3.route_components_pb2 import VirtualHost
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
-from google.protobuf.wrappers_pb2 import BoolValue
-
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy import answers, clusters, edge_routes, routes
+from edge.envoy import answers, clusters, edge_routes, routes, v3
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
 from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
 
-_NO = BoolValue(value=False)
+_NO = v3.BoolValue(value=False)
 
 
 class Backends(Protocol):
@@ -94,11 +89,11 @@ def _backend_clusters(
     return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
 
 
-def _build_scope(name: str, hosts: list[VirtualHost]) -> Resource:
-    scope = ScopedRouteConfiguration(
+def _build_scope(name: str, hosts: list[v3.VirtualHost]) -> Resource:
+    scope = v3.ScopedRouteConfiguration(
         name=name,
-        key=ScopedRouteConfiguration.Key(fragments=[ScopedRouteConfiguration.Key.Fragment(string_key=name)]),
-        route_configuration=RouteConfiguration(
+        key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment(string_key=name)]),
+        route_configuration=v3.RouteConfiguration(
             name=name,
             ignore_port_in_host_matching=True,
             validate_clusters=_NO,  # or a missing cluster would close all routes of the name

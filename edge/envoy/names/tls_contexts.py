@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from envoy.extensions.transport_sockets.tls.v3.common_pb2 import CertificateValidationContext, TlsParameters
-from envoy.extensions.transport_sockets.tls.v3.tls_pb2 import CommonTlsContext, DownstreamTlsContext
-
 from chalicelib.model.serving.edge_plans import Plan
-from edge.envoy import parts, selector
+from edge.envoy import parts, selector, v3
 
-VERSIONS: Mapping[str, TlsParameters.TlsProtocol.ValueType] = {
-    "1.0": TlsParameters.TLSv1_0,
-    "1.1": TlsParameters.TLSv1_1,
-    "1.2": TlsParameters.TLSv1_2,
-    "1.3": TlsParameters.TLSv1_3,
+VERSIONS: Mapping[str, v3.TlsParameters.TlsProtocol.ValueType] = {
+    "1.0": v3.TlsParameters.TLSv1_0,
+    "1.1": v3.TlsParameters.TLSv1_1,
+    "1.2": v3.TlsParameters.TLSv1_2,
+    "1.3": v3.TlsParameters.TLSv1_3,
 }
 DEFAULT_VERSION = "1.2"
 _OLD = frozenset({"1.0", "1.1"})
@@ -55,15 +52,15 @@ def requirement_of(version: str) -> str:
     return "" if version == DEFAULT_VERSION else version
 
 
-def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence[str] = ()) -> DownstreamTlsContext:
+def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence[str] = ()) -> v3.DownstreamTlsContext:
     """Return the TLS context with certificates on demand, for handshakes from a version on.
 
     `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
     rejects such a context unless session resumption is off.
     """
-    context = DownstreamTlsContext(
-        common_tls_context=CommonTlsContext(
-            tls_params=TlsParameters(
+    context = v3.DownstreamTlsContext(
+        common_tls_context=v3.CommonTlsContext(
+            tls_params=v3.TlsParameters(
                 tls_minimum_protocol_version=VERSIONS[version],
                 cipher_suites=[*_CIPHERS, *_OLD_CIPHERS] if version in _OLD else [],
                 signature_algorithms=_SIGNATURES if trusted else [],
@@ -75,7 +72,7 @@ def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence
         disable_stateful_session_resumption=True,
     )
     if trusted:
-        authorities = CertificateValidationContext(trusted_ca=parts.text("\n".join(trusted)))
+        authorities = v3.CertificateValidationContext(trusted_ca=parts.text("\n".join(trusted)))
         context.common_tls_context.validation_context.CopyFrom(authorities)
         context.require_client_certificate.value = True
     return context

@@ -13,13 +13,14 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, http_manager, listeners, overload, routes, stats
-from edge.envoy.bootstrap import build_bootstrap
+from edge.envoy import clusters, http_manager, listeners, routes
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
 from edge.envoy.names import https_listener, managers
 from edge.envoy.names.managers import SCOPE_HEADER
 from edge.envoy.resources import Key, Resource
+from edge.envoy.start import overload, stats
+from edge.envoy.start.bootstrap import build_bootstrap
 from edge.process.settings import Limits, Settings
 from tests.edge.envoy import messages
 

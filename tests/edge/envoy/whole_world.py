@@ -10,9 +10,9 @@ from typing import Any
 
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.serving.account_view import AccountView
-from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener
+from edge.envoy.start.bootstrap import build_bootstrap
 from edge.link.authority import KeyPair
 from edge.plan import names
 from edge.process.settings import Limits, Settings

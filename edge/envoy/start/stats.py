@@ -2,20 +2,7 @@
 
 import re
 
-from envoy.config.cluster.v3.cluster_pb2 import Cluster
-from envoy.config.core.v3.address_pb2 import Address, Pipe
-from envoy.config.core.v3.protocol_pb2 import Http1ProtocolOptions
-from envoy.config.listener.v3.listener_components_pb2 import Filter, FilterChain
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.config.route.v3.route_components_pb2 import Route, RouteAction, RouteMatch, VirtualHost
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-from envoy.extensions.filters.http.router.v3.router_pb2 import Router
-from envoy.extensions.filters.network.http_connection_manager.v3.http_connection_manager_pb2 import (
-    HttpConnectionManager,
-    HttpFilter,
-)
-
-from edge.envoy import parts
+from edge.envoy import parts, v3
 from edge.process.settings import STATS_SOCKET, Limits
 
 SOCKET = STATS_SOCKET
@@ -65,25 +52,25 @@ def format_for_prometheus(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def build_cluster() -> Cluster:
+def build_cluster() -> v3.Cluster:
     """Return the cluster of Envoy's admin interface, the source of the metrics."""
-    address = Address(pipe=Pipe(path="admin.sock"))
-    return Cluster(name="admin", type=Cluster.STATIC, load_assignment=parts.assignment("admin", address))
+    address = v3.Address(pipe=v3.Pipe(path="admin.sock"))
+    return v3.Cluster(name="admin", type=v3.Cluster.STATIC, load_assignment=parts.assignment("admin", address))
 
 
-def build_listener() -> Listener:
+def build_listener() -> v3.Listener:
     """Return the listener that exposes one path of the admin interface at a socket."""
-    route = Route(match=RouteMatch(path="/stats/prometheus"), route=RouteAction(cluster="admin"))
-    manager = HttpConnectionManager(
+    route = v3.Route(match=v3.RouteMatch(path="/stats/prometheus"), route=v3.RouteAction(cluster="admin"))
+    manager = v3.HttpConnectionManager(
         stat_prefix="stats",
-        http_protocol_options=Http1ProtocolOptions(accept_http_10=True),
-        route_config=RouteConfiguration(virtual_hosts=[VirtualHost(name="stats", domains=["*"], routes=[route])]),
-        http_filters=[HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(Router()))],
+        http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),
+        route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=[route])]),
+        http_filters=[v3.HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(v3.Router()))],
     )
     name = "envoy.filters.network.http_connection_manager"
-    return Listener(
+    return v3.Listener(
         name="stats",
-        address=Address(pipe=Pipe(path=SOCKET, mode=0o660)),
-        filter_chains=[FilterChain(filters=[Filter(name=name, typed_config=parts.pack(manager))])],
+        address=v3.Address(pipe=v3.Pipe(path=SOCKET, mode=0o660)),
+        filter_chains=[v3.FilterChain(filters=[v3.Filter(name=name, typed_config=parts.pack(manager))])],
         ignore_global_conn_limit=True,  # the metrics must be readable when that limit is reached
     )

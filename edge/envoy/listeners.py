@@ -13,6 +13,7 @@ from edge.envoy.filters import blocking, proxies
 from edge.envoy.resources import PORT_PREFIX, Resource, encode
 from edge.process.settings import Settings
 
+FRONT = "https"  # the public listener
 HTTP_PROTOCOLS = ("h2", "http/1.1")
 # Reads the server name and the protocols of a handshake.
 TLS_INSPECTOR = v3.ListenerFilter(

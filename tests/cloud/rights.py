@@ -46,6 +46,7 @@ _ENTRANCES = {  # the module or package by which a role's code is entered
     "chalicelib.authorizer.": "authorizer",
     "chalicelib.operator.": "operator",
     "edge.": "edge",
+    "chalicelib.model.serving.": "edge",  # in threads of its own
 }
 _OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
 

@@ -10,6 +10,11 @@ PROXY_PROTOCOL = v3.ListenerFilter(
 )
 
 
+def choose_trial_source(settings: Settings) -> str:
+    """Return the loopback address from which this host connects to its own names."""
+    return "::1" if ":" in settings.host else "127.21.0.1"
+
+
 def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
     """Return the filters that read the visitor's address, none without proxies."""
     return [PROXY_PROTOCOL] if settings.proxy_protocol_from else []
@@ -21,11 +26,14 @@ def build_match(settings: Settings) -> v3.FilterChainMatch | None:
     return v3.FilterChainMatch(direct_source_prefix_ranges=ranges) if ranges else None
 
 
-def guard_matcher(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
-    """Return a matcher that refuses connections from other addresses."""
+def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.Matcher:
+    """Return a matcher that refuses connections from other addresses.
+
+    `others` are networks whose connections are accepted in addition to those of the proxies.
+    """
     if not settings.proxy_protocol_from:
         return matcher
-    elsewhere = Predicate(not_matcher=matchers.is_sent_by(settings.proxy_protocol_from, "proxies"))
+    elsewhere = Predicate(not_matcher=matchers.is_sent_by((*settings.proxy_protocol_from, *others), "proxies"))
     return matchers.match(elsewhere, matchers.choose(REFUSED), otherwise=OnMatch(matcher=matcher))
 
 

@@ -13,8 +13,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
 
-FRONT = "https"  # the public listener
-INTERNAL = "passed-on"  # the filter chain of exact names with a listener of their own
+INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
 _NO_NAME = " "  # never a server name
 # Selects the cluster by the server name, with a prefix. The key is the one that tcp_proxy reads.
 _NAME_TO_CLUSTER = stream_filters.build_filter_state(
@@ -33,11 +32,12 @@ def build_public(settings: Settings) -> tuple[Resource, ...]:
 def build_https_listener(settings: Settings) -> Resource:
     """Return the public HTTPS listener without the parts of special names."""
     to_internal = [_front_limit(settings), _NAME_TO_CLUSTER, _cluster_proxy("none")]
-    listener = listeners.build_public_listener(FRONT, settings.edge_port, settings)
+    listener = listeners.build_public_listener(listeners.FRONT, settings.edge_port, settings)
     listener.listener_filters.append(listeners.TLS_INSPECTOR)
     listener.filter_chains.add(name=INTERNAL, filters=to_internal)
     listener.filter_chains.extend(_build_chain(version, settings) for version in tls_contexts.VERSIONS)
-    listener.filter_chain_matcher.CopyFrom(proxies.guard_matcher(_base_matcher(), settings))
+    matcher = proxies.guard_matcher(_base_matcher(), settings, proxies.choose_trial_source(settings))
+    listener.filter_chain_matcher.CopyFrom(matcher)
     return encode(listener)
 
 
@@ -63,7 +63,7 @@ def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
 
 def _front_limit(settings: Settings) -> v3.Filter:
     """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
-    return stream_filters.build_connection_limit(FRONT, settings.limits.max_connections)
+    return stream_filters.build_connection_limit(listeners.FRONT, settings.limits.max_connections)
 
 
 def _cluster_proxy(cluster: str) -> v3.Filter:
@@ -86,7 +86,7 @@ def _build_part(name: str, chain: str, on_match: OnMatch, settings: Settings) ->
         if chain == INTERNAL:
             part.filter_chains.add(name=name, filters=[_cluster_proxy(NAME_PREFIX + name)])
     part.filter_chain_matcher.CopyFrom(proxies.guard_part(matcher, settings))
-    return encode_part(Key("listener", FRONT, name), part)
+    return encode_part(Key("listener", listeners.FRONT, name), part)
 
 
 def _base_matcher() -> v3.Matcher:

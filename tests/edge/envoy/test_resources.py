@@ -530,7 +530,8 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
     for other in refusing:
         single = other["predicate"]["not_matcher"]["single_predicate"]
         assert single["input"]["typed_config"]["@type"].endswith(".DirectSourceIPInput")
-        assert single["custom_match"]["typed_config"]["cidr_ranges"] == RANGES
+        trials = {"address_prefix": "127.21.0.1", "prefix_len": 32}  # of this host, to its own names
+        assert single["custom_match"]["typed_config"]["cidr_ranges"] == [*RANGES, trials]
         assert other["on_match"]["action"]["typed_config"]["value"] == "refused"
 
 

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Iterable
 from functools import cache
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -10,11 +11,19 @@ from edge.envoy import v3
 from edge.link import sockets
 from edge.process.settings import Limits
 
+M = TypeVar("M", bound=Message)
 STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
 _MAX_SERVER_NAME = 255  # bytes
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
 )  # of resources referenced by name
+
+
+def copy(template: M) -> M:
+    """Return a copy of a message, whose fields can be set."""
+    message = type(template)()
+    message.CopyFrom(template)
+    return message
 
 
 def pack(message: Message) -> v3.Any:

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -67,14 +67,17 @@ def set_header(name: str, value: str) -> v3.HeaderValueOption:
     )
 
 
+@lru_cache(256)
 def respond(page: str) -> v3.DirectResponseAction:
     """Return the response with a page, which begins with its status."""
     return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
-def metadata(**values: str) -> v3.Metadata:
-    """Return metadata that access logs and filters can read."""
-    return v3.Metadata(filter_metadata={"edge": struct(**values)})
+def set_metadata(metadata: v3.Metadata, **values: str) -> None:
+    """Set metadata that access logs and filters can read."""
+    fields = metadata.filter_metadata["edge"].fields
+    for name, value in values.items():
+        fields[name].string_value = value
 
 
 def struct(**values: str) -> v3.Struct:

@@ -13,7 +13,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, http_manager, listeners, routes
+from edge.envoy import clusters, http_manager, listeners, routes, v3
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
 from edge.envoy.names import https_listener, managers
@@ -59,7 +59,9 @@ MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 
 
 def test_the_virtual_host_of_a_tunnel() -> None:
-    assert messages.to_json(routes.build_site_host(PLAIN)) == HOST
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, PLAIN)
+    assert [messages.to_json(it) for it in config.virtual_hosts] == [HOST]
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -490,8 +492,9 @@ def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mappi
 
 def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> None:
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
-    host = messages.to_json(routes.build_site_host(reading))
-    led = [it["route"]["cluster"] for it in host["routes"]]
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, reading)
+    led = [it.route.cluster for it in config.virtual_hosts[0].routes]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
 
 

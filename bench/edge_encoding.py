@@ -15,7 +15,7 @@ from tests.edge.envoy import encodings, messages
 from tests.edge.envoy.encodings import Build
 
 _ROUNDS, _BUILT, _PARSED = 31, 50, 5
-_BOUND = 0.06
+_BOUND = 0.15
 
 
 def measure(_setting: Setting) -> Result:

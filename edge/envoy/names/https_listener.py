@@ -81,8 +81,9 @@ def _chain_name(name: str, chain: str) -> str:
 
 def _build_part(name: str, chain: str, on_match: OnMatch, settings: Settings) -> Resource:
     part = v3.Listener()
-    matcher = matchers.match_server_name(name, on_match)
-    if name.startswith("*."):
+    if not name.startswith("*."):
+        matcher = matchers.match_server_name(name, on_match)
+    else:
         regex = f"[^.]+{re.escape(name.removeprefix('*'))}"
         matcher = v3.Matcher(on_no_match=OnMatch(matcher=matchers.match_server_names(regex, on_match)))
         if chain == INTERNAL:
@@ -99,4 +100,6 @@ def _base_matcher() -> v3.Matcher:
     """
     internal = matchers.choose(INTERNAL)
     by_wildcard = matchers.match_server_names(_NO_NAME, internal, matchers.refuse_challenges(DEFAULT_VERSION))
-    return matchers.match_server_name("", internal, OnMatch(matcher=by_wildcard))
+    matcher = matchers.match_server_name("", internal)
+    matcher.on_no_match.matcher.CopyFrom(by_wildcard)
+    return matcher

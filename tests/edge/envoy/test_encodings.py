@@ -10,7 +10,7 @@ from edge.envoy.resources import MESSAGES
 from tests.edge.envoy import encodings, messages
 from tests.edge.envoy.encodings import Build
 
-_MOST = 0.25  # of the calls that parsing the same message takes
+_MOST = 0.15  # of the calls that parsing the same message takes
 
 
 def count_calls(action: Callable[[], object]) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import parts, v3
+from edge.envoy import parts, upstream_http, v3
 from edge.envoy.resources import NAME_PREFIX, Resource, encode
 from edge.link import proxy_protocol
 from edge.process.settings import Limits, Settings
@@ -15,28 +15,11 @@ from edge.process.settings import Limits, Settings
 LINK_SECRET = parts.reserved_secret("link")
 TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a byte connection
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
-_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _TLS = "envoy.transport_sockets.tls"
 _TLS_1_3 = v3.TlsParameters(
     tls_minimum_protocol_version=v3.TlsParameters.TLSv1_3, tls_maximum_protocol_version=v3.TlsParameters.TLSv1_3
 )
 _MANY, _MAX_RETRIES = 1_000_000, 100
-_SHARED = v3.HttpProtocolOptions(idle_timeout=parts.seconds(60), max_headers_count=parts.number(1000))
-_OF_ONE_VISITOR = v3.HttpProtocolOptions(  # each connection occupies an SSH channel
-    idle_timeout=parts.seconds(5), max_headers_count=parts.number(1000)
-)
-_OF_ONE_REQUEST = v3.HttpProtocolOptions(
-    idle_timeout=parts.seconds(60), max_headers_count=parts.number(1000), max_requests_per_connection=parts.number(1)
-)
-_HTTP1 = v3.UpstreamProtocolOptions.ExplicitHttpConfig(
-    http_protocol_options=v3.Http1ProtocolOptions(enable_trailers=True)
-)
-_HTTP1_WITHOUT_TRAILERS = v3.UpstreamProtocolOptions.ExplicitHttpConfig(http_protocol_options=v3.Http1ProtocolOptions())
-_HTTP2 = v3.UpstreamProtocolOptions.ExplicitHttpConfig(
-    http2_protocol_options=v3.Http2ProtocolOptions(
-        initial_stream_window_size=parts.STREAM_WINDOW, initial_connection_window_size=parts.CONNECTION_WINDOW
-    )
-)
 _NO_VALUE = b"\0"  # Envoy requires a value, although the type says all
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
@@ -59,14 +42,6 @@ class _Sockets(NamedTuple):
     plain: v3.TransportSocket
     private: v3.TransportSocket
     public: v3.TransportSocket
-
-
-def _options(version: v3.UpstreamProtocolOptions.ExplicitHttpConfig, common: v3.HttpProtocolOptions) -> v3.Any:
-    return parts.pack(v3.UpstreamProtocolOptions(common_http_protocol_options=common, explicit_http_config=version))
-
-
-_SHARED_HTTP1 = _options(_HTTP1, _SHARED)
-_VISITOR_HTTP1, _VISITOR_HTTP2 = _options(_HTTP1, _OF_ONE_VISITOR), _options(_HTTP2, _OF_ONE_VISITOR)
 
 
 def http2_name(upstream: str) -> str:
@@ -189,16 +164,16 @@ def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Re
     serves one visitor's connection and starts with a PROXY protocol header.
     """
     return [
-        _encode(cluster, name, sockets.plain, _SHARED_HTTP1),
-        _encode(cluster, http2_name(name), sockets.private, _VISITOR_HTTP2),
+        _encode(cluster, name, sockets.plain, upstream_http.SHARED_HTTP1),
+        _encode(cluster, http2_name(name), sockets.private, upstream_http.VISITOR_HTTP2),
     ]
 
 
 def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
     """Return the same, where tunnels get the address too."""
     return [
-        _encode(cluster, name, sockets.public, _VISITOR_HTTP1),
-        _encode(cluster, http2_name(name), sockets.public, _VISITOR_HTTP2),
+        _encode(cluster, name, sockets.public, upstream_http.VISITOR_HTTP1),
+        _encode(cluster, http2_name(name), sockets.public, upstream_http.VISITOR_HTTP2),
     ]
 
 
@@ -210,7 +185,7 @@ def _encode(
     if socket:
         cluster.transport_socket.CopyFrom(socket)
     if options:
-        cluster.typed_extension_protocol_options[_OPTIONS].CopyFrom(options)
+        cluster.typed_extension_protocol_options[upstream_http.OPTIONS].CopyFrom(options)
     return encode(cluster)
 
 
@@ -262,7 +237,7 @@ def _response_template() -> v3.Cluster:
         alt_stat_name="answer",
         load_assignment=parts.assignment("", address),
         circuit_breakers=_circuit_breakers(_MANY),
-        typed_extension_protocol_options={_OPTIONS: _options(_HTTP1_WITHOUT_TRAILERS, _OF_ONE_REQUEST)},
+        typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SINGLE_REQUEST_HTTP1},
     )
 
 

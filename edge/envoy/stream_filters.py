@@ -5,8 +5,8 @@ from functools import cache
 
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import access_log, clusters, parts, v3
-from edge.envoy.filters import blocking
+from edge.envoy import clusters, parts, v3
+from edge.envoy.filters import access_log, blocking
 from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
 

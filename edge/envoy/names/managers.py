@@ -4,8 +4,8 @@ from functools import cache
 from typing import TypeAlias
 
 from chalicelib.model.serving import pages
-from edge.envoy import access_log, http_manager, parts, v3
-from edge.envoy.filters import kept_headers
+from edge.envoy import http_manager, parts, v3
+from edge.envoy.filters import access_log, kept_headers
 from edge.process.settings import Settings
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]

@@ -83,12 +83,14 @@ def edge_group_name(plan: Plan, backend: str) -> str:
     return proxied_name(group_name(backend)) if plan.is_proxied else group_name(backend)
 
 
-def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the HTTP clusters of a gateway. The server name is the tunnel's id."""
+@lru_cache(256)
+def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
+    """Return the HTTP clusters of a gateway, the same objects for all names. The server name is the tunnel's id."""
     return _http_clusters(gateway.id, *_to_gateway(gateway, link_authority, settings))
 
 
-def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
+@lru_cache(256)
+def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
     """Return the same clusters, with the PROXY protocol for the tunnels."""
     return _proxied_http_clusters(proxied_name(gateway.id), *_to_gateway(gateway, link_authority, settings))
 

@@ -1,6 +1,6 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -81,7 +81,7 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
     return tuple(it for made in every for it in made)
 
 
-def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> list[Resource]:
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Sequence[Resource]:
     gateway = backends.gateways.get(site.tunnel.gateway)
     if gateway is None:
         return []

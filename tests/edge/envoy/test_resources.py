@@ -257,7 +257,7 @@ def test_how_requests_are_treated() -> None:
     (of_whom,) = rate["typed_config"]["rate_limits"]
     assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
     *others, silent, late = found.pop("local_reply_config")["mappers"]
-    assert [it["status_code"] for it in others] == [503, 503, 404]
+    assert [it["status_code"] for it in others] == [503, 503, 421, 404]
     scoped, early = found.pop("scoped_routes"), found.pop("early_header_mutation_extensions")
     assert scoped["scope_key_builder"]["fragments"] == [{"header_value_extractor": {"name": SCOPE_HEADER, "index": 0}}]
     removal, addition = early[0]["typed_config"]["mutations"]
@@ -533,7 +533,7 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
     for other in refusing:
         single = other["predicate"]["not_matcher"]["single_predicate"]
         assert single["input"]["typed_config"]["@type"].endswith(".DirectSourceIPInput")
-        trials = {"address_prefix": "127.21.0.1", "prefix_len": 32}  # of this host, to its own names
+        trials = {"address_prefix": proxies.choose_trial_source(BELIEVING), "prefix_len": 32}
         assert single["custom_match"]["typed_config"]["cidr_ranges"] == [*RANGES, trials]
         assert other["on_match"]["action"]["typed_config"]["value"] == "refused"
 

@@ -20,11 +20,11 @@ _TLS_1_3 = v3.TlsParameters(
     tls_minimum_protocol_version=v3.TlsParameters.TLSv1_3, tls_maximum_protocol_version=v3.TlsParameters.TLSv1_3
 )
 _MANY, _MAX_RETRIES = 1_000_000, 100
-_NO_VALUE = b"\0"  # Envoy requires a value, although the type says all
+_TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only: it does not forward the address
-    version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=_NO_VALUE)]
+_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only. Envoy requires a value, although the type says all
+    version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
     version=v3.ProxyProtocolConfig.V2,
@@ -138,7 +138,7 @@ def build_stream_cluster(
         share = cluster.load_assignment.endpoints.add()
         share.locality.sub_zone, share.load_balancing_weight.value = id, weight
         share.lb_endpoints.extend(_endpoints(members))
-    sockets = _group_sockets([it for _, _, members in groups for it in members], link_authority)
+    sockets = _group_sockets(frozenset(it.id for _, _, members in groups for _, it in members), link_authority)
     return _encode(cluster, stream_name(plan), sockets.public if plan.is_proxied else sockets.private)
 
 
@@ -203,7 +203,7 @@ def _to_group(members: Members, link_authority: str, settings: Settings) -> tupl
     """Return what the clusters of a tunnel group share, and their ways to connect."""
     cluster = parts.copy(_template("group", settings.limits.max_requests_per_backend, settings.limits))
     cluster.load_assignment.endpoints.add().lb_endpoints.extend(_endpoints(members))
-    return cluster, _group_sockets(members, link_authority)
+    return cluster, _group_sockets(frozenset(gateway.id for _, gateway in members), link_authority)
 
 
 def _endpoints(members: Members) -> Iterator[v3.LbEndpoint]:
@@ -233,11 +233,10 @@ def _template(alt_stat_name: str, most: int, limits: Limits) -> v3.Cluster:
 
 @cache
 def _response_template() -> v3.Cluster:
-    address = v3.Address(envoy_internal_address=v3.EnvoyInternalAddress())
     return v3.Cluster(
         type=v3.Cluster.STATIC,
         alt_stat_name="answer",
-        load_assignment=parts.assignment("", address),
+        load_assignment=_TO_LISTENER,
         circuit_breakers=_circuit_breakers(_MANY),
         typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SINGLE_REQUEST_HTTP1},
     )
@@ -245,11 +244,10 @@ def _response_template() -> v3.Cluster:
 
 @cache
 def _name_template() -> v3.Cluster:
-    address = v3.Address(envoy_internal_address=v3.EnvoyInternalAddress())
     return v3.Cluster(
         type=v3.Cluster.STATIC,
         alt_stat_name="name",
-        load_assignment=parts.assignment("", address),
+        load_assignment=_TO_LISTENER,
         transport_socket=_with_proxy_protocol(_RAW, _PUBLIC),
     )
 
@@ -270,14 +268,10 @@ def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
     return _sockets(v3.UpstreamTlsContext(common_tls_context=_mutual_tls([gateway], link_authority)))
 
 
-def _group_sockets(members: Members, link_authority: str) -> _Sockets:
-    """Return mutual TLS to the gateways of tunnels, without any gateway to a name that none has."""
-    return _gateways_sockets(frozenset(gateway.id for _, gateway in members) or frozenset({"none"}), link_authority)
-
-
 @lru_cache(1024)
-def _gateways_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
-    tls = _mutual_tls(sorted(gateways), link_authority)
+def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
+    """Return mutual TLS to gateways of tunnels, without any gateway to a name that none has."""
+    tls = _mutual_tls(sorted(gateways) or ["none"], link_authority)
     return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
 
 
@@ -288,10 +282,8 @@ def _sockets(context: v3.UpstreamTlsContext) -> _Sockets:
 
 def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolConfig) -> v3.TransportSocket:
     """Return a transport socket that first sends the client's address by the PROXY protocol."""
-    transport = v3.ProxyProtocolUpstreamTransport(config=config, transport_socket=socket)
-    return v3.TransportSocket(
-        name="envoy.transport_sockets.upstream_proxy_protocol", typed_config=parts.pack(transport)
-    )
+    transport = parts.pack(v3.ProxyProtocolUpstreamTransport(config=config, transport_socket=socket))
+    return v3.TransportSocket(name="envoy.transport_sockets.upstream_proxy_protocol", typed_config=transport)
 
 
 def _mutual_tls(gateways: Iterable[str], link_authority: str) -> v3.CommonTlsContext:

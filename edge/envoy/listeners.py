@@ -59,11 +59,17 @@ def build_http_listener(settings: Settings) -> Resource:
     return encode(listener)
 
 
-def build_port_listener(port: str, filters: Iterable[v3.Filter], settings: Settings) -> Resource:
-    """Return the listener of a TCP port. Its `filters` limit connections."""
+def build_port_listener(
+    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher = blocking.MATCHER
+) -> Resource:
+    """Return the listener of a TCP port. Its `filters` limit connections.
+
+    `matcher` chooses the chain of connections that are neither blocked nor from an untrusted proxy.
+    """
     listener = parts.copy(_port_template(settings))
     listener.name, listener.address.socket_address.port_value = port_name(port), int(port)
     listener.filter_chains[0].filters.extend(filters)
+    listener.filter_chain_matcher.CopyFrom(proxies.guard_matcher(matcher, settings))
     return encode(listener)
 
 
@@ -80,7 +86,6 @@ def _port_template(settings: Settings) -> v3.Listener:
         enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
-        filter_chain_matcher=proxies.guard_matcher(blocking.MATCHER, settings),
     )
 
 

@@ -1,8 +1,7 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Protocol
 
 from chalicelib.model.edges.backends import HttpResponse
@@ -11,12 +10,21 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy import answers, clusters, edge_routes, routes
+from edge.envoy import answers, clusters, edge_routes, parts, routes, v3
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
-from edge.envoy.resources import Json, Key, Resource
+from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
+
+_SCOPE = v3.ScopedRouteConfiguration(
+    key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
+    route_configuration=v3.RouteConfiguration(
+        ignore_port_in_host_matching=True,
+        validate_clusters=v3.BoolValue(value=False),  # or a missing cluster would close all routes of the name
+    ),
+)
+_MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
 
 
 class Backends(Protocol):
@@ -44,21 +52,23 @@ def handshake_requirement(plan: Plan) -> str:
 def build_scope(plan: NamePlan) -> Resource | None:
     """Return the scope of a name, or None if its connections are forwarded as bytes."""
     if plan.site and plan.site.certificate:
-        return _build_scope(
-            scope_name(plan), [routes.build_site_host(plan.site), _misdirected()], _site_words(plan.site)
-        )
-    if plan.edge is None or plan.edge.is_stream:
+        scope = _copy_scope(scope_name(plan))
+        routes.add_site_host(scope.route_configuration, plan.site)
+    elif plan.edge and not plan.edge.is_stream:
+        scope = _copy_scope(scope_name(plan))
+        own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
+        edge_routes.add_edge_hosts(scope.route_configuration, replace(plan.edge, hosts=own))
+    else:
         return None
-    own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
-    edge = replace(plan.edge, hosts=own)
-    return _build_scope(
-        scope_name(plan), edge_routes.build_edge_hosts(edge), (plan.name, *edge_routes.list_words(edge))
-    )
+    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    return encode(scope)
 
 
 def build_closed_scope(name: str) -> Resource:
     """Return a scope that answers 421, so that clients of open connections open others."""
-    return _build_scope(name, [_misdirected()], (name,))
+    scope = _copy_scope(name)
+    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    return encode(scope)
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
@@ -71,22 +81,13 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
     return tuple(it for made in every for it in made)
 
 
-def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Iterator[Resource]:
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Sequence[Resource]:
     gateway = backends.gateways.get(site.tunnel.gateway)
-    used = routes.gateway_cluster(site.tunnel)
-    if gateway:
-        for it in _build_gateway_clusters(gateway, gateway.socket, link_authority, settings):
-            if it.key.name in (used, clusters.http2_name(used)):
-                yield it
-
-
-@lru_cache(256)
-def _build_gateway_clusters(gateway: Gateway, _: str, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the clusters of a gateway, the same objects for all names, so that they are encoded once.
-
-    Gateways that differ only in their socket are equal, so it is an argument.
-    """
-    return clusters.build_gateway_clusters(gateway, link_authority, settings)
+    if gateway is None:
+        return []
+    is_proxied = site.tunnel.proxy_protocol
+    build = clusters.build_proxied_gateway_clusters if is_proxied else clusters.build_gateway_clusters
+    return build(gateway, link_authority, settings)
 
 
 def _backend_clusters(
@@ -103,20 +104,8 @@ def _backend_clusters(
     return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
 
 
-def _build_scope(name: str, hosts: list[Json], words: tuple[str, ...]) -> Resource:
-    config: Json = {
-        "name": name,
-        "ignore_port_in_host_matching": True,
-        "validate_clusters": False,  # or a missing cluster would close all routes of the name
-        "virtual_hosts": hosts,
-    }
-    key: Json = {"fragments": [{"string_key": name}]}
-    return Resource(Key("scope", name), {"name": name, "key": key, "route_configuration": config}, words)
-
-
-def _site_words(site: Site) -> tuple[str, ...]:
-    return site.name, site.tunnel.id, site.tunnel.account
-
-
-def _misdirected() -> Json:
-    return routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)
+def _copy_scope(name: str) -> v3.ScopedRouteConfiguration:
+    """Return a scope without virtual hosts."""
+    scope = parts.copy(_SCOPE)
+    scope.name = scope.key.fragments[0].string_key = scope.route_configuration.name = name
+    return scope

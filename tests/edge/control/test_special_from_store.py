@@ -25,6 +25,7 @@ from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from tests import openssl
 from tests.edge.control.special_fakes import Envoy
+from tests.edge.envoy import messages
 from tests.queries import calls
 from tests.transports import Client
 
@@ -184,7 +185,7 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
 
     def clusters() -> set[str]:
         found = (it for it in host.envoy.resources.values() if it.key.name.startswith("stream/"))
-        return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{it.body}"}
+        return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{messages.decode(it)}"}
 
     opening = Opening(Grant(admin.account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", labels=(("app", "shop"),))
     member = host.store.open(opening, lease=60, most=10)
@@ -246,14 +247,12 @@ def test_a_changed_traffic_policy_changes_the_matcher_of_its_port(host: Host, ad
     made = admin.create("/edges/tcp", {"hostports": [PORT], "backend": {"backend_id": group}})
     host.start()
     (key,) = (it for it in host.envoy.resources if it.name == "port/20001")
-    before = host.envoy.resources[key].body
+    before = messages.decode(host.envoy.resources[key])
 
     policy = {"inbound": [{"expressions": ["conn.client_ip == '192.0.2.1'"], "actions": [{"type": "deny"}]}]}
     admin.put(f"/edges/tcp/{made['id']}/traffic_policy", {"value": json.dumps(policy)})
     host.follow()
 
-    after = host.envoy.resources[key].body
-    assert isinstance(before, dict)
-    assert isinstance(after, dict)
+    after = messages.decode(host.envoy.resources[key])
     assert {name for name in after if after[name] != before[name]} == {"filter_chain_matcher"}
     assert "192.0.2.1" in json.dumps(after)

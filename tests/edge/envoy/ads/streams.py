@@ -1,19 +1,22 @@
 """Requests and responses of one stream of discovery."""
 
+from typing import Any
+
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.envoy.ads.catalog import TYPES, Catalog
 from edge.envoy.ads.delta import Stream
-from edge.envoy.resources import Key, Kind, Resource
+from edge.envoy.resources import Key, Kind
+from tests.edge.envoy import messages
 
 
 def catalog(*keys: Key) -> Catalog:
     made = Catalog(b"key")
-    made.apply({key: Resource(key, {"name": key.name}) for key in keys})
+    made.apply({key: messages.encode(key, {"name": key.name}) for key in keys})
     return made
 
 
-def asks(kind: Kind, *names: str, **more: object) -> DeltaDiscoveryRequest:
+def asks(kind: Kind, *names: str, **more: Any) -> DeltaDiscoveryRequest:
     return DeltaDiscoveryRequest(type_url=TYPES[kind], resource_names_subscribe=names, **more)
 
 

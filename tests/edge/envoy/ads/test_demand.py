@@ -4,8 +4,9 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.envoy.ads.catalog import TYPES, Name
 from edge.envoy.ads.delta import Demand, Stream
-from edge.envoy.resources import Key, Resource
+from edge.envoy.resources import Key
 from edge.envoy.selector import OPERATOR_SECRET
+from tests.edge.envoy import messages
 from tests.edge.envoy.ads.streams import acks, asks, catalog, told
 
 BAD = "Failed to load certificate chain"
@@ -34,10 +35,10 @@ def test_a_rejected_certificate_of_the_operator_is_removed_unless_envoy_has_an_e
     told(stream)
     stream.receive(acks("secret", "1", BAD))
     assert [gone for _, _, gone in told(stream)] == [[OPERATOR_SECRET]]
-    stream.enqueue(made.apply({key: Resource(key, {"name": "changed"})}))
+    stream.enqueue(made.apply({key: messages.encode(key, {"name": "changed"})}))
     told(stream)
     stream.receive(acks("secret", "3"))
-    stream.enqueue(made.apply({key: Resource(key, {"name": "worse"})}))
+    stream.enqueue(made.apply({key: messages.encode(key, {"name": "worse"})}))
     told(stream)
     stream.receive(acks("secret", "4", BAD))
     assert told(stream) == []
@@ -56,7 +57,7 @@ def test_each_changed_scope_is_a_response_of_its_own() -> None:
     stream = Stream(made)
     stream.receive(asks("scope"))
     assert [sorted(names) for _, names, _ in told(stream)] == [["a", "b"]]
-    changes = {Key("scope", name): Resource(Key("scope", name), {"name": name * 2}) for name in ("a", "b")}
+    changes = {Key("scope", name): messages.encode(Key("scope", name), {"name": name * 2}) for name in ("a", "b")}
     stream.enqueue(made.apply(changes))
     assert [names for _, names, _ in told(stream)] == [["a"], ["b"]]
 

@@ -8,11 +8,12 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from edge.envoy import listeners
-from edge.envoy.ads.catalog import MESSAGES, Catalog, Name
+from edge.envoy.ads.catalog import Catalog, Name
 from edge.envoy.filters import policy_matchers
 from edge.envoy.filters.blocking import BlockedListeners
-from edge.envoy.resources import Resource
+from edge.envoy.resources import MESSAGES, Resource
 from edge.process.settings import Settings
+from tests.edge.envoy import messages
 
 DENY = {"type": "deny"}
 NAME = Name("listener", "port/20000")
@@ -97,9 +98,7 @@ def test_port_and_region_are_constants_of_the_listener(expression: str, chain: s
 
 
 def test_only_the_matcher_differs_between_policies() -> None:
-    one, other = (port_listener(it).body for it in (POLICY, policy("true")))
-    assert isinstance(one, dict)
-    assert isinstance(other, dict)
+    one, other = (messages.decode(port_listener(it)) for it in (POLICY, policy("true")))
     assert {name for name in one if one[name] != other[name]} == {"filter_chain_matcher"}
 
 

@@ -1,0 +1,103 @@
+"""The configuration of Envoy's access logs. Pure.
+
+A line has at most 4 KiB. Visitors' texts are cut, since a byte can become four in JSON; `header_bytes` is the full
+size. Of refused requests and those for unknown hosts, one in ten is logged.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from edge.envoy import parts, v3
+from edge.process.settings import Settings
+
+_SAMPLE = v3.AccessLogFilter(
+    runtime_filter=v3.RuntimeFilter(
+        runtime_key="edge.sampled", percent_sampled=v3.FractionalPercent(numerator=10), use_independent_randomness=True
+    )
+)
+_KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
+_REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
+_REQUEST_FIELDS = {
+    "host": "%REQ(:AUTHORITY):260%",
+    "method": "%REQ(:METHOD):32%",
+    "path": "%PATH(NQ):512%",
+    "protocol": "%PROTOCOL%",
+    "status": "%RESPONSE_CODE%",
+    "flags": "%RESPONSE_FLAGS%",
+    "header_bytes": "%REQUEST_HEADERS_BYTES%",
+    "bytes_in": "%BYTES_RECEIVED%",
+    "bytes_out": "%BYTES_SENT%",
+    "milliseconds": "%DURATION%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+}
+_CONNECTION_FIELDS = {
+    "host": "%REQUESTED_SERVER_NAME%",
+    "port": "%DOWNSTREAM_LOCAL_PORT%",
+    "flags": "%RESPONSE_FLAGS%",
+    "ended": "%DOWNSTREAM_LOCAL_CLOSE_REASON%",
+    "handshake": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
+    "bytes_in": "%BYTES_RECEIVED%",
+    "bytes_out": "%BYTES_SENT%",
+    "milliseconds": "%DURATION%",
+    "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+}
+
+
+def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
+    """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
+    log = _log(_file(settings.access_log_file, {**owner, **_REQUEST_FIELDS}))
+    log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
+    return log
+
+
+def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
+    """Return the log of byte connections. `owner` are the first fields."""
+    file = parts.copy(_connection_file(settings.access_log_file))
+    fields = file.log_format.json_format.fields
+    for name, value in owner.items():
+        fields[name].string_value = value
+    return _log(file)
+
+
+def matches(expression: str) -> v3.AccessLogFilter:
+    """Return the filter by an expression in CEL."""
+    config = parts.pack(v3.ExpressionFilter(expression=expression))
+    return v3.AccessLogFilter(extension_filter=v3.ExtensionFilter(name="cel", typed_config=config))
+
+
+def all_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
+    """Return the filter that requires all of some filters."""
+    return v3.AccessLogFilter(and_filter=v3.AndFilter(filters=filters))
+
+
+def _any_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
+    return v3.AccessLogFilter(or_filter=v3.OrFilter(filters=filters))
+
+
+def _file(path: str, fields: Mapping[str, str]) -> v3.FileAccessLog:
+    line = v3.SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
+    return v3.FileAccessLog(path=path, log_format=line)
+
+
+@cache
+def _connection_file(path: str) -> v3.FileAccessLog:
+    return _file(path, _CONNECTION_FIELDS)
+
+
+def _log(file: v3.FileAccessLog) -> v3.AccessLog:
+    return v3.AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
+
+
+def _important_requests() -> v3.AccessLogFilter:
+    """Return the filter of requests that are always logged.
+
+    These are requests to an account's hosts within the limits, and all with unusual statuses.
+    """
+    unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
+    return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))
+
+
+def _status_is_not(status: int) -> v3.AccessLogFilter:
+    value = v3.RuntimeUInt32(default_value=status, runtime_key=f"edge.not_{status}")
+    comparison = v3.ComparisonFilter(op=v3.ComparisonFilter.NE, value=value)
+    return v3.AccessLogFilter(status_code_filter=v3.StatusCodeFilter(comparison=comparison))

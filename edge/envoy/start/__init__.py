@@ -1,0 +1,1 @@
+"""Envoy's configuration at its start."""

@@ -39,7 +39,7 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
 
 
 _FORM = "^(?:[*]|[*]:read|[a-z_]+:(?:read|write|create|revoke)(?:@[a-z]+_[0-9A-Za-z]{27})?)$"
-_BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
+BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
 def _network(text: str) -> str:
@@ -73,7 +73,7 @@ class KeyCreate(DescribedShape):
     expires_at: Annotated[Time, After(_in_the_future)] = None
     """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
-    scopes: Annotated[list[Scope], *_BOUNDED] | None = None
+    scopes: Annotated[list[Scope], *BOUNDED] | None = None
     f"""The scopes of the key: `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`, at most
     {MAX_BYTES:,} bytes together. The collection is the first segment of a path. The right is `read`, `write`,
     `create`, or `revoke` for `ssh_certificate_authorities`. The id limits the scope to one resource, or to the SSH

@@ -5,21 +5,21 @@ its owner is read. So a key never misses a concurrent switch. Until all keys and
 has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, api_keys, key_rules
+from chalicelib.model.accounts import accounts, api_keys, copies, federated_credentials
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records import decoding, direct_writes, items, table, unique_keys, writes
-from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records import direct_writes, items, table, unique_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
@@ -60,8 +60,10 @@ def update_keys(account: str, id: str) -> Item:
     """
 
     def attempt() -> Item:
-        pair = _read_owner_and_account(account, id)
-        _set_all([(key, _fields_of(key, pair)) for key in _list_unique_keys(account, id)], unchanged=pair)
+        pair = copies.read_owner_and_account(account, id)
+        identities = (key for key in pair[0].unique_keys if key.kind == federated_credentials.IDENTITY)
+        keys = (*_list_unique_keys(account, id), *identities)
+        _set_all([(key, copies.fields_of(key, pair)) for key in keys], unchanged=pair)
         owner = _remove_marker(pair[0])
         if owner is None:
             raise Overtaken
@@ -71,28 +73,30 @@ def update_keys(account: str, id: str) -> Item:
 
 
 def check_new_key(item: Item) -> None:
-    """Update a new API key if its owner has changed meanwhile. Raises aws.Unavailable.
+    """Update a new key or federated credential if its owner has changed meanwhile. Raises aws.Unavailable.
 
     Call it before the token is returned: no client knows it until then.
     """
     owner = _owner_of(item)
-    pair = _read_owner_and_account(item.account, owner)
-    if any(_differs(key.attributes, _fields_of(key, pair)) for key in item.unique_keys):
+    if not owner:  # a federated credential whose tokens name their owners
+        copy_rules(item.account)
+        return
+    pair = copies.read_owner_and_account(item.account, owner)
+    if any(copies.differs(key.attributes, copies.fields_of(key, pair)) for key in item.unique_keys):
         update_keys(item.account, owner)
 
 
 def copy_rules(account: str) -> None:
     """Copy the rules of an account to the tokens of all its keys, so that authentication reads once.
 
-    Tokens that already have them are only read, so a call that was cut off can be repeated. Restarts if the account
-    changes meanwhile. Raises aws.Unavailable.
+    Federated credentials repeat them too. Keys that already have them are only read, so a call that was cut off can be
+    repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
     def attempt() -> None:
         record = table.find(accounts.SCOPE, account)
         if record is not None:
-            fields = _copied_rules(record)
-            _set_all([(key, fields) for key in _tokens_without(account, fields)], unchanged=[record])
+            _set_all([*_rules_to_copy(record)], unchanged=[record])
 
     writes.retried(attempt)
 
@@ -104,12 +108,18 @@ def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchange
         raise Overtaken
 
 
-def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
-    """Return the unique keys of the tokens of an account that lack some fields."""
-    keys = [api_keys.key_of(item.id) for item in table.every(items.scope(account, kinds.API_KEYS.path))]
-    found = table.records((key.scope, unique_keys.ID) for key in keys)
-    stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
-    return [key for key in keys if key.scope in stored and _differs(stored[key.scope], fields)]
+def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
+    """Yield the unique keys that lack rules of an account, with these rules."""
+    for kind, key_of in (
+        (kinds.API_KEYS, api_keys.key_of),
+        (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
+    ):
+        keys = [key_of(item.id) for item in table.every(items.scope(account.id, kind.path))]
+        fields = copies.rules_of(keys[0].kind, account) if keys else {}
+        found = table.records((key.scope, unique_keys.ID) for key in keys)
+        stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
+        lacking = (key for key in keys if key.scope in stored and copies.differs(stored[key.scope], fields))
+        yield from ((key, fields) for key in lacking)
 
 
 def update_new_credential(item: Item) -> None:
@@ -117,7 +127,7 @@ def update_new_credential(item: Item) -> None:
 
     Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
+    active = copies.are_active(copies.read_owner_and_account(item.account, _owner_of(item)))
     for key in item.unique_keys:
         direct_writes.set_once(key, "active", active)
 
@@ -184,7 +194,11 @@ def deactivate_keys(account: str, owner: str) -> None:
 
 def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
     """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
-    found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
+    return _list_owned(account, owner, _KINDS)
+
+
+def _list_owned(account: str, owner: str, owned: Sequence[Kind]) -> list[Item]:
+    found = [item for kind in owned for item in table.every(items.scope(account, kind.path))]
     return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
 
 
@@ -199,21 +213,6 @@ def _without_expired_referrers(bot: Item) -> Item:
     return replace(bot, referrers=bot.referrers - expired)
 
 
-def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
-    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
-    owner, record_of_account = (
-        _live(record) or Item(*place, {}, revision=0)
-        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
-    )
-    return owner, record_of_account
-
-
-def _live(record: Mapping[str, Any] | None) -> Item | None:
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live and (item.body or item.malformed) else None
-
-
 def _owner_of(item: Item) -> str:
     """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
     owner = item.body.get("owner_id")
@@ -222,36 +221,6 @@ def _owner_of(item: Item) -> str:
     keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
     found = (table.look_up(key.kind, key.value) or {} for key in keys)
     return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
-
-
-def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner that its keys repeat."""
-    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
-    return {"active": _are_active(pair), "name": name}
-
-
-def _copied_rules(account: Item) -> dict[str, Any]:
-    """Return the rules of an account that the tokens of its keys repeat. Malformed rules leave the tokens unchanged."""
-    try:
-        return key_rules.copied_fields(key_rules.of_account(account)) if account.body else {}
-    except MalformedRecord as malformed:  # keys must still be switched off
-        decoding.report(account.scope, account.id, malformed)
-        return {}
-
-
-def _differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key lacks some fields. A missing attribute is like None."""
-    return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
-
-
-def _fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account that a unique key repeats."""
-    is_token = key.kind == api_keys.KIND
-    return {**_copied_fields(pair), **(_copied_rules(pair[1]) if is_token else {})}
-
-
-def _are_active(pair: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
 
 
 def _require_other_admin(item: Item) -> list[Write]:
@@ -272,7 +241,7 @@ def _is_admin(item: Item) -> bool:
 
 
 def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
-    found = list_keys_and_credentials(account, owner)
+    found = _list_owned(account, owner, (*_KINDS, kinds.FEDERATED_CREDENTIALS))
     unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
     return [*unnamed, *(key for item in found for key in item.unique_keys)]
 

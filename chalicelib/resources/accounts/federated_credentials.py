@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from chalicelib.federation import claims, issuers
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Endpoint
+from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.accounts import federated_credentials, scopes
+from chalicelib.model.accounts import federated_credentials, key_rules, scopes, switching
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
 from chalicelib.model.base import kinds, records
 from chalicelib.resources.accounts.api_keys import BOUNDED, Scope
@@ -22,6 +22,7 @@ from chalicelib.schema.rules import After, Plain, between, entries, if_null, max
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import places, table
 from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 _MAX_NAME, _MAX_PATTERN, _MAX_PATTERNS = 64, 512, 20
 _MAX_AUDIENCE = 255
@@ -196,11 +197,22 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
         }
     )
     _check(stored)
+    (key,) = stored.unique_keys(caller.account, id)
+    _check_size(key)
+    copied = key_rules.fields_for_exchanges(key_rules.read(caller.account))
     if request.owner_id:
-        caller.owner(request.owner_id)
+        owner = caller.owner(request.owner_id)
+        copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
     if len([*table.every(caller.scope(kinds.FEDERATED_CREDENTIALS.path))]) >= federated_credentials.MAX_COUNT:
         raise Conflict(f"An account has at most {federated_credentials.MAX_COUNT} federated credentials.")
-    return New(stored)
+    present = {name: value for name, value in copied.items() if value is not None}
+    return New(stored, unique_keys=(replace(key, attributes={**key.attributes, **present}),))
+
+
+def _check_size(key: UniqueKey) -> None:
+    if federated_credentials.size(key) > federated_credentials.MAX_BYTES:
+        most = f"must have at most {federated_credentials.MAX_BYTES} bytes together with audiences and scopes"
+        raise InvalidRequest.of({"claims": most})
 
 
 def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
@@ -238,6 +250,11 @@ class FederatedCredentials(EditableResource):
         every = super().endpoints()
         return tuple(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every)
 
+    def post(self, call: Call) -> Made:
+        made = super().post(call)
+        switching.check_new_key(made.item)
+        return made
+
     def changed(self, item: Item, request: Shape) -> Item:
         """Return the credential with the requested fields. Raises InvalidRequest if they do not fit each other."""
         before = records.decode(FederatedCredential, item)
@@ -246,7 +263,9 @@ class FederatedCredentials(EditableResource):
             fields["sign_in"] = _sign_in(fields["sign_in"])
         after = replace(before, **fields)
         _check(after)
-        return replace(item, body=records.body_of_change(item, before, after))
+        _check_size(*after.unique_keys(item.account, item.id))
+        body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
+        return replace(item, body=body, unique_keys=keys)
 
 
 RESOURCE = FederatedCredentials(

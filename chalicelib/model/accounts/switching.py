@@ -48,7 +48,7 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    _remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
+    remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
     return True
 
 
@@ -63,8 +63,8 @@ def update_keys(account: str, id: str) -> Item:
         pair = copies.read_owner_and_account(account, id)
         identities = (key for key in pair[0].unique_keys if key.kind == federated_credentials.IDENTITY)
         keys = (*_list_unique_keys(account, id), *identities)
-        _set_all([(key, copies.fields_of(key, pair)) for key in keys], unchanged=pair)
-        owner = _remove_marker(pair[0])
+        set_all([(key, copies.fields_of(key, pair)) for key in keys], unchanged=pair)
+        owner = remove_marker(pair[0])
         if owner is None:
             raise Overtaken
         return owner
@@ -96,12 +96,12 @@ def copy_rules(account: str) -> None:
     def attempt() -> None:
         record = table.find(accounts.SCOPE, account)
         if record is not None:
-            _set_all([*_rules_to_copy(record)], unchanged=[record])
+            set_all([*_rules_to_copy(record)], unchanged=[record])
 
     writes.retried(attempt)
 
 
-def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
     """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
     same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
     if not direct_writes.set_all(changes, checks=same):
@@ -250,7 +250,7 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
     return changes.rewrite(change, scope, id, lambda item: mark_switch(item, switches.turn(item, to)))
 
 
-def _remove_marker(item: Item) -> Item | None:
-    """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
-    after = switches.remove_marker(item, _MARKER)
+def remove_marker(item: Item, name: str = _MARKER) -> Item | None:
+    """Remove a marker from a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
+    after = switches.remove_marker(item, name)
     return item if after == item else direct_writes.exchange(item, after)

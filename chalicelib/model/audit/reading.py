@@ -55,11 +55,11 @@ def page_of_resource(account: str, id: str, *, before: str | None, count: int) -
 
 
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
-    """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
+    """Return at most `count` events of a key or federated credential, or of all keys of a user or bot.
 
     Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
     """
-    keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
+    keys = [id] if _is_actor(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
         return None
     is_busy = bool(keys) and partitions.is_busy(account)
@@ -78,6 +78,10 @@ def between(account: str, after: str, before: str) -> Iterator[Item]:
     scopes = [_edge(account), *partitions.scopes(account)]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
     yield from _trusted(event for event in found if event.id not in (after, before))
+
+
+def _is_actor(id: str) -> bool:
+    return kinds.API_KEYS.has(id) or kinds.FEDERATED_CREDENTIALS.has(id)
 
 
 def _keys(account: str, owner: str) -> list[str]:

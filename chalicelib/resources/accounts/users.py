@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
-from chalicelib.http.errors import Conflict, Forbidden
+from chalicelib.http.errors import Conflict, Forbidden, NotFound
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts import accounts, identities, switching
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
 from chalicelib.resources.accounts.bot_users import NewName
@@ -19,8 +19,6 @@ from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
-
-MAX_USERS = 1000  # of an account
 
 
 class NewUser(Shape):
@@ -74,18 +72,22 @@ class Users(Resource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         own = {"response": self.response, "errors": (Forbidden, Conflict)}
+        refused = (Forbidden,)
         others = {**own, "permits": _permit_others}
         return (
             *super().endpoints(),
             self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
             self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
             self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
+            self.endpoint(
+                "DELETE", f"{self.kind.one}/identity", 204, self.unbind, permits=_permit_others, errors=refused
+            ),
         )
 
     def post(self, call: Call) -> Made:
         scope = self.scope(call)
-        if len(table.newest(scope)) >= MAX_USERS:
-            raise Conflict(f"An account has at most {MAX_USERS} users: delete one first.")
+        if len(table.newest(scope)) >= identities.MAX_USERS:
+            raise Conflict(f"An account has at most {identities.MAX_USERS} users: delete one first.")
         user = accounts.new_user(call.caller.account, call.body.name, admin=False)
         writes.retried(lambda: call.change.put(user).commit())
         return Made(user)
@@ -99,6 +101,10 @@ class Users(Resource):
             raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
         if not switching.remove(call.change, scope, call.id):
             raise self.missing()
+
+    def unbind(self, call: Call) -> None:
+        if not identities.unbind(call.change, self.scope(call), call.path["id"]):
+            raise NotFound("This account has no user with that id who is bound to an identity.")
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

@@ -40,7 +40,7 @@ class Caller:
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
-    federated: str = ""  # the federated credential to whose tree the API key belongs
+    federated: str = ""  # the federated credential at the root of the key's tree
 
     def scope(self, path: str) -> str:
         """Return the storage scope of a list in the caller's account. No request reaches another account's scope."""

@@ -205,10 +205,7 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
-    """Return the entity tag of a response: its revision and a digest.
-
-    The digest covers the item's id, the module and the JSON.
-    """
+    """Return the entity tag of a response: its revision and a digest of id, module and JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
@@ -228,11 +225,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     if path:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
-    is_repeatable = endpoint.method == "POST" and not endpoint.is_oauth
-    key = request.headers.get("idempotency-key") if is_repeatable else None
-    find_name = (
-        None if who.name else partial(accounts.name_of, who.account, who.id)
-    )  # a key of an older format has none
+    key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older keys have none
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
@@ -298,8 +292,7 @@ def _check(
         content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})
-    if wrong or also_wrong:
-        found = wrong | also_wrong
+    if found := wrong | also_wrong:
         raise oauth.invalid(found, values) if endpoint.is_oauth else InvalidRequest.of(found)
     if content and who.limits.scopes:
         auth.admit_references(who, content.fields_set(), at)

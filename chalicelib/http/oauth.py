@@ -13,7 +13,7 @@ GRANT_TYPE = "grant_type"
 
 _MAX_FIELDS = 100
 _SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}
-_SPOKEN = {'"': "'", "\\": "/", "…": "..."}  # RFC 6749 permits neither these nor other than printable ASCII
+_SPOKEN = {'"': "'", "\\": "/", "…": "..."}  # RFC 6749 permits printable ASCII without the first two
 
 
 class FormText(str):
@@ -21,13 +21,13 @@ class FormText(str):
 
 
 class OAuthError(InvalidRequest):
-    """An invalid request with an `error` of its own."""
+    """An invalid request with another `error`."""
 
     error = "invalid_request"
 
 
 class UnsupportedGrantType(OAuthError):
-    """Another `grant_type` than that of the endpoint."""
+    """The `grant_type` is not the one that the endpoint accepts."""
 
     error = "unsupported_grant_type"
 

@@ -1,4 +1,4 @@
-"""What exchanges of tokens read and leave behind: verified tokens, used tokens and refusals."""
+"""Exchanges of tokens: the records that they read, used tokens and refusals."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,9 +10,10 @@ from chalicelib.federation import issuer_keys
 from chalicelib.federation.issuer_keys import IssuerNotAllowed
 from chalicelib.model.accounts import federated_credentials
 from chalicelib.model.accounts.accounts import Owner
-from chalicelib.model.audit import details, trail
+from chalicelib.model.audit import details, reading, trail
 from chalicelib.model.audit.details import Details
-from chalicelib.model.base import kinds
+from chalicelib.model.audit.trail import Event
+from chalicelib.model.base import kinds, records
 from chalicelib.model.base.records import Stored
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_COUNTED = 100  # exchanges and refusals of an hour
 
+_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of exchanges
 _TOLERANCE = 60  # seconds by which clocks may differ
 _REFUSALS = "refused"  # the id of the record
 _MINUTE, _HOUR = 60, 60 * 60  # seconds
@@ -47,7 +49,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """What the unique key of a federated credential repeats of it, of its owner and of the rules of the account."""
+    """The attributes of the unique key of a federated credential.
+
+    They repeat the credential, its owner and the rules of the account.
+    """
 
     account: str
     issuer: str
@@ -81,7 +86,7 @@ class TrustedCredential(Stored):
 
 @dataclass(frozen=True)
 class Refusals:
-    """The recorded refusals of a credential. `reason` and the Unix second `at` are those of the last one."""
+    """The recorded refusals of a credential. `at` is the Unix second of the last one, `reason` its reason."""
 
     at: int | None = None
     reason: str = ""
@@ -160,6 +165,12 @@ def read_refusals(credential: str) -> Refusals:
     past = clock.seconds() - _HOUR
     recent = [value for name, value in record.items() if name.startswith("minute_") and value > past]
     return Refusals(record["at"], record["reason"], min(len(recent), MAX_COUNTED))
+
+
+def list_exchanges(account: str, credential: str) -> list[str]:
+    """Return the times of the newest exchanges with a credential, newest first. Raises aws.Unavailable."""
+    found, _ = reading.page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
+    return [event.created_at for _, event in records.decoded(Event, found) if event.action in _ISSUED]
 
 
 def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:

@@ -20,7 +20,7 @@ MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class SignIn(Stored):
-    """What a client needs to let a person sign in. All of it is public."""
+    """The public parameters that a client uses to sign a person in."""
 
     client_id: str = ""
     client_secret: str = ""
@@ -43,7 +43,7 @@ class FederatedCredential(Traced):
     enabled: bool = True
     sign_in: SignIn | None = None
 
-    # What an exchange reads, so that it takes one read.
+    # The fields that an exchange needs, so that it takes one read.
     _REPEATED: ClassVar[tuple[str, ...]] = (
         *("issuer", "audiences", "claims", "owner_id", "owner_claim", "provision"),
         *("scopes", "max_lifetime", "single_use", "enabled"),
@@ -57,7 +57,7 @@ class FederatedCredential(Traced):
         return {**super().to_record(), "sign_in": self.sign_in.to_record() if self.sign_in else None}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the key whose attributes repeat all that an exchange needs."""
+        """Return the key with the fields that an exchange needs."""
         own = {name: getattr(self, name) for name in self._REPEATED}
         return (replace(key_of(id), attributes={"account": account, **own}),)
 

@@ -78,7 +78,7 @@ def check_new_key(item: Item) -> None:
     Call it before the token is returned: no client knows it until then.
     """
     owner = _owner_of(item)
-    if not owner:  # a federated credential whose tokens name their owners
+    if not owner:  # a federated credential with `owner_claim`
         copy_rules(item.account)
         return
     pair = copies.read_owner_and_account(item.account, owner)

@@ -8,7 +8,6 @@ from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
-from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model import changes
 from chalicelib.model.accounts import (
@@ -28,6 +27,7 @@ from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
+from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
@@ -138,8 +138,7 @@ def make_within(rules: ApiKeyRules | None, caller: Caller, id: str, request: Key
         raise Forbidden("The account's rules for API keys do not permit this key.", wrong)
     copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
     disabled = Unauthenticated("The federated credential that issued the API key is disabled.")
-    texts = {"description": request.description, "metadata": request.metadata}
-    return issue(caller, id, owner, limits, copied, disabled, texts)
+    return issue(caller, id, owner, limits, copied, disabled, request.description, request.metadata)
 
 
 def issue(
@@ -149,7 +148,8 @@ def issue(
     limits: KeyLimits,
     rules: Mapping[str, Any],
     disabled: Exception,
-    texts: Mapping[str, str],
+    description: str = "",
+    metadata: str = "",
 ) -> New:
     """Return a new key. `rules` are the attributes that the rules of the account add to its token.
 
@@ -162,7 +162,14 @@ def issue(
     key = api_keys.unique_key(id, digest, caller.account, owner, limits, {**rules, **root})
     enabled = [federated_credentials.still_enabled(credential, disabled) for credential in root.values()]
     return New(
-        ApiKey(owner_id=owner.id, expires_at=ends, scopes=granted, allowed_networks=bounds, **texts),
+        ApiKey(
+            description=description,
+            metadata=metadata,
+            owner_id=owner.id,
+            expires_at=ends,
+            scopes=granted,
+            allowed_networks=bounds,
+        ),
         once={"token": token},
         unique_keys=(key,),
         also=(trail.keep_key(caller.account, owner.id, id, end=limits.expires), *enabled),

@@ -59,7 +59,7 @@ class TokenRequest(Shape):
     scope: Annotated[str, After(_scope)] = ""
     """Scopes of the key, separated by spaces, each within those of the credential. Default: all of them."""
 
-    requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] = ABSENT
+    requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None
     """The type of what is issued."""
 
     lifetime: Annotated[int, _BOUNDS, Before(_number)] = 0

@@ -99,7 +99,7 @@ def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> di
     refused = Refused("disabled")
 
     def make(caller: Caller, id: str, _request: Any) -> New:
-        return api_keys.issue(caller, id, owner.owner, caller.limits, credential.rules, refused, {})
+        return api_keys.issue(caller, id, owner.owner, caller.limits, credential.rules, refused)
 
     item, new = _commit(call, token, owner, caller, replace(api_keys.RESOURCE, make=make), call.body)
     switching.check_new_key(item)

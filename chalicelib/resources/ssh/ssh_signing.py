@@ -10,7 +10,6 @@ from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
-from chalicelib.http.owned import OwnedResource, owner_of
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import accounts, scopes
@@ -20,6 +19,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.policies import PolicyBounds
+from chalicelib.resources.owned import OwnedResource, owner_of
 from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 

@@ -189,5 +189,6 @@ def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False
     }
     content = oauth.with_fields(error, content) if is_oauth else content
     response = Response(messages.text(content), status_code=error.status)
-    response.headers.update({"Content-Type": "application/json", **error.headers})
+    own = oauth.HEADERS if is_oauth else {}
+    response.headers.update({"Content-Type": "application/json", **own, **error.headers})
     return response

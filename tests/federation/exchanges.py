@@ -12,11 +12,12 @@ import pytest
 
 from tests.federation import issuer_server, signing
 from tests.federation.issuer_server import IssuerServer
-from tests.transports import Answer, Client
+from tests.transports import RECORD, Answer, Client
 
 CREDENTIALS, TOKENS = "/federated_credentials", "/tokens"
 GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT, ID_TOKEN = "urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token"
+UNNAMED = "value-of-a-claim-that-no-credential-names"
 FORM = "application/x-www-form-urlencoded"
 REFUSED = "The token, the federated credential or its owner is not accepted. An admin can read the reason in its usage."
 
@@ -41,8 +42,9 @@ class Issuer:
 
     def payload(self, audience: str, **claims: Any) -> dict[str, Any]:
         now = int(time.time())
-        own = {**signing.PAYLOAD, "iss": self.url, "aud": audience, "iat": now, "nbf": now - 5, "exp": now + 300}
-        return {name: value for name, value in {**own, **claims}.items() if value is not None}
+        times = {"iat": now, "nbf": now - 5, "exp": now + 300}
+        own = {**signing.PAYLOAD, "actor": UNNAMED, "iss": self.url, "aud": audience, **times, **claims}
+        return {name: value for name, value in own.items() if value is not None}
 
     def token(self, audience: str, **claims: Any) -> str:
         return signing.token(payload=self.payload(audience, **claims))
@@ -56,22 +58,24 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
         yield Issuer(server)
 
 
-def parameters(token: str, audience: str, **more: Any) -> dict[str, Any]:
-    own = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT, "audience": audience}
+def parameters(token: str, credential: str, /, **more: Any) -> dict[str, Any]:
+    RECORD.secrets.add(token.partition(".")[2])
+    own = {"grant_type": GRANT, "subject_token": token, "subject_token_type": JWT, "audience": credential}
     return {name: value for name, value in {**own, **more}.items() if value is not None}
 
 
-def exchange(client: Client, token: str, audience: str, **more: Any) -> Answer:
+def exchange(client: Client, token: str, credential: str, /, **more: Any) -> Answer:
     """Send a request as JSON, without token and version."""
-    return send(client, json.dumps(parameters(token, audience, **more)).encode(), "application/json")
+    return send(client, json.dumps(parameters(token, credential, **more)).encode(), "application/json")
 
 
-def exchange_form(client: Client, token: str, audience: str, **more: Any) -> Answer:
-    return send(client, urlencode(parameters(token, audience, **more)).encode(), FORM)
+def exchange_form(client: Client, token: str, credential: str, /, **more: Any) -> Answer:
+    return send(client, urlencode(parameters(token, credential, **more)).encode(), FORM)
 
 
 def send(client: Client, body: bytes, media_type: str) -> Answer:
     nobody = client.with_token("").with_version("")
+    RECORD.secrets.add(UNNAMED)
     return nobody.send("POST", TOKENS, body, Content_Type=media_type)
 
 

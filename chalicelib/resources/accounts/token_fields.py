@@ -9,7 +9,7 @@ from chalicelib.http.oauth import FormText
 from chalicelib.model.accounts import federated_credentials, scopes
 from chalicelib.resources.ssh.ssh_user_certificates import SSHUserCertificate, UserCreate
 from chalicelib.schema.fields import Timestamp
-from chalicelib.schema.rules import After, Before, between, entries
+from chalicelib.schema.rules import After, Before, between
 from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.schema.ssh_fields import Principals
 
@@ -29,6 +29,12 @@ def _scope(text: str) -> str:
     return text
 
 
+def _not_empty(names: list[str]) -> list[str]:
+    if not names:
+        raise ValueError("must name at least one")
+    return names
+
+
 def _number(value: Any) -> Any:
     return int(value) if isinstance(value, FormText) and re.fullmatch("[1-9][0-9]{0,8}", value) else value
 
@@ -39,7 +45,7 @@ _BOUNDS = between(federated_credentials.MIN_LIFETIME, federated_credentials.MAX_
 class TokenCertificate(UserCreate):
     """The certificate that an exchange signs."""
 
-    principals: Annotated[Principals, entries(1, 256)]
+    principals: Annotated[Principals, After(_not_empty, {"minItems": 1})]
     """Names of users that the holder may sign in as, on machines that trust the authority. At least one."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
-from chalicelib.http.errors import Conflict, Forbidden, NotFound
+from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
 from chalicelib.model.accounts import accounts, identities, switching
 from chalicelib.model.accounts.accounts import User
@@ -104,7 +104,7 @@ class Users(Resource):
 
     def unbind(self, call: Call) -> None:
         if not identities.unbind(call.change, self.scope(call), call.path["id"]):
-            raise NotFound("This account has no user with that id who is bound to an identity.")
+            raise self.missing()
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

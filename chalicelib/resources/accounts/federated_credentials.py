@@ -15,8 +15,10 @@ from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownR
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts import federated_credentials, scopes
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
-from chalicelib.model.base import kinds, records
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.resources.accounts import offboarding
 from chalicelib.resources.accounts.api_keys import BOUNDED, Scope
+from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.schema.fields import DescribedShape, OwnerId, Text, TracedShape
 from chalicelib.schema.rules import After, Plain, between, entries, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
@@ -236,7 +238,8 @@ class FederatedCredentials(EditableResource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         every = super().endpoints()
-        return tuple(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every)
+        changes = (it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every)
+        return (*changes, offboarding.endpoint(self, MakerOffboard))
 
     def changed(self, item: Item, request: Shape) -> Item:
         """Return the credential with the requested fields. Raises InvalidRequest if they do not fit each other."""
@@ -246,6 +249,7 @@ class FederatedCredentials(EditableResource):
             fields["sign_in"] = _sign_in(fields["sign_in"])
         after = replace(before, **fields)
         _check(after)
+        item = switches.remove_marker(item, switches.OFFBOARDED) if after.enabled else item
         return replace(item, body=records.body_of_change(item, before, after))
 
 

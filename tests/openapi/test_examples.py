@@ -53,6 +53,7 @@ ASKED = [  # but for what can be changed: see the test of kinds
     for method, operation in methods.items()
     if "requestBody" in operation
     if method == "put" or (method == "post" and "patch" not in PATHS.get(f"{path}/{{id}}", ()))
+    if not path.endswith("/offboard")  # the answer depends on what there is to end
 ]
 
 

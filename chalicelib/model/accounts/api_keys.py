@@ -122,7 +122,7 @@ def key_of(id: str) -> UniqueKey:
 
 
 def locked(id: str) -> UniqueKey:
-    """Return the unique key of an API key whose token is rejected as unknown, in this and earlier versions."""
+    """Return the unique key of an API key without a digest. Every version rejects its token as unknown."""
     return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 

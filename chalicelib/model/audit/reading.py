@@ -103,9 +103,9 @@ def actions_of(account: str, actor: str, actions: Collection[str], *, since: int
 
 
 def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
-    """Yield the events with some actions of the last seconds, except those of the edge. None is missing.
+    """Yield the events with some actions in the last seconds, except events of the edge.
 
-    One query, in a busy account one for each shard. Raises aws.Unavailable.
+    All of them are found. One query, in a busy account one for each shard. Raises aws.Unavailable.
     """
     after = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - seconds)
     for scope in partitions.scopes(account)[: None if is_busy else 1]:

@@ -25,7 +25,7 @@ _LAG = 60  # seconds that the index may lag at most
 
 
 @dataclass(frozen=True)
-class Made:
+class TreeResource:
     """A resource in a tree, as the event of its creation describes it. `owner` is "" if it has none."""
 
     id: str
@@ -51,28 +51,28 @@ class Made:
 
 
 class MakerEvents:
-    """The events that tell what keys and federated credentials made. Its creation reads those of the last minute."""
+    """The events of creations by keys and federated credentials. The newest ones are read at once."""
 
     def __init__(self, account: str) -> None:
         """Read the newest events of an account. Raises aws.Unavailable."""
         self._account, self._is_busy = account, partitions.is_busy(account)
-        self._latest: dict[str, list[Made]] = {}
+        self._latest: dict[str, list[TreeResource]] = {}
         for made in _made(reading.latest(account, _LAG, _ACTIONS, is_busy=self._is_busy)):
             self._latest.setdefault(made.maker, []).append(made)
 
-    def made_by(self, maker: str, *, since: int = 0) -> list[Made]:
+    def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
         """Return what a key or federated credential has made since a Unix second. Raises aws.Unavailable."""
         events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
         found = {made.id: made for made in [*_made(events), *self._latest.get(maker, ())]}
         return list(found.values())
 
 
-def _made(events: Iterator[Item]) -> Iterator[Made]:
+def _made(events: Iterator[Item]) -> Iterator[TreeResource]:
     for _, event in records.decoded(Event, events):
         owner = event.details.get("owner_id", "")
         if "certificate" in event.action:  # whoever requests a certificate owns it
             owner = event.actor.get("owner_id", "")
-        yield Made(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
+        yield TreeResource(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
 
 
 def _permits_making(scope: str) -> bool:

@@ -15,8 +15,8 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.changes import Change
 from chalicelib.model.offboarding import roots
-from chalicelib.model.offboarding.ends import MAX_KEPT, Choice, Ends, OutOfTime
-from chalicelib.model.offboarding.makers import Made, MakerEvents
+from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
+from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records.items import Item
 
 _GATHERED = 300  # resources, or
@@ -105,18 +105,18 @@ class Walk:
             made = events.made_by(id, since=since)
             self.ends.revoke([it for it in _of(kinds.SSH_USER_CERTIFICATES, made) if it.owner == self.ends.root.id])
 
-    def _gather(self, events: MakerEvents, waiting: deque[str]) -> list[Made]:
+    def _gather(self, events: MakerEvents, waiting: deque[str]) -> list[TreeResource]:
         """Return what the next makers made. Bounded, so that each call ends something."""
-        found: list[Made] = []
+        found: list[TreeResource] = []
         until = time.monotonic() + _GATHERING
         while waiting and len(found) < _GATHERED and time.monotonic() < until:
             self.ends.check_time()
             found += events.made_by(waiting.popleft())
         return found
 
-    def _end(self, made: Collection[Made]) -> list[str]:
+    def _end(self, made: Collection[TreeResource]) -> list[str]:
         """End some resources and return the ids of those that can have made others."""
-        sorted_out: dict[bool, list[Made]] = {True: [], False: []}
+        sorted_out: dict[bool, list[TreeResource]] = {True: [], False: []}
         for one in made:
             sorted_out[self._is_kept(one)].append(one)
         kept, ended = sorted_out[True], sorted_out[False]
@@ -130,11 +130,11 @@ class Walk:
         self._owners |= new
         return list(new)
 
-    def _is_kept(self, made: Made) -> bool:
+    def _is_kept(self, made: TreeResource) -> bool:
         """Return whether a resource was made for another owner than its maker's, and such resources are kept."""
         owner = self._owners[made.maker]
         return self.ends.choice.others == "keep" and owner not in ("", made.owner)
 
 
-def _of(kind: Kind, made: Iterable[Made]) -> list[Made]:
+def _of(kind: Kind, made: Iterable[TreeResource]) -> list[TreeResource]:
     return [one for one in made if kind.has(one.id)]

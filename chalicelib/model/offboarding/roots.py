@@ -40,7 +40,7 @@ def is_owner(id: str) -> bool:
 
 
 def owner_of(root: Item) -> str:
-    """Return the user or bot for which the keys of a root act, or "" if each has an owner of its own."""
+    """Return the user or bot for which the keys of a root act, or "" if it names none."""
     return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
 
 
@@ -55,7 +55,7 @@ def is_settled(root: Item) -> bool:
 
 
 def postpone(root: Item, seconds: int) -> Item:
-    """Let the last walk begin that many seconds from now at the earliest; return the root. Raises aws.Unavailable."""
+    """Postpone the last walk until some seconds from now; return the root. Raises aws.Unavailable."""
     second = clock.seconds() + seconds
     direct_writes.set_mark(root, OFFBOARDED, second)
     return switches.add_marker(root, OFFBOARDED, second)
@@ -75,7 +75,10 @@ def shut_out(root: Item) -> tuple[list[str], list[Item]]:
 
 
 def list_federated(account: str, owner: str) -> list[Item]:
-    """Return the federated credentials whose tokens act for a user or bot, or for whom they name. One query."""
+    """Return the federated credentials for a user or bot, and those with an owner claim. One query.
+
+    Raises aws.Unavailable.
+    """
     found = table.newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
     decoded = records.decoded(FederatedCredential, found)
     return [item for item, stored in decoded if stored.owner_claim or stored.owner_id == owner]

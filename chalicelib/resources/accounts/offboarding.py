@@ -10,8 +10,8 @@ from chalicelib.http.owned import owner_of
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
 from chalicelib.model.offboarding import offboarding
-from chalicelib.model.offboarding.ends import Choice
 from chalicelib.model.offboarding.offboarding import Report
+from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.schema.rules import if_empty
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table
@@ -19,17 +19,18 @@ from chalicelib.storage.records import table
 
 class _Offboard(Shape):
     certificates: Annotated[Literal["revoke", "keep"], if_empty("revoke")] = "revoke"
-    """What happens with SSH user certificates that have not ended. SSH host certificates are always kept."""
+    """`revoke`: revokes SSH user certificates that have not ended. `keep`: keeps them. SSH host certificates are always
+    kept."""
 
 
 class OwnerOffboard(_Offboard):
     others: Annotated[Literal["end", "keep"], if_empty("keep")] = "keep"
-    """What happens with resources that the keys made for another user or bot."""
+    """`end`: resources that the keys made for another user or bot end too. `keep`: they continue."""
 
 
 class MakerOffboard(_Offboard):
     others: Annotated[Literal["end", "keep"], if_empty("end")] = "end"
-    """What happens with resources that were made for another user or bot than the owner of their maker."""
+    """`end`: resources of another user or bot than the owner of their maker end too. `keep`: they continue."""
 
 
 class KeptResource(Shape):
@@ -43,10 +44,10 @@ class KeptResource(Shape):
 
 
 class OffboardingReport(Shape):
-    """What one call has ended. The counters are of this call alone; a repeated call continues."""
+    """The result of one call. The counters are of this call alone; a repeated call continues."""
 
     complete: bool
-    """Whether everything has ended. Otherwise repeat the call."""
+    """True: everything has ended. False: repeat the call."""
 
     retry_after: int
     """The seconds to wait before the next call."""

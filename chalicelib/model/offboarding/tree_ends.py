@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.changes import Change
 from chalicelib.model.offboarding import roots
-from chalicelib.model.offboarding.makers import Made
+from chalicelib.model.offboarding.makers import TreeResource
 from chalicelib.model.ssh import grouped_revocations, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
@@ -34,7 +34,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """What happens with what the tree made for another owner, and with user certificates."""
+    """The treatment of resources that the tree made for another owner, and of user certificates."""
 
     others: Literal["end", "keep"]
     certificates: Literal["revoke", "keep"]
@@ -67,13 +67,13 @@ class Ends:
             if self._delete(item):
                 self._count(kind, 1)
 
-    def remove_made(self, kind: Kind, made: Collection[Made], *, keep: Collection[Made]) -> None:
+    def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
         """Delete what a tree made of a kind, except `keep`. Raises OutOfTime, aws.Unavailable."""
         found = self._find(kind, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
         self.remove(found[one.id] for one in made if one.id in found)
 
-    def disable_made(self, made: Collection[Made], *, keep: Collection[Made]) -> None:
+    def disable_made(self, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
         """Disable the federated credentials that a tree made, except `keep`. Raises OutOfTime, aws.Unavailable."""
         found = self._find(kinds.FEDERATED_CREDENTIALS, [*made, *keep])
         self._keep(one for one in keep if one.id in found)
@@ -88,7 +88,7 @@ class Ends:
             if changes.rewrite(self.change, item.scope, item.id, roots.disable):
                 self._count(kinds.FEDERATED_CREDENTIALS, 1)
 
-    def revoke(self, certificates: Collection[Made]) -> None:
+    def revoke(self, certificates: Collection[TreeResource]) -> None:
         """Revoke user certificates, or keep them if that was chosen. Raises OutOfTime, ListFull, aws.Unavailable."""
         for authority, group in _by_authority(certificates):
             left = [one for one in group if not grouped_revocations.is_revoked(self._list(authority), _revocation(one))]
@@ -99,17 +99,17 @@ class Ends:
                 self.check_time()
                 self._revoke(authority, left[start : start + grouped_revocations.AT_ONCE])
 
-    def keep_hosts(self, certificates: Collection[Made]) -> None:
+    def keep_hosts(self, certificates: Collection[TreeResource]) -> None:
         """Name the host certificates that have not ended: servers depend on them. Raises aws.Unavailable."""
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
-    def _revoke(self, authority: str, group: Sequence[Made]) -> None:
+    def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
         issuer = self._issuer(authority, group)
         if issuer:
             revoked = grouped_revocations.revoke(self.change, issuer, [_revocation(one) for one in group])
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
-    def _issuer(self, authority: str, group: Sequence[Made]) -> Issuer | None:
+    def _issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
         """Return the issuer of a list. The list of a deleted authority may have ended; its certificates name the key.
 
         None if there is no certificate left.
@@ -134,30 +134,30 @@ class Ends:
             return changes.delete(self.change, item.scope, item.id)
         return True
 
-    def _find(self, kind: Kind, made: Iterable[Made]) -> dict[str, Item]:
+    def _find(self, kind: Kind, made: Iterable[TreeResource]) -> dict[str, Item]:
         return table.find_each(items.scope(self.root.account, kind.path), [one.id for one in made])
 
-    def _keep_existing(self, kind: Kind, made: Collection[Made]) -> None:
+    def _keep_existing(self, kind: Kind, made: Collection[TreeResource]) -> None:
         found = self._find(kind, made)
         self._keep(one for one in made if one.id in found)
 
-    def _keep(self, made: Iterable[Made]) -> None:
+    def _keep(self, made: Iterable[TreeResource]) -> None:
         self.kept |= {one.id: one.owner for one in made}
 
     def _count(self, kind: Kind, number: int) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + number
 
 
-def _by_authority(certificates: Iterable[Made]) -> Iterator[tuple[str, list[Made]]]:
+def _by_authority(certificates: Iterable[TreeResource]) -> Iterator[tuple[str, list[TreeResource]]]:
     """Yield the certificates that have not ended, by authority."""
-    found: dict[str, list[Made]] = {}
+    found: dict[str, list[TreeResource]] = {}
     for one in certificates:
         if not one.has_ended():
             found.setdefault(str(one.details.get("ssh_certificate_authority_id", "")), []).append(one)
     yield from found.items()
 
 
-def _revocation(made: Made) -> Revocation:
+def _revocation(made: TreeResource) -> Revocation:
     """Return the revocation of a certificate."""
     named = {name: str(made.details.get(name, "")) for name in ("serial", "valid_until")}
     return replace(Revocation(**named), **{_CERTIFICATE: made.id})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from chalicelib.model import changes
+from chalicelib.model.accounts import api_keys
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.changes import Change
@@ -17,7 +18,7 @@ from chalicelib.model.offboarding.makers import TreeResource
 from chalicelib.model.ssh import grouped_revocations, revocations
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.revocations import Issuer, Revocation
-from chalicelib.storage.records import items, revocation_lists, table
+from chalicelib.storage.records import direct_writes, items, revocation_lists, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
@@ -49,6 +50,8 @@ class Ends:
     choice: Choice
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    has_locked: bool = False
+    _issuers: dict[str, Issuer | None] = field(default_factory=dict)
     _until: float = field(default_factory=lambda: time.monotonic() + BUDGET)
     _lists: dict[str, list[Chunk]] = field(default_factory=dict)
 
@@ -57,15 +60,24 @@ class Ends:
         if time.monotonic() > self._until:
             raise OutOfTime
 
+    def lock(self, keys: Collection[TreeResource]) -> None:
+        """Reject the tokens of API keys from now on, a hundred in a transaction. Raises aws.Unavailable."""
+        found = self._find(kinds.API_KEYS, keys)
+        if found:
+            self.postpone()
+            direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, found)])
+
+    def postpone(self) -> None:
+        """Postpone the last walk before keys are locked, in case this call is cut off. Raises aws.Unavailable."""
+        if not self.has_locked:
+            self.has_locked, self.root = True, roots.postpone(self.root, int(BUDGET) + roots.SETTLING)
+
     def remove(self, found: Iterable[Item]) -> None:
         """Delete API keys and SSH credentials, each in a transaction. Raises OutOfTime, aws.Unavailable."""
         for item in found:
             self.check_time()
-            kind = kinds.of(item.id)
-            if kind is kinds.API_KEYS and not self.counts.get(kind):  # it may have requests under way
-                self.root = roots.postpone(self.root, int(BUDGET) + roots.SETTLING)
             if self._delete(item):
-                self._count(kind, 1)
+                self._count(kinds.of(item.id), 1)
 
     def remove_made(self, kind: Kind, made: Collection[TreeResource], *, keep: Collection[TreeResource]) -> None:
         """Delete what a tree made of a kind, except `keep`. Raises OutOfTime, aws.Unavailable."""
@@ -104,12 +116,13 @@ class Ends:
         self._keep_existing(kinds.SSH_HOST_CERTIFICATES, [one for one in certificates if not one.has_ended()])
 
     def _revoke(self, authority: str, group: Sequence[TreeResource]) -> None:
-        issuer = self._issuer(authority, group)
-        if issuer:
+        if authority not in self._issuers:
+            self._issuers[authority] = self._find_issuer(authority, group)
+        if issuer := self._issuers[authority]:
             revoked = grouped_revocations.revoke(self.change, issuer, [_revocation(one) for one in group])
             self._count(kinds.SSH_USER_CERTIFICATES, revoked)
 
-    def _issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
+    def _find_issuer(self, authority: str, group: Sequence[TreeResource]) -> Issuer | None:
         """Return the issuer of a list. The list of a deleted authority may have ended; its certificates name the key.
 
         None if there is no certificate left.

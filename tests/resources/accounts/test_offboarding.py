@@ -119,13 +119,14 @@ def test_each_end_is_an_event_of_the_caller(admin: Client, authority: str) -> No
     credential = made.create(CREDENTIALS, {"public_key": public_key()})["id"]
     offboard(admin, f"{KEYS}/{key_of(root)}")
     events = admin.get(f"/audit_events?actor_id={key_of(admin)}&limit=4").json["audit_events"]
-    assert {(event["action"], event["resource_id"]) for event in events[1:]} == {
+    revocation = admin.get(f"{AUTHORITIES}/{authority}/revocations").json["revocations"][0]
+    assert revocation["ssh_user_certificate_id"] == certificate
+    assert [(event["action"], event["resource_id"]) for event in events[::-1]] == [
+        ("api_key.update", key_of(root)),
+        ("ssh_revocation.create", revocation["id"]),
         ("ssh_credential.delete", credential),
         ("api_key.delete", key_of(made)),
-        ("api_key.update", key_of(root)),
-    }
-    assert events[0]["action"] == "ssh_revocation.create"
-    assert events[0]["details"]["ssh_user_certificate_id"] == certificate
+    ]
     assert events[-1]["details"] == {"before": {}, "after": {"offboarded": "true"}}
     assert {event["actor"]["owner_id"] for event in events} == {admin.user}
     assert len({event["operation_id"] for event in events}) == 1

@@ -3,7 +3,7 @@
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources.accounts import api_key_rules, me
+from chalicelib.resources.accounts import api_key_rules, me, tokens
 from chalicelib.resources.ssh import ssh_trust
 from chalicelib.resources.tunnels import gateways
 
@@ -11,6 +11,7 @@ DOCUMENTED: tuple[Routes, ...] = (
     *resources.ALL,
     me.ME,
     api_key_rules.RULES,
+    tokens.EXCHANGE,
     ssh_trust.TRUST,
     gateways.GATEWAYS,
     *edges.ALL,

@@ -32,6 +32,8 @@ OPEN = {  # the paths that ask for no token
     "/openapi.json",
     "/ssh_certificate_authorities/{id}/krl",
     "/ssh_certificate_authorities/{id}/public_key",
+    "/federated_credentials/{id}/sign_in",
+    "/tokens",
 }
 FOR_ADMINS = {"/bot_users", "/federated_credentials"}
 

@@ -58,13 +58,14 @@ class Change:
     def events(self) -> tuple[Item, ...]:
         return tuple(step.event for step in self.steps if step.event)
 
-    def put(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Create an item. `details` replace the details of the stored value in its event."""
+    def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
+        """Create an item. `details` replace the details of the stored value in its event, `more` extend them."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
         if kind:
-            event = trail.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
+            shown = {**(details or _of_whole(kind, item, _NONE)), **more}
+            event = trail.event(self.by, kind, item, "create", shown=shown)
         return self._with(ItemChange(kind, None, item, tuple(own), event))
 
     def rewrite(

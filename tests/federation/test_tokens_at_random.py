@@ -20,7 +20,7 @@ TRUST = Trust(owner_claim="email", single_use=True)
 _times = st.integers(NOW - 90_000, NOW + 90_000) | st.sampled_from([NOW - 61, NOW - 60, NOW - 59, NOW + 60, NOW + 61])
 _scalars: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 _odd = _scalars | st.lists(_scalars, max_size=3) | st.dictionaries(st.text(max_size=3), _scalars, max_size=2)
-_members: dict[str, st.SearchStrategy[Any]] = {
+MEMBERS: dict[str, st.SearchStrategy[Any]] = {
     "iss": st.sampled_from([ISSUER, f"{ISSUER}/"]) | _odd,
     "aud": st.sampled_from([AUDIENCE, [AUDIENCE], ["a", AUDIENCE], "a"]) | _odd,
     "sub": st.text(max_size=3) | _odd,
@@ -33,7 +33,7 @@ _members: dict[str, st.SearchStrategy[Any]] = {
     "email_verified": st.sampled_from([True, "true", 1]) | _odd,
 }
 _GOOD = {**PAYLOAD, "email": "a@example.com", "email_verified": True}
-_headers = st.fixed_dictionaries(
+HEADERS = st.fixed_dictionaries(
     {},
     optional={
         "alg": st.sampled_from([*SIGNERS, "none", "HS256", "RS512"]) | _odd,
@@ -83,8 +83,8 @@ def accepts(text: str) -> bool:
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    odd=_headers,
-    changed=st.fixed_dictionaries({}, optional=_members),
+    odd=HEADERS,
+    changed=st.fixed_dictionaries({}, optional=MEMBERS),
     removed=st.sets(st.sampled_from(sorted(_GOOD)), max_size=1),
     repeated=st.sampled_from([None, None, None, *sorted(_GOOD)]),
     signer=st.sampled_from(sorted(SIGNERS)),

@@ -77,6 +77,11 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
     return _new(items.scope(account, kinds.USERS.path), id, user)
 
 
+def name_key(account: str, name: str) -> UniqueKey:
+    """Return the unique key of the name of a user. A bot of that name holds it too."""
+    return User(name=name).unique_keys(account, "")[0]
+
+
 def find_owner(account: str, id: str) -> Owner | None:
     """Return a user or bot of an account, or None. Raises MalformedRecord, aws.Unavailable."""
     item = read(account, id)

@@ -21,12 +21,16 @@ def list_credentials(account: str, owner: str) -> list[Item]:
 
 
 def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
-    """Return the unique keys of the API keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
-    return unique_keys_of(list_keys_and_credentials(account, owner))
+    """Return the unique keys of API keys, SSH credentials and federated credentials of a user or bot.
+
+    Raises aws.Unavailable.
+    """
+    federated = _owned(account, kinds.FEDERATED_CREDENTIALS, owner)
+    return unique_keys_of([*list_keys_and_credentials(account, owner), *federated])
 
 
 def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
-    """Return the unique keys of API keys and SSH credentials."""
+    """Return the unique keys of API keys, SSH credentials and federated credentials."""
     unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
     return [*unnamed, *(key for item in found for key in item.unique_keys)]
 

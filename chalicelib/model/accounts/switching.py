@@ -5,12 +5,12 @@ its owner is read. So a key never misses a concurrent switch. Until all keys and
 has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, api_keys, key_rules, ownership
+from chalicelib.model.accounts import accounts, api_keys, copies, federated_credentials, ownership
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
@@ -18,8 +18,7 @@ from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records import decoding, direct_writes, items, table, unique_keys, writes
-from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records import direct_writes, items, table, unique_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
@@ -47,7 +46,7 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    _remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
+    remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
     return True
 
 
@@ -60,10 +59,11 @@ def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) 
     """
 
     def attempt() -> Item:
-        pair = _read_owner_and_account(account, id)
+        pair = copies.read_owner_and_account(account, id)
+        identities = (key for key in pair[0].unique_keys if key.kind == federated_credentials.IDENTITY)
         owned = ownership.list_unique_keys(account, id) if keys is None else keys
-        _set_all([(key, _fields_of(key, pair)) for key in owned], unchanged=pair)
-        owner = _remove_marker(pair[0])
+        set_all([(key, copies.fields_of(key, pair)) for key in (*owned, *identities)], unchanged=pair)
+        owner = remove_marker(pair[0])
         if owner is None:
             raise Overtaken
         return owner
@@ -72,45 +72,53 @@ def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) 
 
 
 def check_new_key(item: Item) -> None:
-    """Update a new API key if its owner has changed meanwhile. Raises aws.Unavailable.
+    """Update a new key or federated credential if its owner has changed meanwhile. Raises aws.Unavailable.
 
     Call it before the token is returned: no client knows it until then.
     """
     owner = ownership.owner_of(item)
-    pair = _read_owner_and_account(item.account, owner)
-    if any(_differs(key.attributes, _fields_of(key, pair)) for key in item.unique_keys):
+    if not owner:  # a federated credential with `owner_claim`
+        copy_rules(item.account)
+        return
+    pair = copies.read_owner_and_account(item.account, owner)
+    if any(copies.differs(key.attributes, copies.fields_of(key, pair)) for key in item.unique_keys):
         update_keys(item.account, owner)
 
 
 def copy_rules(account: str) -> None:
     """Copy the rules of an account to the tokens of all its keys, so that authentication reads once.
 
-    Tokens that already have them are only read, so a call that was cut off can be repeated. Restarts if the account
-    changes meanwhile. Raises aws.Unavailable.
+    Federated credentials repeat them too. Keys that already have them are only read, so a call that was cut off can be
+    repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
     def attempt() -> None:
         record = table.find(accounts.SCOPE, account)
         if record is not None:
-            fields = _copied_rules(record)
-            _set_all([(key, fields) for key in _tokens_without(account, fields)], unchanged=[record])
+            set_all([*_rules_to_copy(record)], unchanged=[record])
 
     writes.retried(attempt)
 
 
-def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
     """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
     same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
     if not direct_writes.set_all(changes, checks=same):
         raise Overtaken
 
 
-def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
-    """Return the unique keys of the tokens of an account that lack some fields."""
-    keys = [api_keys.key_of(item.id) for item in table.every(items.scope(account, kinds.API_KEYS.path))]
-    found = table.records((key.scope, unique_keys.ID) for key in keys)
-    stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
-    return [key for key in keys if key.scope in stored and _differs(stored[key.scope], fields)]
+def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
+    """Yield the unique keys that lack rules of an account, with these rules."""
+    for kind, key_of in (
+        (kinds.API_KEYS, api_keys.key_of),
+        (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
+    ):
+        keys = [key_of(item.id) for item in table.every(items.scope(account.id, kind.path))]
+        fields = copies.rules_of(keys[0].kind, account) if keys else {}
+        found = table.records((key.scope, unique_keys.ID) for key in keys)
+        stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
+        lacking = (key for key in keys if key.scope in stored and copies.differs(stored[key.scope], fields))
+        yield from ((key, fields) for key in lacking)
 
 
 def update_new_credential(item: Item) -> None:
@@ -118,7 +126,7 @@ def update_new_credential(item: Item) -> None:
 
     Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = _are_active(_read_owner_and_account(item.account, ownership.owner_of(item)))
+    active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
         direct_writes.set_once(key, "active", active)
 
@@ -194,51 +202,6 @@ def _without_expired_referrers(bot: Item) -> Item:
     return replace(bot, referrers=bot.referrers - expired)
 
 
-def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
-    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
-    owner, record_of_account = (
-        _live(record) or Item(*place, {}, revision=0)
-        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
-    )
-    return owner, record_of_account
-
-
-def _live(record: Mapping[str, Any] | None) -> Item | None:
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live and (item.body or item.malformed) else None
-
-
-def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner that its keys repeat."""
-    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
-    return {"active": _are_active(pair), "name": name}
-
-
-def _copied_rules(account: Item) -> dict[str, Any]:
-    """Return the rules of an account that the tokens of its keys repeat. Malformed rules leave the tokens unchanged."""
-    try:
-        return key_rules.copied_fields(key_rules.of_account(account)) if account.body else {}
-    except MalformedRecord as malformed:  # keys must still be switched off
-        decoding.report(account.scope, account.id, malformed)
-        return {}
-
-
-def _differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key lacks some fields. A missing attribute is like None."""
-    return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
-
-
-def _fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account that a unique key repeats."""
-    is_token = key.kind == api_keys.KIND
-    return {**_copied_fields(pair), **(_copied_rules(pair[1]) if is_token else {})}
-
-
-def _are_active(pair: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
-
-
 def _require_other_admin(item: Item) -> list[Write]:
     """Return the check that another admin remains active. It is empty if the item is no active admin.
 
@@ -260,7 +223,7 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
     return changes.rewrite(change, scope, id, lambda item: mark_switch(item, switches.turn(item, to)))
 
 
-def _remove_marker(item: Item) -> Item | None:
-    """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
-    after = switches.remove_marker(item, _MARKER)
+def remove_marker(item: Item, name: str = _MARKER) -> Item | None:
+    """Remove a marker from a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
+    after = switches.remove_marker(item, name)
     return item if after == item else direct_writes.exchange(item, after)

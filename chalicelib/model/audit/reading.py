@@ -58,11 +58,11 @@ def page_of_resource(account: str, id: str, *, before: str | None, count: int) -
 
 
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
-    """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
+    """Return at most `count` events of a key or federated credential, or of all keys of a user or bot.
 
     Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
     """
-    keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
+    keys = [id] if _is_actor(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
         return None
     is_busy = bool(keys) and partitions.is_busy(account)
@@ -116,6 +116,10 @@ def _actions(actions: Collection[str]) -> Condition:
     """Return the condition that an event has one of some actions."""
     values = {f"action{place}": action for place, action in enumerate(sorted(actions))}
     return Condition(f"#body.#action IN ({', '.join(f':{name}' for name in values)})", values)
+
+
+def _is_actor(id: str) -> bool:
+    return kinds.API_KEYS.has(id) or kinds.FEDERATED_CREDENTIALS.has(id)
 
 
 def _keys(account: str, owner: str) -> list[str]:

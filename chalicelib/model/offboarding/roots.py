@@ -70,7 +70,8 @@ def shut_out(root: Item) -> tuple[list[str], list[Item]]:
     keys = table.find_each(items.scope(account, kinds.API_KEYS.path), ids)
     owned = [*keys.values(), *ownership.list_credentials(account, root.id)]
     if switching.is_shown_active(root):
-        switching.update_keys(account, root.id, ownership.unique_keys_of(owned))
+        federated = [item for item in list_federated(account, root.id) if item.body.get("owner_id") == root.id]
+        switching.update_keys(account, root.id, ownership.unique_keys_of([*owned, *federated]))
     return ids, owned
 
 

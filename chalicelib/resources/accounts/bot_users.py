@@ -24,14 +24,15 @@ _HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  #
 _FORM = re.compile(rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*")
 
 
-def _new_name(text: str) -> str:
+def check_new_name(text: str) -> str:
+    """Return a name for a new user or bot. Raises ValueError if it must not have it."""
     if not _FORM.fullmatch(text) or _HIDDEN.search(text):
         raise ValueError("must not be empty, begin with =, +, - or @, or contain control or formatting characters")
     return text
 
 
 NewName = Annotated[
-    str, After(_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
+    str, After(check_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
 ]
 
 
@@ -85,7 +86,7 @@ class Bots(EditableResource):
 
 def _check_name(name: str) -> None:
     try:
-        _new_name(name)
+        check_new_name(name)
     except ValueError as error:
         raise InvalidRequest.of({"name": str(error)}) from None
 

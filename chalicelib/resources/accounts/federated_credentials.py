@@ -6,181 +6,32 @@ else.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
+from chalicelib import clock, ids
 from chalicelib.federation import claims, issuers
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Endpoint
+from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.accounts import federated_credentials, scopes
+from chalicelib.http.static import NO_CACHE
+from chalicelib.model.accounts import exchanges, federated_credentials, key_rules, scopes, switching, trees
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
-from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change
 from chalicelib.resources.accounts import offboarding
-from chalicelib.resources.accounts.api_keys import BOUNDED, Scope
+from chalicelib.resources.accounts.federated_fields import (
+    FederatedCredentialChange,
+    FederatedCredentialCreate,
+    FederatedCredentialShown,
+    FederatedCredentialUsage,
+    SignInParameters,
+)
 from chalicelib.resources.accounts.offboarding import MakerOffboard
-from chalicelib.schema.fields import DescribedShape, OwnerId, Text, TracedShape
-from chalicelib.schema.rules import After, Plain, between, entries, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.records import places, table
+from chalicelib.storage.records import items, places, table, writes
 from chalicelib.storage.records.items import Item
-
-_MAX_NAME, _MAX_PATTERN, _MAX_PATTERNS = 64, 512, 20
-_MAX_AUDIENCE = 255
-_FORMS = {
-    "type": ["string", "array"],
-    "minLength": 1,
-    "maxLength": _MAX_PATTERN,
-    "items": {"type": "string", "minLength": 1, "maxLength": _MAX_PATTERN},
-    "minItems": 1,
-    "maxItems": _MAX_PATTERNS,
-}
-
-
-def _issuer(text: str) -> str:
-    if problem := issuers.find_problem(text):
-        raise ValueError(problem)
-    return text
-
-
-def _names(values: dict[str, Any]) -> dict[str, Any]:
-    if not all(1 <= len(name.encode()) <= _MAX_NAME for name in values):
-        raise ValueError(f"must have claim names of 1 to {_MAX_NAME} bytes")
-    return values
-
-
-def _patterns(value: object) -> object:
-    entries = value if isinstance(value, list) else [value]
-    if not 1 <= len(entries) <= _MAX_PATTERNS or not all(map(_is_pattern, entries)):
-        raise ValueError(f"must be a pattern of 1 to {_MAX_PATTERN} bytes, or a list of 1 to {_MAX_PATTERNS} patterns")
-    return value
-
-
-def _is_pattern(value: object) -> bool:
-    return isinstance(value, str) and 1 <= len(value.encode()) <= _MAX_PATTERN
-
-
-def _audience(text: str) -> str:
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-def _with_openid(names: list[str]) -> list[str]:
-    if "openid" not in names:
-        raise ValueError("must contain openid")
-    return names
-
-
-Claims = Annotated[dict[str, Annotated[Any, Plain(_patterns, _FORMS)]], entries(1, 20), After(_names)]
-Audience = Annotated[str, After(_audience, {"minLength": 1}), max_bytes(_MAX_AUDIENCE)]
-Audiences = Annotated[list[Audience], entries(1, 10)]
-Flag = Annotated[bool, if_null(False)]
-Lifetime = Annotated[int, between(federated_credentials.MIN_LIFETIME, federated_credentials.MAX_LIFETIME)]
-
-
-class FederatedCredentialSignIn(Shape):
-    """What a client needs to let a person sign in. All of it is public: anyone who signs in receives it."""
-
-    client_id: Annotated[Text, max_bytes(_MAX_AUDIENCE)] = ""
-    """The id of the client at the issuer. It must be one of `audiences`."""
-
-    client_secret: Annotated[Text, max_bytes(_MAX_AUDIENCE)] = ""
-    """A secret that some issuers require of installed applications. It is public."""
-
-    scopes: Annotated[
-        list[Annotated[str, max_bytes(_MAX_AUDIENCE)]],
-        entries(1, 20),
-        After(_with_openid),
-        if_null(["openid", "email"]),
-    ] = ["openid", "email"]
-    """The scopes that the client requests. They must contain `openid`."""
-
-
-class FederatedCredentialChange(DescribedShape):
-    audiences: Audiences | None = None
-    """The accepted audiences. A token must contain one of them. Default: the id of the credential."""
-
-    claims: Claims | None = None
-    """The claims that a token must contain: each has a pattern, or a list of patterns of which one must match. `*` in a
-    pattern matches any text.
-    """
-
-    provision: Flag = False
-    """True: creates a user with the role `member` if no user has the name. Only with `owner_claim`."""
-
-    scopes: Annotated[list[Scope], *BOUNDED] | None = None
-    """The scopes of issued keys."""
-
-    max_lifetime: Annotated[Lifetime, if_null(federated_credentials.DEFAULT_LIFETIME)] = (
-        federated_credentials.DEFAULT_LIFETIME
-    )
-    """Maximum lifetime of issued keys and certificates in seconds."""
-
-    single_use: Flag = False
-    """True: a token must contain `jti` and can be exchanged once."""
-
-    enabled: Annotated[bool, if_null(True)] = True
-    """False: exchanges are refused."""
-
-    sign_in: FederatedCredentialSignIn | None = None
-    """What a client needs to let a person sign in. An empty object removes it."""
-
-
-class FederatedCredentialCreate(FederatedCredentialChange):
-    issuer: Annotated[str, After(_issuer, {"format": "oidc-issuer"})]
-    """The issuer, an https:// URL that the operator allows. Compared with `iss` byte for byte. It cannot be changed."""
-
-    claims: Claims
-    """The claims that a token must contain: each has a pattern, or a list of patterns of which one must match. `*` in a
-    pattern matches any text. A claim that names a tenant of the issuer is required.
-    """
-
-    scopes: Annotated[list[Scope], *BOUNDED]
-    """The scopes of issued keys."""
-
-    owner_id: OwnerId = ""
-    """User or bot for which the tokens act. Exactly one of `owner_id` and `owner_claim` is required."""
-
-    owner_claim: Annotated[Text, max_bytes(_MAX_NAME)] = ""
-    """The claim that contains the name of the user for which a token acts. It cannot be changed."""
-
-
-class FederatedCredentialShown(DescribedShape, TracedShape):
-    """The tokens of an OpenID Connect issuer that the account trusts, and whom they act for. For admins only."""
-
-    issuer: str
-    """The issuer."""
-
-    audiences: list[str]
-    """The accepted audiences."""
-
-    claims: Claims
-    """The claims that a token must contain."""
-
-    owner_id: str
-    """User or bot for which the tokens act; empty if `owner_claim` names it."""
-
-    owner_claim: str
-    """The claim that contains the name of the user; empty if `owner_id` is set."""
-
-    provision: bool
-    """Whether a missing user is created."""
-
-    scopes: list[str]
-    """The scopes of issued keys."""
-
-    max_lifetime: int
-    """Maximum lifetime of issued keys and certificates in seconds."""
-
-    single_use: bool
-    """Whether a token can be exchanged only once."""
-
-    enabled: bool
-    """False: exchanges are refused."""
-
-    sign_in: FederatedCredentialSignIn | None
-    """What a client needs to let a person sign in; null if unset."""
+from chalicelib.storage.records.unique_keys import UniqueKey
 
 
 def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
@@ -198,11 +49,22 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
         }
     )
     _check(stored)
+    (key,) = stored.unique_keys(caller.account, id)
+    _check_size(key)
+    copied = key_rules.fields_for_exchanges(key_rules.read(caller.account))
     if request.owner_id:
-        caller.owner(request.owner_id)
+        owner = caller.owner(request.owner_id)
+        copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
     if len([*table.every(caller.scope(kinds.FEDERATED_CREDENTIALS.path))]) >= federated_credentials.MAX_COUNT:
         raise Conflict(f"An account has at most {federated_credentials.MAX_COUNT} federated credentials.")
-    return New(stored)
+    present = {name: value for name, value in copied.items() if value is not None}
+    return New(stored, unique_keys=(replace(key, attributes={**key.attributes, **present}),))
+
+
+def _check_size(key: UniqueKey) -> None:
+    if federated_credentials.size(key) > federated_credentials.MAX_BYTES:
+        most = f"must have at most {federated_credentials.MAX_BYTES} bytes together with audiences and scopes"
+        raise InvalidRequest.of({"claims": most})
 
 
 def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
@@ -234,12 +96,41 @@ def _permit_changes(caller: Caller) -> None:
 
 
 class FederatedCredentials(EditableResource):
-    """Federated credentials. Changes require the scope `*`."""
+    """Federated credentials, with their usage and the open parameters of a sign-in. Changes require the scope `*`."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         every = super().endpoints()
-        changes = (it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every)
-        return (*changes, offboarding.endpoint(self, MakerOffboard))
+        usage, sign_in = f"{self.kind.one}/usage", f"{self.kind.one}/sign_in"
+        public = {"show": _sign_in_parameters, "response": SignInParameters, "permits": None, "errors": ()}
+        return (
+            *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
+            self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
+            self.endpoint("GET", sign_in, 200, self.get_sign_in, authorizer=None, headers=NO_CACHE, **public),
+            offboarding.endpoint(self, MakerOffboard),
+        )
+
+    def show(self, item: Item, call: Call) -> dict[str, Any]:
+        return super().show(trees.shown(item), call)
+
+    def get_sign_in(self, call: Call) -> Item:
+        """Return the enabled credential of any account. Raises NotFound if no one can sign in with it."""
+        attributes = table.look_up(federated_credentials.KIND, ids.unprefixed(call.id))
+        item = table.read(items.scope(attributes["account"], self.kind.path), call.id) if attributes else None
+        stored = records.decode(FederatedCredential, item) if item else None
+        if item is None or stored is None or stored.sign_in is None or not stored.enabled:
+            raise self.missing()
+        return item
+
+    def patch(self, call: Call) -> Item:
+        credential = super().patch(call)
+        if "enabled" not in call.body.fields_set():
+            return credential
+        return trees.update_keys(call.caller.account, call.id)
+
+    def post(self, call: Call) -> Made:
+        made = super().post(call)
+        switching.check_new_key(made.item)
+        return made
 
     def changed(self, item: Item, request: Shape) -> Item:
         """Return the credential with the requested fields. Raises InvalidRequest if they do not fit each other."""
@@ -249,8 +140,47 @@ class FederatedCredentials(EditableResource):
             fields["sign_in"] = _sign_in(fields["sign_in"])
         after = replace(before, **fields)
         _check(after)
-        item = switches.remove_marker(item, switches.OFFBOARDED) if after.enabled else item
-        return replace(item, body=records.body_of_change(item, before, after))
+        _check_size(*after.unique_keys(item.account, item.id))
+        body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
+        return trees.mark(item, replace(item, body=body, unique_keys=keys))
+
+
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove a credential. Return False if it does not exist.
+
+    Raises Conflict if keys of its tree are live, and what `Change.commit` does.
+    """
+
+    def attempt() -> bool:
+        credential = table.find(scope, id)
+        if credential is None:
+            return False
+        removal = change.remove(credential)
+        if count := len(trees.live_keys(credential.account, id)):
+            raise Conflict(f"{count} API keys that it issued, or that such keys made, are live: offboard it first.")
+        removal.commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+def _usage(credential: Item, call: Call) -> dict[str, Any]:
+    refusals = exchanges.read_refusals(credential.id)
+    times = exchanges.list_exchanges(call.caller.account, credential.id)
+    last = {"at": clock.rfc3339(clock.at(refusals.at)), "reason": refusals.reason} if refusals.at else None
+    past = clock.rfc3339(clock.at(clock.seconds() - 3600))
+    return {
+        "last_used_at": times[0] if times else None,
+        "exchanges_last_hour": len([time for time in times if time > past]),
+        "refused_last_hour": refusals.last_hour,
+        "last_refusal": last,
+    }
+
+
+def _sign_in_parameters(credential: Item, _call: Call) -> dict[str, Any]:
+    stored = records.decode(FederatedCredential, credential)
+    sign_in = stored.sign_in.to_record() if stored.sign_in else {}
+    return {"issuer": stored.issuer, **sign_in, "audience": credential.id}
 
 
 RESOURCE = FederatedCredentials(
@@ -264,7 +194,8 @@ RESOURCE = FederatedCredentials(
         "GET": (Forbidden,),
         "POST": (Forbidden, UnknownReference, Conflict),
         "PATCH": (Forbidden,),
-        "DELETE": (Forbidden,),
+        "DELETE": (Forbidden, Conflict),
     },
     permits=_permit,
+    remove=remove,
 )

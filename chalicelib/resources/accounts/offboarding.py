@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden
-from chalicelib.http.owned import owner_of
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
 from chalicelib.model.offboarding import offboarding
 from chalicelib.model.offboarding.offboarding import Report
 from chalicelib.model.offboarding.tree_ends import Choice
+from chalicelib.resources.owned import owner_of
 from chalicelib.schema.rules import if_empty
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
-from chalicelib.http.errors import Conflict, Forbidden
+from chalicelib.http.errors import Conflict, Forbidden, NotFound
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import accounts, ownership, switching
+from chalicelib.model.accounts import accounts, identities, ownership, switching
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
 from chalicelib.resources.accounts import offboarding
@@ -21,8 +21,6 @@ from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
-
-MAX_USERS = 1000  # of an account
 
 
 class NewUser(Shape):
@@ -76,6 +74,7 @@ class Users(Resource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         own = {"response": self.response, "errors": (Forbidden, Conflict)}
+        refused = (Forbidden,)
         others = {**own, "permits": _permit_others}
         return (
             *super().endpoints(),
@@ -83,12 +82,15 @@ class Users(Resource):
             self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
             self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
             offboarding.endpoint(self, OwnerOffboard),
+            self.endpoint(
+                "DELETE", f"{self.kind.one}/identity", 204, self.unbind, permits=_permit_others, errors=refused
+            ),
         )
 
     def post(self, call: Call) -> Made:
         scope = self.scope(call)
-        if len(table.newest(scope)) >= MAX_USERS:
-            raise Conflict(f"An account has at most {MAX_USERS} users: delete one first.")
+        if len(table.newest(scope)) >= identities.MAX_USERS:
+            raise Conflict(f"An account has at most {identities.MAX_USERS} users: delete one first.")
         user = accounts.new_user(call.caller.account, call.body.name, admin=False)
         writes.retried(lambda: call.change.put(user).commit())
         return Made(user)
@@ -102,6 +104,10 @@ class Users(Resource):
             raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
         if not switching.remove(call.change, scope, call.id):
             raise self.missing()
+
+    def unbind(self, call: Call) -> None:
+        if not identities.unbind(call.change, self.scope(call), call.path["id"]):
+            raise NotFound("This account has no user with that id who is bound to an identity.")
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

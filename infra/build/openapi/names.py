@@ -63,6 +63,8 @@ class Operation:
         own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
         noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
+        if endpoint.is_oauth:
+            noun, verb = own.removesuffix("s"), "exchange"
         if nearest and own in _ACTIONS:  # not a part of the resource
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)

@@ -38,6 +38,8 @@ def _does(operation: Operation) -> str:
             )
         case "replace":
             return f"Replaces {of_one} completely: absent fields get their defaults. {_doc(response)}"
+        case "exchange":
+            return _doc(operation.endpoint.view)
         case "verify":
             return f"Checks the proof of {of_one} immediately; its status shows the result."
         case "offboard":

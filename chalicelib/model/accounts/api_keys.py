@@ -129,6 +129,11 @@ def key_of(id: str) -> UniqueKey:
     return UniqueKey(KIND, ids.unprefixed(id))
 
 
+def locked(id: str) -> UniqueKey:
+    """Return the unique key of an API key without a digest. Every version rejects its token as unknown."""
+    return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
+
+
 def new_token(id: str) -> tuple[str, str]:
     """Return a new bearer token for an API key, and its digest. It has 192 random bits and a checksum."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"

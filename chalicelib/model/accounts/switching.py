@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, api_keys, copies, federated_credentials
+from chalicelib.model.accounts import accounts, api_keys, copies, federated_credentials, ownership
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
-from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.storage.client import dynamodb
@@ -24,7 +23,6 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
 _MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
 
 
@@ -52,18 +50,19 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
     return True
 
 
-def update_keys(account: str, id: str) -> Item:
+def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) -> Item:
     """Copy the name and state of a user or bot to its keys. Return its record.
 
-    SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
-    later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
+    SSH credentials are updated too; `keys` are the unique keys of both, if the caller has read them. Restarts if the
+    record or the account changes meanwhile, so that it never undoes a later switch. The record of an unknown owner has
+    an empty body. Raises aws.Unavailable.
     """
 
     def attempt() -> Item:
         pair = copies.read_owner_and_account(account, id)
         identities = (key for key in pair[0].unique_keys if key.kind == federated_credentials.IDENTITY)
-        keys = (*_list_unique_keys(account, id), *identities)
-        set_all([(key, copies.fields_of(key, pair)) for key in keys], unchanged=pair)
+        owned = ownership.list_unique_keys(account, id) if keys is None else keys
+        set_all([(key, copies.fields_of(key, pair)) for key in (*owned, *identities)], unchanged=pair)
         owner = remove_marker(pair[0])
         if owner is None:
             raise Overtaken
@@ -77,7 +76,7 @@ def check_new_key(item: Item) -> None:
 
     Call it before the token is returned: no client knows it until then.
     """
-    owner = _owner_of(item)
+    owner = ownership.owner_of(item)
     if not owner:  # a federated credential with `owner_claim`
         copy_rules(item.account)
         return
@@ -127,7 +126,7 @@ def update_new_credential(item: Item) -> None:
 
     Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = copies.are_active(copies.read_owner_and_account(item.account, _owner_of(item)))
+    active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
         direct_writes.set_once(key, "active", active)
 
@@ -183,23 +182,13 @@ def remove(change: Change, scope: str, id: str) -> bool:
 def mark_switch(before: Item, after: Item) -> Item:
     """Return a changed item, with the marker if it became inactive."""
     if switches.is_on(after):
-        return switches.remove_marker(after, _MARKER)
+        return switches.remove_marker(switches.remove_marker(after, _MARKER), switches.OFFBOARDED)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
 
 
 def deactivate_keys(account: str, owner: str) -> None:
     """Deactivate the keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
-    direct_writes.set_all([(key, {"active": False}) for key in _list_unique_keys(account, owner)])
-
-
-def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
-    return _list_owned(account, owner, _KINDS)
-
-
-def _list_owned(account: str, owner: str, owned: Sequence[Kind]) -> list[Item]:
-    found = [item for kind in owned for item in table.every(items.scope(account, kind.path))]
-    return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
+    direct_writes.set_all([(key, {"active": False}) for key in ownership.list_unique_keys(account, owner)])
 
 
 def _without_expired_referrers(bot: Item) -> Item:
@@ -211,16 +200,6 @@ def _without_expired_referrers(bot: Item) -> Item:
         exists = Condition("attribute_exists(#id)")
         dynamodb.do(Write.update(*bot.place, exists, removes={"pointed_by": expired}))
     return replace(bot, referrers=bot.referrers - expired)
-
-
-def _owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
-    owner = item.body.get("owner_id")
-    if isinstance(owner, str):
-        return owner
-    keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
-    found = (table.look_up(key.kind, key.value) or {} for key in keys)
-    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
 
 
 def _require_other_admin(item: Item) -> list[Write]:
@@ -238,12 +217,6 @@ def _require_other_admin(item: Item) -> list[Write]:
 
 def _is_admin(item: Item) -> bool:
     return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
-
-
-def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
-    found = _list_owned(account, owner, (*_KINDS, kinds.FEDERATED_CREDENTIALS))
-    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
-    return [*unnamed, *(key for item in found for key in item.unique_keys)]
 
 
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:

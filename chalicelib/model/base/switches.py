@@ -15,6 +15,7 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
+OFFBOARDED = "offboarded"  # the Unix second from which the last walk of an offboarding may begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +49,9 @@ def turn(item: Item, to: Switch) -> Item:
     return replace(marked, unique_keys=keys)
 
 
-def add_marker(item: Item, name: str) -> Item:
+def add_marker(item: Item, name: str, value: int = True) -> Item:
     """Return an item whose record has a hidden attribute."""
-    return replace(item, unseen={**item.unseen, name: True})
+    return replace(item, unseen={**item.unseen, name: value})
 
 
 def remove_marker(item: Item, name: str) -> Item:

@@ -27,6 +27,8 @@ from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
+from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
@@ -214,6 +216,7 @@ class ApiKeys(OwnedResource):
             usage,
             self.endpoint("GET", own, 200, self.get_own, response=self.response),
             self.endpoint("DELETE", own, 204, self.delete_own),
+            offboarding.endpoint(self, MakerOffboard, for_owners=True),
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 from chalicelib.http import auth
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call
+from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.accounts import switching
 from chalicelib.model.accounts.accounts import Bot
 from chalicelib.model.base import kinds
+from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts.offboarding import OwnerOffboard
 from chalicelib.schema.fields import DescribedShape, Name, Shown
 from chalicelib.schema.rules import After, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
@@ -64,6 +66,9 @@ def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 
 class Bots(EditableResource):
     """Bots. Switching one on or off also updates its API keys and SSH credentials."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (*super().endpoints(), offboarding.endpoint(self, OwnerOffboard))
 
     def patch(self, call: Call) -> Item:
         bot = switching.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))

@@ -18,12 +18,14 @@ from chalicelib.model.accounts import exchanges, federated_credentials, key_rule
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
 from chalicelib.model.base import kinds, records
 from chalicelib.model.changes import Change
+from chalicelib.resources.accounts import offboarding
 from chalicelib.resources.accounts.federated_fields import (
     FederatedCredentialChange,
     FederatedCredentialCreate,
     FederatedCredentialShown,
     FederatedCredentialUsage,
 )
+from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import places, table, writes
 from chalicelib.storage.records.items import Item
@@ -100,6 +102,7 @@ class FederatedCredentials(EditableResource):
         return (
             *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
             self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
+            offboarding.endpoint(self, MakerOffboard),
         )
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import accounts, identities, switching
+from chalicelib.model.accounts import accounts, identities, ownership, switching
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
+from chalicelib.resources.accounts import offboarding
 from chalicelib.resources.accounts.bot_users import NewName
+from chalicelib.resources.accounts.offboarding import OwnerOffboard
 from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table, writes
@@ -79,6 +81,7 @@ class Users(Resource):
             self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
             self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
             self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
+            offboarding.endpoint(self, OwnerOffboard),
             self.endpoint(
                 "DELETE", f"{self.kind.one}/identity", 204, self.unbind, permits=_permit_others, errors=refused
             ),
@@ -96,7 +99,7 @@ class Users(Resource):
         scope = self.scope(call)
         if table.find(scope, call.id) is None:
             raise self.missing()
-        if owned := switching.list_keys_and_credentials(call.caller.account, call.id):
+        if owned := ownership.list_keys_and_credentials(call.caller.account, call.id):
             named = f"for example {owned[0].id}"
             raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
         if not switching.remove(call.change, scope, call.id):

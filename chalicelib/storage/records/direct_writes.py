@@ -104,6 +104,13 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
     dynamodb.transact([write, *change_log.entries([write])])
 
 
+def set_mark(item: Item, name: str, value: int) -> None:
+    """Set a hidden attribute that an item has, unless it was removed. Its revision stays. Raises aws.Unavailable."""
+    marked = Condition(f"attribute_exists(#unseen.#{name})")
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(*item.place, marked, sets={f"unseen.{name}": value}))
+
+
 def touch(scope: str, id: str) -> None:
     """Raise the revision of an item if it exists, for readers that wait for a new revision.
 

@@ -24,6 +24,7 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
+_ACTIONS = ("offboard", "verify")  # at the ends of paths
 _SELF = "/self"  # the end of a path that refers to the caller
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
@@ -64,7 +65,7 @@ class Operation:
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
         if endpoint.is_oauth:
             noun, verb = own.removesuffix("s"), "exchange"
-        if nearest and own == "verify":  # an action, not a part of the resource
+        if nearest and own in _ACTIONS:  # not a part of the resource
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
@@ -97,6 +98,8 @@ class Operation:
 
         A list without pages has a field of its own name, and generated clients need another name for the whole.
         """
+        if self.verb == "offboard":
+            return "OffboardingReport"
         if self.noun in getattr(self.endpoint.response, "__annotations__", {}):
             return pascal(self.noun.removesuffix("s")) + "List"
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
@@ -104,7 +107,14 @@ class Operation:
     @property
     def request_schema(self) -> str:
         """Return the name of the request's schema, for example ApiKeyCreate."""
+        if self.verb == "offboard" and self.body:  # several nouns share the shape
+            return self.body.__name__
         return pascal(self.noun) + self.verb.capitalize()
+
+    @property
+    def example(self) -> str:
+        """Return the name of the operation's examples: its noun, unless all nouns share them."""
+        return "offboarding" if self.verb == "offboard" else self.noun
 
     @property
     def tag(self) -> str:

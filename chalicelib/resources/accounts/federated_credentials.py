@@ -14,7 +14,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.accounts import exchanges, federated_credentials, key_rules, scopes, switching, trees
+from chalicelib.model.accounts import credential_usage, federated_credentials, key_rules, scopes, switching, trees
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
 from chalicelib.model.base import kinds, records
 from chalicelib.model.changes import Change
@@ -152,8 +152,8 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _usage(credential: Item, call: Call) -> dict[str, Any]:
-    refusals = exchanges.read_refusals(credential.id)
-    times = exchanges.list_exchanges(call.caller.account, credential.id)
+    refusals = credential_usage.read_refusals(credential.id)
+    times = credential_usage.list_exchanges(call.caller.account, credential.id)
     last = {"at": clock.rfc3339(clock.at(refusals.at)), "reason": refusals.reason} if refusals.at else None
     past = clock.rfc3339(clock.at(clock.seconds() - 3600))
     return {

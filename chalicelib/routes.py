@@ -2,8 +2,9 @@
 
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
+from chalicelib.exchange import exchange_endpoint
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources.accounts import api_key_rules, me, sign_in, tokens
+from chalicelib.resources.accounts import api_key_rules, me, sign_in
 from chalicelib.resources.ssh import ssh_trust
 from chalicelib.resources.tunnels import gateways
 
@@ -12,7 +13,7 @@ DOCUMENTED: tuple[Routes, ...] = (
     me.ME,
     api_key_rules.RULES,
     sign_in.SIGN_IN,
-    tokens.EXCHANGE,
+    exchange_endpoint.EXCHANGE,
     ssh_trust.TRUST,
     gateways.GATEWAYS,
     *edges.ALL,

@@ -13,6 +13,10 @@ from functools import partial
 from typing import Any
 
 from chalicelib import clock
+from chalicelib.exchange.token_fields import (
+    ACCESS_TOKEN,
+    CERTIFICATE,
+)
 from chalicelib.federation.issuer_keys import IssuerUnreachable
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
@@ -27,10 +31,6 @@ from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.resources.accounts import api_keys, bot_users
-from chalicelib.resources.accounts.token_fields import (
-    ACCESS_TOKEN,
-    CERTIFICATE,
-)
 from chalicelib.resources.ssh import ssh_user_certificates
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records import places, writes

@@ -2,15 +2,15 @@
 
 from typing import Any
 
+from chalicelib.exchange.token_fields import IssuedToken, TokenRequest
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
 from chalicelib.http.oauth import InvalidGrant
-from chalicelib.resources.accounts.token_fields import IssuedToken, TokenRequest
 
 
 def exchange(call: Call) -> dict[str, Any]:
     """Exchange a token of an OpenID Connect issuer for an API key or an SSH user certificate."""
-    from chalicelib.resources.accounts import token_exchange
+    from chalicelib.exchange import token_exchange
 
     return token_exchange.exchange(call)
 

@@ -100,6 +100,7 @@ class Walk:
         federated = self._end_credentials() if roots.is_owner(self._root.id) else []
         while self._waiting or self._before is not None:
             self.ends.check_time()
+            events.refresh()
             waiting, before = dict(self._waiting), self._before
             try:
                 self._end(self._explore(events))
@@ -147,12 +148,13 @@ class Walk:
         while (self._waiting or self._before is not None) and time.monotonic() < until:
             if not self._waiting:
                 self._read_own_keys()
+            self._lock(events, events.made_lately_by(self._waiting))
             group: list[TreeResource] = []
             while self._waiting and len(group) < _AT_ONCE and time.monotonic() < until:
                 maker = next(iter(self._waiting))
                 del self._waiting[maker]
                 group += events.made_by(maker)
-            self._lock(group)
+            self._lock(events, group)
             found += group
         return found
 
@@ -165,13 +167,15 @@ class Walk:
         self._waiting |= new
         self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
 
-    def _lock(self, made: Collection[TreeResource]) -> None:
-        """Lock the keys among some resources. Those that can have made others are read next."""
-        ended = [one for one in made if not self._is_kept(one)]
-        self.ends.lock(_of(kinds.API_KEYS, ended))
-        new = {one.id: one.owner for one in ended if one.may_make and one.id not in self._owners}
-        self._owners |= new
-        self._waiting |= new
+    def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
+        """Lock the keys among some resources, and those that they made lately. All of them are read next."""
+        while made:
+            ended = [one for one in made if not self._is_kept(one)]
+            self.ends.lock(_of(kinds.API_KEYS, ended))
+            new = {one.id: one.owner for one in ended if one.may_make and one.id not in self._owners}
+            self._owners |= new
+            self._waiting |= new
+            made = events.made_lately_by(new)
 
     def _end(self, made: Collection[TreeResource]) -> None:
         sorted_out: dict[bool, list[TreeResource]] = {True: [], False: []}

@@ -182,7 +182,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
 def mark_switch(before: Item, after: Item) -> Item:
     """Return a changed item, with the marker if it became inactive."""
     if switches.is_on(after):
-        return switches.remove_marker(switches.remove_marker(after, _MARKER), switches.OFFBOARDED)
+        return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
 
 

@@ -56,7 +56,7 @@ def update_keys(account: str, credential: str) -> Item:
 def mark(before: Item, after: Item) -> Item:
     """Return a changed credential, with the marker if it was disabled."""
     if is_enabled(after):
-        return switches.remove_marker(switches.remove_marker(after, _MARKER), switches.OFFBOARDED)
+        return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after
 
 

@@ -23,6 +23,7 @@ Page = tuple[list[Item], bool]  # the newest events first, and whether there are
 _SKEW = 60  # seconds by which the clocks of two processes may differ
 _READ = 500  # items at once after a page without an event
 _END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # after the ids of all events
+_KEYS = 100  # of an owner, in one page
 _MAX_KEYS = 20  # of one owner; for more keys the newest events of the account are filtered
 
 
@@ -86,6 +87,16 @@ def between(account: str, after: str, before: str) -> Iterator[Item]:
 def keys_of(account: str, owner: str) -> list[str]:
     """Return the ids of all present and former API keys of an owner, newest first. Raises aws.Unavailable."""
     return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in table.newest(trail.keys_scope(account, owner))]
+
+
+def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[str], bool]:
+    """Return the ids of some present and former API keys of an owner, newest first, and whether there are more.
+
+    They are older than the key `before`. Raises aws.Unavailable.
+    """
+    last = ids.unprefixed(before) if before else None
+    found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
+    return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in found], has_more
 
 
 def actions_of(account: str, actor: str, actions: Collection[str], *, since: int = 0, is_busy: bool) -> Iterator[Item]:

@@ -15,6 +15,7 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
+WALK = "walk"  # the progress of an offboarding
 OFFBOARDED = "offboarded"  # the Unix second from which the last walk of an offboarding may begin
 
 
@@ -54,9 +55,9 @@ def add_marker(item: Item, name: str, value: int = True) -> Item:
     return replace(item, unseen={**item.unseen, name: value})
 
 
-def remove_marker(item: Item, name: str) -> Item:
-    """Return an item whose record lacks a hidden attribute."""
-    return replace(item, unseen={other: value for other, value in item.unseen.items() if other != name})
+def remove_marker(item: Item, *names: str) -> Item:
+    """Return an item whose record lacks some hidden attributes."""
+    return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 
 def _has_field(item: Item) -> bool:

@@ -4,7 +4,8 @@ Audit events are the only record of it: each creation is in the index by actor, 
 lag, so the events of the last minute are read from the account's own list.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from chalicelib import clock
@@ -21,6 +22,7 @@ KINDS = (
 )
 _ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
 _COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
+_FRESH = 3.0  # seconds between two reads of the newest events
 _LAG = 60  # seconds that the index may lag at most
 
 
@@ -51,20 +53,31 @@ class TreeResource:
 
 
 class MakerEvents:
-    """The events of creations by keys and federated credentials. The newest ones are read at once."""
+    """The events of creations by keys and federated credentials."""
 
     def __init__(self, account: str) -> None:
         """Read the newest events of an account. Raises aws.Unavailable."""
         self._account, self._is_busy = account, partitions.is_busy(account)
-        self._latest: dict[str, list[TreeResource]] = {}
-        for made in _made(reading.latest(account, _LAG, _ACTIONS, is_busy=self._is_busy)):
-            self._latest.setdefault(made.maker, []).append(made)
+        self._latest: dict[str, dict[str, TreeResource]] = {}
+        self._read_at = float("-inf")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the events of the last minute, unless they were read just now. Raises aws.Unavailable."""
+        if time.monotonic() - self._read_at < _FRESH:
+            return
+        self._read_at = time.monotonic()
+        for made in _made(reading.latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
+            self._latest.setdefault(made.maker, {})[made.id] = made
+
+    def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
+        """Return what some keys and federated credentials made before `refresh`, without a read."""
+        return [made for maker in makers for made in self._latest.get(maker, {}).values()]
 
     def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
         """Return what a key or federated credential has made since a Unix second. Raises aws.Unavailable."""
         events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
-        found = {made.id: made for made in [*_made(events), *self._latest.get(maker, ())]}
-        return list(found.values())
+        return list(({made.id: made for made in _made(events)} | self._latest.get(maker, {})).values())
 
 
 def _made(events: Iterator[Item]) -> Iterator[TreeResource]:

@@ -61,18 +61,13 @@ def postpone(root: Item, seconds: int) -> Item:
     return switches.add_marker(root, OFFBOARDED, second)
 
 
-def shut_out(root: Item) -> tuple[list[str], list[Item]]:
-    """Deactivate the keys and SSH credentials of a closed user or bot.
-
-    Returns the ids of all its present and former keys, and the records of what it still owns. Raises aws.Unavailable.
-    """
+def shut_out(root: Item) -> None:
+    """Deactivate the keys and credentials of a closed user or bot. Raises aws.Unavailable."""
     account, ids = root.account, reading.keys_of(root.account, root.id)
     keys = table.find_each(items.scope(account, kinds.API_KEYS.path), ids)
-    owned = [*keys.values(), *ownership.list_credentials(account, root.id)]
-    if switching.is_shown_active(root):
-        federated = [item for item in list_federated(account, root.id) if item.body.get("owner_id") == root.id]
-        switching.update_keys(account, root.id, ownership.unique_keys_of([*owned, *federated]))
-    return ids, owned
+    federated = [item for item in list_federated(account, root.id) if item.body.get("owner_id") == root.id]
+    owned = [*keys.values(), *ownership.list_credentials(account, root.id), *federated]
+    switching.update_keys(account, root.id, ownership.unique_keys_of(owned))
 
 
 def list_federated(account: str, owner: str) -> list[Item]:

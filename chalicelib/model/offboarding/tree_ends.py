@@ -51,6 +51,7 @@ class Ends:
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False
+    _locked: set[str] = field(default_factory=set)
     _issuers: dict[str, Issuer | None] = field(default_factory=dict)
     _until: float = field(default_factory=lambda: time.monotonic() + BUDGET)
     _lists: dict[str, list[Chunk]] = field(default_factory=dict)
@@ -62,7 +63,8 @@ class Ends:
 
     def lock(self, keys: Collection[TreeResource]) -> None:
         """Reject the tokens of API keys from now on, a hundred in a transaction. Raises aws.Unavailable."""
-        found = self._find(kinds.API_KEYS, keys)
+        found = self._find(kinds.API_KEYS, [key for key in keys if key.id not in self._locked])
+        self._locked |= {key.id for key in keys}
         if found:
             self.postpone()
             direct_writes.set_all([(key, key.attributes) for key in map(api_keys.locked, found)])

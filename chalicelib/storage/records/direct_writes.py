@@ -104,9 +104,12 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
     dynamodb.transact([write, *change_log.entries([write])])
 
 
-def set_mark(item: Item, name: str, value: int) -> None:
-    """Set a hidden attribute that an item has, unless it was removed. Its revision stays. Raises aws.Unavailable."""
-    marked = Condition(f"attribute_exists(#unseen.#{name})")
+def set_mark(item: Item, name: str, value: Any) -> None:
+    """Set a hidden attribute of an item, or remove it with None. Its revision stays. Raises aws.Unavailable.
+
+    Does nothing if the item has no hidden attributes any more.
+    """
+    marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(*item.place, marked, sets={f"unseen.{name}": value}))
 

@@ -6,13 +6,13 @@ import pytest
 
 from chalicelib import clock, ids
 from chalicelib.operator import keys, owners
+from tests.model.offboarding.trees import AUTHORITIES, CERTIFICATES, KEYS, child, key_of, later, offboard, signing
 from tests.refusals import UNKNOWN_TOKEN, assert_not_found, assert_refused
 from tests.samples import public_key
 from tests.transports import Answer, Client
 
-KEYS, CREDENTIALS, USERS, BOTS = "/api_keys", "/ssh_credentials", "/users", "/bot_users"
-AUTHORITIES, CERTIFICATES, HOSTS = "/ssh_certificate_authorities", "/ssh_user_certificates", "/ssh_host_certificates"
-FEDERATED = "/federated_credentials"
+CREDENTIALS, USERS, BOTS = "/ssh_credentials", "/users", "/bot_users"
+HOSTS, FEDERATED = "/ssh_host_certificates", "/federated_credentials"
 GITHUB = "https://token.actions.githubusercontent.com"
 LAST = "This is the account's last active admin. Only the operator can switch it off."
 INACTIVE = "The user that owns the API key is inactive or was deleted."
@@ -31,31 +31,6 @@ def second(admin: Client) -> Client:
     owner = owners.add_owner(admin.account, "usr", ids.new("name"), admin=True)
     token = keys.issue_key(admin.account, owner.id, "")[1]
     return Client(admin.transport, token, account=admin.account, user=owner.id)
-
-
-def asking(authority: str, **fields: Any) -> dict[str, Any]:
-    return {"ssh_certificate_authority_id": authority, "public_key": public_key(), **fields}
-
-
-def child(client: Client, **fields: Any) -> Client:
-    """Return a client with a key that the client's key makes."""
-    return client.with_token(client.create(KEYS, fields)["token"])
-
-
-def key_of(client: Client) -> str:
-    return f"ak_{client.token[3:30]}"
-
-
-def offboard(client: Client, path: str, **choice: str) -> Any:
-    answer = client.post(f"{path}/offboard", choice)
-    assert answer.status == 200, answer.text
-    return answer.json
-
-
-def later(monkeypatch: pytest.MonkeyPatch, seconds: int = 30) -> None:
-    """Let the service believe that some seconds have passed."""
-    now = clock.seconds
-    monkeypatch.setattr(clock, "seconds", lambda: now() + seconds)
 
 
 def report(wait: int = 16, **ended: Any) -> dict[str, Any]:
@@ -86,10 +61,10 @@ def test_a_key_ends_with_its_tree(
     bots = child(made, owner_id=bot)
     grandchild = child(bots)
     credential = made.create(CREDENTIALS, {"public_key": public_key()})["id"]
-    signed = {client.create(CERTIFICATES, asking(authority))["id"] for client in (root, made, bots, grandchild)}
-    host = grandchild.create(HOSTS, asking(authority))["id"]
+    signed = {client.create(CERTIFICATES, signing(authority))["id"] for client in (root, made, bots, grandchild)}
+    host = grandchild.create(HOSTS, signing(authority))["id"]
     others = child(second)
-    kept = others.create(CERTIFICATES, asking(authority))["id"]
+    kept = others.create(CERTIFICATES, signing(authority))["id"]
 
     first = offboard(admin, f"{KEYS}/{key_of(root)}")
     on_host = [{"id": host, "owner_id": bot}]
@@ -115,7 +90,7 @@ def test_a_key_ends_with_its_tree(
 def test_each_end_is_an_event_of_the_caller(admin: Client, authority: str) -> None:
     root = child(admin)
     made = child(root)
-    certificate = made.create(CERTIFICATES, asking(authority))["id"]
+    certificate = made.create(CERTIFICATES, signing(authority))["id"]
     credential = made.create(CREDENTIALS, {"public_key": public_key()})["id"]
     offboard(admin, f"{KEYS}/{key_of(root)}")
     events = admin.get(f"/audit_events?actor_id={key_of(admin)}&limit=4").json["audit_events"]
@@ -140,7 +115,7 @@ def test_a_user_ends_with_everything_that_is_theirs(
     by_others = admin.create(CREDENTIALS, {"public_key": public_key(), "owner_id": second.user})["id"]
     theirs = second.with_token(admin.create(KEYS, {"owner_id": second.user})["token"])
     gone = child(second)
-    signed = {client.create(CERTIFICATES, asking(authority))["id"] for client in (second, theirs, gone)}
+    signed = {client.create(CERTIFICATES, signing(authority))["id"] for client in (second, theirs, gone)}
     assert admin.delete(f"{KEYS}/{key_of(gone)}").status == 204
     fields = {"issuer": GITHUB, "claims": {"repository_id": "1"}, "scopes": ["edges:write"]}
     federated = admin.create(FEDERATED, {**fields, "owner_id": second.user})["id"]
@@ -166,8 +141,8 @@ def test_a_user_ends_with_everything_that_is_theirs(
 
 def test_certificates_can_be_kept(admin: Client, authority: str, monkeypatch: pytest.MonkeyPatch) -> None:
     root = child(admin)
-    signed = root.create(CERTIFICATES, asking(authority))["id"]
-    ended = root.create(CERTIFICATES, asking(authority, valid_until=clock.rfc3339(clock.at(clock.seconds() + 1))))
+    signed = root.create(CERTIFICATES, signing(authority))["id"]
+    ended = root.create(CERTIFICATES, signing(authority, valid_until=clock.rfc3339(clock.at(clock.seconds() + 1))))
     later(monkeypatch, 2)
     kept = [{"id": signed, "owner_id": admin.user}]
     assert offboard(admin, f"{KEYS}/{key_of(root)}", certificates="keep")["kept"] == kept

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from samtranslator.yaml_helper import yaml_parse
 
 from chalicelib import clock
 from tests.conftest import ROOT, remember_stored, serve
@@ -51,7 +51,7 @@ def indented(title: str) -> list[str]:
 def yaml_of(title: str) -> Any:
     found = re.search(r"```yaml\n(.*?)```", section(title), re.DOTALL)
     assert found
-    return yaml.safe_load(found[1])
+    return yaml_parse(found[1])
 
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> str:

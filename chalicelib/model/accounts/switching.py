@@ -156,11 +156,11 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
     return writes.retried(attempt)
 
 
-def remove(change: Change, scope: str, id: str) -> bool:
+def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) -> bool:
     """Remove a user or bot. Return False if it does not exist.
 
-    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
-    `Change.commit` does.
+    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin unless the last active admin
+    may be removed, InUse, and what `Change.commit` does.
     """
 
     def attempt() -> bool:
@@ -168,7 +168,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         if bot is None:
             return False
         bot = _without_expired_referrers(bot)
-        removal = change.remove(bot).also(*_require_other_admin(bot))
+        removal = change.remove(bot).also(*(() if may_be_last else _require_other_admin(bot)))
         deactivate_keys(bot.account, id)
         try:
             removal.commit()

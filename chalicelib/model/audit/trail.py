@@ -185,7 +185,12 @@ def operator_event(action: str, subject: str) -> Write:
 
 def kept_until(moment: datetime) -> int:
     """Return the Unix second when records of a moment expire, AUDIT_DAYS later."""
-    return int(moment.timestamp()) + int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
+    return int(moment.timestamp()) + audit_days() * _DAY
+
+
+def audit_days() -> int:
+    """Return the number of days for which events are stored."""
+    return int(os.environ.get("AUDIT_DAYS") or 400)
 
 
 def is_of_the_edge(event: Item) -> bool:

@@ -51,12 +51,12 @@ def turn(item: Item, to: Switch) -> Item:
 
 
 def add_marker(item: Item, name: str, value: int = True) -> Item:
-    """Return an item whose record has a hidden attribute."""
+    """Return an item with a hidden attribute."""
     return replace(item, unseen={**item.unseen, name: value})
 
 
 def remove_marker(item: Item, *names: str) -> Item:
-    """Return an item whose record lacks some hidden attributes."""
+    """Return an item without some hidden attributes."""
     return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 

@@ -61,7 +61,7 @@ class Walk:
     """
 
     def __init__(self, ends: Ends) -> None:
-        """Begin a walk, or continue the one of an earlier call."""
+        """Begin a walk, or continue an earlier one."""
         self.ends, self._root = ends, ends.root
         choice = f"{ends.choice.others} {ends.choice.certificates}"
         is_owner = roots.is_owner(self._root.id)

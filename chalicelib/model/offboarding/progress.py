@@ -15,7 +15,7 @@ _MAX_WAITING = 3000  # makers in the record, which is read with lists; a walk wi
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Stored):
-    """What a walk has done.
+    """The state of a walk between two calls.
 
     - `began`: the Unix second at which it began; `choice` is that of its first call
     - `waiting`: the makers to read, with their owners

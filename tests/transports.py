@@ -172,7 +172,7 @@ class Client:
             token = answer.json["token"]
             RECORD.secrets.add(token)
             text = text.replace(token, "", 1)  # shown this once
-        if answer.status == 200 and '"access_token":"' in text:
+        if answer.status == 200 and text.startswith('{"access_token":"'):
             token = answer.json["access_token"]
             RECORD.secrets.add(token)
             text = text.replace(token, "", 1)

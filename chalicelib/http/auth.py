@@ -101,7 +101,7 @@ class Caller:
             "account_networks": " ".join(self.limits.account_networks),
             "used": str(self.used),
             "name": self.name,
-            "federated": self.federated,
+            **({"federated": self.federated} if self.federated else {}),
         }
 
     @staticmethod

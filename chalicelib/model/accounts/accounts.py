@@ -13,6 +13,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 SCOPE = "accounts"
+MAX_USERS = 1000  # of an account
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 

@@ -1,4 +1,4 @@
-"""Exchanges of tokens: the records that they read, used tokens and refusals."""
+"""Exchanges of tokens: verified tokens and used ones. Only exchanges import this file: it takes long."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,30 +10,20 @@ from chalicelib.federation import issuer_keys
 from chalicelib.federation.issuer_keys import IssuerNotAllowed
 from chalicelib.model.accounts import federated_credentials
 from chalicelib.model.accounts.accounts import Owner
-from chalicelib.model.audit import details, reading, trail
+from chalicelib.model.audit import details
 from chalicelib.model.audit.details import Details
-from chalicelib.model.audit.trail import Event
-from chalicelib.model.base import kinds, records
+from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Stored
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import decoding, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 
 if TYPE_CHECKING:
     from chalicelib.federation.tokens import Claims
 
-MAX_COUNTED = 100  # exchanges and refusals of an hour
-
-_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of exchanges
 _TOLERANCE = 60  # seconds by which clocks may differ
-_REFUSALS = "refused"  # the id of the record
-_MINUTE, _HOUR = 60, 60 * 60  # seconds
 _MAX_ENTRIES = 20  # of a claim in an event
-
-# The Unix second at which this process last tried to record a refusal, by the id of the credential.
-_recorded: dict[str, int] = {}
-_MAX_RECORDED = 10_000
 
 
 class Refused(Exception):
@@ -85,15 +75,6 @@ class TrustedCredential(Stored):
 
 
 @dataclass(frozen=True)
-class Refusals:
-    """The recorded refusals of a credential. `at` is the Unix second of the last one, `reason` its reason."""
-
-    at: int | None = None
-    reason: str = ""
-    last_hour: int = 0
-
-
-@dataclass(frozen=True)
 class VerifiedToken:
     """A token that a credential trusts."""
 
@@ -135,42 +116,6 @@ def use_once(token: VerifiedToken) -> list[Write]:
     digest = hashlib.sha256(f"{claims.issuer} {claims.token_id}".encode()).hexdigest()
     record = {"scope": f"jti#{digest}", "id": unique_keys.ID, "expires": claims.expires + _TOLERANCE, "revision": 1}
     return [Write.put(record, Condition("attribute_not_exists(#id)"), Refused("single_use"))]
-
-
-def record_refusal(credential: str, reason: str) -> None:
-    """Record that a signed token was refused, at most once a minute. Raises aws.Unavailable.
-
-    The record has one attribute for each minute of an hour, so that it stays small.
-    """
-    now = clock.seconds()
-    if now < _recorded.get(credential, 0) + _MINUTE:
-        return
-    if len(_recorded) >= _MAX_RECORDED:
-        _recorded.clear()
-    _recorded[credential] = now
-    due = Condition("attribute_not_exists(#at) OR #at <= :past", {"past": now - _MINUTE})
-    expires = trail.kept_until(clock.at(now))
-    sets = {"at": now, "reason": reason, f"minute_{now // _MINUTE % 60}": now, "expires": expires}
-    try:
-        dynamodb.do(Write.update(federated_credentials.key_of(credential).scope, _REFUSALS, due, sets=sets))
-    except ConditionFailed:
-        return
-
-
-def read_refusals(credential: str) -> Refusals:
-    """Return the recorded refusals of a credential. One read. Raises aws.Unavailable."""
-    record = dynamodb.get(federated_credentials.key_of(credential).scope, _REFUSALS)
-    if record is None:
-        return Refusals()
-    past = clock.seconds() - _HOUR
-    recent = [value for name, value in record.items() if name.startswith("minute_") and value > past]
-    return Refusals(record["at"], record["reason"], min(len(recent), MAX_COUNTED))
-
-
-def list_exchanges(account: str, credential: str) -> list[str]:
-    """Return the times of the newest exchanges with a credential, newest first. Raises aws.Unavailable."""
-    found, _ = reading.page_of_actor(account, credential, before=None, count=MAX_COUNTED) or ([], False)
-    return [event.created_at for _, event in records.decoded(Event, found) if event.action in _ISSUED]
 
 
 def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:

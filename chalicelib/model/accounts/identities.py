@@ -9,7 +9,6 @@ from chalicelib.model.accounts import accounts, copies, federated_credentials
 from chalicelib.model.accounts.accounts import Owner, User
 from chalicelib.model.accounts.exchanges import Refused, VerifiedToken
 from chalicelib.model.base import kinds, records
-from chalicelib.model.changes import Change
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, unique_keys, writes
@@ -17,7 +16,6 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = federated_credentials.IDENTITY
-MAX_USERS = 1000  # of an account
 MAX_NAME = 255  # bytes of the name of a user
 
 _EMAIL = "email"
@@ -42,23 +40,6 @@ def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolv
     if not found.owner.active:
         raise Refused("owner_inactive")
     return found
-
-
-def unbind(change: Change, scope: str, id: str) -> bool:
-    """Remove the binding of a user. Return False if there is none.
-
-    Raises what `Change.commit` does.
-    """
-
-    def attempt() -> bool:
-        user = table.read(scope, id)
-        others = tuple(key for key in user.unique_keys if key.kind != KIND) if user else ()
-        if user is None or others == user.unique_keys:
-            return False
-        change.rewrite(user, lambda it: replace(it, unique_keys=others), verb="delete", module=KIND).commit()
-        return True
-
-    return writes.retried(attempt)
 
 
 def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
@@ -104,7 +85,7 @@ def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name:
         check_name(name)
     except ValueError:
         raise Refused("owner") from None
-    if len(table.newest(items.scope(account, kinds.USERS.path))) >= MAX_USERS:
+    if len(table.newest(items.scope(account, kinds.USERS.path))) >= accounts.MAX_USERS:
         raise Refused("owner")
     user = accounts.new_user(account, name, admin=False)
     owner = Owner(user.id, admin=False, active=accounts.is_account_active(account), name=name)

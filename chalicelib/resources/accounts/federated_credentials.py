@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib import clock, ids
+from chalicelib import clock
 from chalicelib.federation import claims, issuers
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.http.static import NO_CACHE
-from chalicelib.model.accounts import exchanges, federated_credentials, key_rules, scopes, switching, trees
+from chalicelib.model.accounts import credential_usage, federated_credentials, key_rules, scopes, switching, trees
 from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
 from chalicelib.model.base import kinds, records
 from chalicelib.model.changes import Change
@@ -25,11 +24,10 @@ from chalicelib.resources.accounts.federated_fields import (
     FederatedCredentialCreate,
     FederatedCredentialShown,
     FederatedCredentialUsage,
-    SignInParameters,
 )
 from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage.records import items, places, table, writes
+from chalicelib.storage.records import places, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -96,30 +94,19 @@ def _permit_changes(caller: Caller) -> None:
 
 
 class FederatedCredentials(EditableResource):
-    """Federated credentials, with their usage and the open parameters of a sign-in. Changes require the scope `*`."""
+    """Federated credentials, with their usage. Changes require the scope `*`."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         every = super().endpoints()
-        usage, sign_in = f"{self.kind.one}/usage", f"{self.kind.one}/sign_in"
-        public = {"show": _sign_in_parameters, "response": SignInParameters, "permits": None, "errors": ()}
+        usage = f"{self.kind.one}/usage"
         return (
             *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
             self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
-            self.endpoint("GET", sign_in, 200, self.get_sign_in, authorizer=None, headers=NO_CACHE, **public),
             offboarding.endpoint(self, MakerOffboard),
         )
 
     def show(self, item: Item, call: Call) -> dict[str, Any]:
         return super().show(trees.shown(item), call)
-
-    def get_sign_in(self, call: Call) -> Item:
-        """Return the enabled credential of any account. Raises NotFound if no one can sign in with it."""
-        attributes = table.look_up(federated_credentials.KIND, ids.unprefixed(call.id))
-        item = table.read(items.scope(attributes["account"], self.kind.path), call.id) if attributes else None
-        stored = records.decode(FederatedCredential, item) if item else None
-        if item is None or stored is None or stored.sign_in is None or not stored.enabled:
-            raise self.missing()
-        return item
 
     def patch(self, call: Call) -> Item:
         credential = super().patch(call)
@@ -165,8 +152,8 @@ def remove(change: Change, scope: str, id: str) -> bool:
 
 
 def _usage(credential: Item, call: Call) -> dict[str, Any]:
-    refusals = exchanges.read_refusals(credential.id)
-    times = exchanges.list_exchanges(call.caller.account, credential.id)
+    refusals = credential_usage.read_refusals(credential.id)
+    times = credential_usage.list_exchanges(call.caller.account, credential.id)
     last = {"at": clock.rfc3339(clock.at(refusals.at)), "reason": refusals.reason} if refusals.at else None
     past = clock.rfc3339(clock.at(clock.seconds() - 3600))
     return {
@@ -175,12 +162,6 @@ def _usage(credential: Item, call: Call) -> dict[str, Any]:
         "refused_last_hour": refusals.last_hour,
         "last_refusal": last,
     }
-
-
-def _sign_in_parameters(credential: Item, _call: Call) -> dict[str, Any]:
-    stored = records.decode(FederatedCredential, credential)
-    sign_in = stored.sign_in.to_record() if stored.sign_in else {}
-    return {"issuer": stored.issuer, **sign_in, "audience": credential.id}
 
 
 RESOURCE = FederatedCredentials(

@@ -168,7 +168,7 @@ class FederatedCredentialShown(DescribedShape, TracedShape):
 
 
 class LastRefusal(Shape):
-    """The last refused exchange whose token had a valid signature."""
+    """The last refused exchange with a valid signature."""
 
     at: Timestamp
     """When it was refused, RFC 3339."""

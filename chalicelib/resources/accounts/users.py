@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
-from chalicelib.http.errors import Conflict, Forbidden, NotFound
+from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import accounts, identities, ownership, switching
+from chalicelib.model.accounts import accounts, ownership, switching
 from chalicelib.model.accounts.accounts import User
+from chalicelib.model.accounts.federated_credentials import IDENTITY
 from chalicelib.model.base import kinds, records
 from chalicelib.resources.accounts import offboarding
 from chalicelib.resources.accounts.bot_users import NewName
@@ -89,8 +90,8 @@ class Users(Resource):
 
     def post(self, call: Call) -> Made:
         scope = self.scope(call)
-        if len(table.newest(scope)) >= identities.MAX_USERS:
-            raise Conflict(f"An account has at most {identities.MAX_USERS} users: delete one first.")
+        if len(table.newest(scope)) >= accounts.MAX_USERS:
+            raise Conflict(f"An account has at most {accounts.MAX_USERS} users: delete one first.")
         user = accounts.new_user(call.caller.account, call.body.name, admin=False)
         writes.retried(lambda: call.change.put(user).commit())
         return Made(user)
@@ -106,8 +107,17 @@ class Users(Resource):
             raise self.missing()
 
     def unbind(self, call: Call) -> None:
-        if not identities.unbind(call.change, self.scope(call), call.path["id"]):
-            raise NotFound("This account has no user with that id who is bound to an identity.")
+        """Remove the binding of a user to an identity."""
+
+        def attempt() -> None:
+            user = table.read(self.scope(call), call.path["id"])
+            others = tuple(key for key in user.unique_keys if key.kind != IDENTITY) if user else ()
+            if user is None or others == user.unique_keys:
+                raise self.missing()
+            unbound = replace(user, unique_keys=others)
+            call.change.rewrite(user, lambda _: unbound, verb="delete", module=IDENTITY).commit()
+
+        writes.retried(attempt)
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

@@ -1,7 +1,7 @@
-"""POST /tokens (RFC 8693): exchanges a token of an issuer for a short-lived API key or SSH user certificate.
+"""The exchange of a token of an issuer for a short-lived API key or SSH user certificate.
 
-The endpoint is open. A request that fails before the signature of its token is verified causes no write, and every
-problem of token, credential or owner has the same answer: the log and the usage of the credential name the reason.
+A request that fails before the signature of its token is verified causes no write. Every problem of token, credential
+or owner has the same answer: the log and the usage of the credential name the reason.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from functools import partial
 from typing import Any
 
 from chalicelib import clock
+from chalicelib.exchange.token_fields import (
+    ACCESS_TOKEN,
+    CERTIFICATE,
+)
 from chalicelib.federation.issuer_keys import IssuerUnreachable
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
-from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, ServiceUnavailable, UnknownReference
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, InvalidRequest, ServiceUnavailable, UnknownReference
 from chalicelib.http.oauth import InvalidGrant, InvalidScope
 from chalicelib.http.resource import EditableResource, New
-from chalicelib.model.accounts import exchanges, federated_credentials, identities, scopes, switching
+from chalicelib.model.accounts import credential_usage, exchanges, federated_credentials, identities, scopes, switching
 from chalicelib.model.accounts.api_keys import KeyLimits
 from chalicelib.model.accounts.exchanges import Refused, VerifiedToken
 from chalicelib.model.accounts.identities import Resolved
@@ -27,12 +31,6 @@ from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.resources.accounts import api_keys, bot_users
-from chalicelib.resources.accounts.token_fields import (
-    ACCESS_TOKEN,
-    CERTIFICATE,
-    IssuedToken,
-    TokenRequest,
-)
 from chalicelib.resources.ssh import ssh_user_certificates
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records import places, writes
@@ -45,7 +43,7 @@ _REFUSED = (
 
 
 def exchange(call: Call) -> dict[str, Any]:
-    """Exchange a token of an OpenID Connect issuer for an API key or an SSH user certificate."""
+    """Return the response with what a token is exchanged for. Raises ApiError, aws.Unavailable."""
     if call.body.certificate and call.body.scope:
         raise InvalidRequest.of({"scope": "must be absent with certificate"})
     if places.written_format() < 4:
@@ -59,7 +57,7 @@ def exchange(call: Call) -> dict[str, Any]:
         call.log["refused"] = refused.reason
         if refused.is_signed:
             with suppress(AwsError):  # the answer is the same
-                exchanges.record_refusal(credential, refused.reason)
+                credential_usage.record_refusal(credential, refused.reason)
         raise InvalidGrant(_REFUSED) from None
     except IssuerUnreachable as unreachable:
         call.log.update({"refused": "issuer_unreachable", "cause": str(unreachable)})
@@ -179,22 +177,3 @@ def _commit(
     change.also(*new.also, *checks, *owner.binding, *exchanges.use_once(token)).commit()
     call.log["resource"] = item.id
     return item, new
-
-
-class _Exchange:
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        errors = (Forbidden, UnknownReference, Conflict, InvalidGrant)
-        return (
-            Endpoint(
-                *("POST", "/tokens", 200, exchange),
-                body=TokenRequest,
-                response=IssuedToken,
-                errors=errors,
-                authorizer=None,
-                headers=NO_STORE,
-                is_oauth=True,
-            ),
-        )
-
-
-EXCHANGE = _Exchange()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib import clock
+from tests.conftest import stored
 from tests.federation import exchanges
 from tests.federation.exchanges import TOKENS, Issuer, assert_refused, error, exchange, exchange_form, send
 from tests.queries import calls
@@ -318,3 +319,26 @@ def test_an_inactive_owner_or_account_gets_nothing(admin: Client, issuer: Issuer
     orphan = issuer.credential(admin, owner_id=other)["id"]
     assert admin.delete(f"/bot_users/{other}").status == 204
     assert_refused(exchange(admin, issuer.token(orphan), orphan))
+
+
+def test_no_token_and_no_unnamed_claim_is_kept(admin: Client, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    authority = admin.create(AUTHORITIES, {})["id"]
+    scopes = ["backends:read", f"ssh_user_certificates:create@{authority}"]
+    fields = {"owner_claim": "email", "provision": True, "single_use": True, "scopes": scopes}
+    credential = issuer.credential(admin, **fields)["id"]
+    email = {"email": "ada@example.com", "email_verified": True}
+    tokens = [issuer.token(credential, jti=f"jti{number}", **email) for number in range(2)]
+    answers = [
+        exchange(admin, tokens[0], credential),
+        exchange(admin, tokens[1], credential, certificate=certificate(authority)),
+        exchange(admin, tokens[0], credential),
+        exchange(admin, issuer.token(credential, ref="refs/heads/x", **email), credential),
+        exchange(admin, f"{tokens[0][:-8]}AAAAAAAA", credential),
+    ]
+    assert [answer.status for answer in answers] == [200, 200, 400, 400, 400]
+    told = [answer.text for answer in answers[2:]] + [record.message for record in caplog.records]
+    told += [json.dumps(item.to_json(), default=str) for scope in stored().values() for item in scope.values()]
+    told += [admin.get(path).text for path in ("/audit_events", f"/federated_credentials/{credential}/usage")]
+    key = answers[0].json["access_token"]
+    secrets = [exchanges.UNNAMED, key[31:], *(part for token in tokens for part in token.split(".")[1:])]
+    assert [secret for secret in secrets for text in told if secret in text] == []

@@ -171,7 +171,7 @@ def test_an_account_is_limited_only_with_a_choice(capsys: Output) -> None:
     ("words", "completed"),
     [
         ("acc", {"accounts"}),
-        ("keys ", {"issue", "list", "revoke"}),
+        ("keys ", {"issue", "list", "offboard", "revoke"}),
         ("keys issue acct_1 usr_1 --exp", {"--expires-in"}),
     ],
 )

@@ -2,8 +2,9 @@
 
 from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
+from chalicelib.exchange import exchange_endpoint
 from chalicelib.http.endpoints import Routes
-from chalicelib.resources.accounts import api_key_rules, me
+from chalicelib.resources.accounts import api_key_rules, me, sign_in
 from chalicelib.resources.ssh import ssh_trust
 from chalicelib.resources.tunnels import gateways
 
@@ -11,6 +12,8 @@ DOCUMENTED: tuple[Routes, ...] = (
     *resources.ALL,
     me.ME,
     api_key_rules.RULES,
+    sign_in.SIGN_IN,
+    exchange_endpoint.EXCHANGE,
     ssh_trust.TRUST,
     gateways.GATEWAYS,
     *edges.ALL,

@@ -61,7 +61,7 @@ def check(method: str, path: str, sent: bytes, status: int, headers: Mapping[str
         assert headers["content-type"].partition(";")[0] in response["content"], f"{name} answers {headers}"
     elif "content" in response:
         _check_content(f"{name} answers {status} with", response, text, schema)
-    if status < 300 and "requestBody" in operation and sent:
+    if status < 300 and "requestBody" in operation and sent.startswith(b"{"):  # a form is no JSON
         body = _plain(method, sent.decode(errors="replace"))
         _check_content(f"{name} accepts", operation["requestBody"], body, tolerant_schema)
 

@@ -172,6 +172,10 @@ class Client:
             token = answer.json["token"]
             RECORD.secrets.add(token)
             text = text.replace(token, "", 1)  # shown this once
+        if answer.status == 200 and text.startswith('{"access_token":"'):
+            token = answer.json["access_token"]
+            RECORD.secrets.add(token)
+            text = text.replace(token, "", 1)
         is_document = answer.status == 200 and ("<!doctype html>" in text[:20] or '"openapi":' in text[:20])
         if answer.status >= 400 or (MAY_BE_SECRET.search(text) and not is_document):  # whose samples look like secrets
             RECORD.answers.append(text)

@@ -40,6 +40,7 @@ class Caller:
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
+    federated: str = ""  # the federated credential at the root of the key's tree
 
     def scope(self, path: str) -> str:
         """Return the storage scope of a list in the caller's account. No request reaches another account's scope."""
@@ -100,6 +101,7 @@ class Caller:
             "account_networks": " ".join(self.limits.account_networks),
             "used": str(self.used),
             "name": self.name,
+            **({"federated": self.federated} if self.federated else {}),
         }
 
     @staticmethod
@@ -110,8 +112,8 @@ class Caller:
         bounds = tuple(context.get("account_networks", "").split())
         limits = KeyLimits(scopes, int(expires) if expires else None, own, bounds)
         used = int(context.get("used", "0"))
-        name = context.get("name", "")
-        return Caller(context["account"], context["caller"], admin, context["version"], key, limits, used, name)
+        who, version = (context["account"], context["caller"], admin), context["version"]
+        return Caller(*who, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of open endpoints, which has no account
@@ -126,7 +128,15 @@ def authenticate(headers: Mapping[str, str]) -> Caller:
     verified = _verify(_token(lowered.get("authorization", "")))
     owner, version = verified.owner, _version(lowered)
     limits, used = verified.limits, verified.last_used
-    return Caller(verified.account, owner.id, owner.admin, version, verified.key, limits, used, owner.name)
+    who, root = (verified.account, owner.id, owner.admin), verified.federated
+    return Caller(*who, version, verified.key, limits, used, owner.name, root)
+
+
+def check_version(headers: Mapping[str, str]) -> None:
+    """Raise UnsupportedVersion for headers with a version that is not supported."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    if any(name.lower() in lowered for name in version_headers()):
+        _version(lowered)
 
 
 def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
@@ -209,6 +219,8 @@ def _verify(token: str) -> VerifiedKey:
     if not verified.owner.active:
         kind = "bot" if kinds.BOT_USERS.has(verified.owner.id) else "user"
         raise Unauthenticated(f"The {kind} that owns the API key is inactive or was deleted.")
+    if verified.is_disabled:
+        raise Unauthenticated("The federated credential that issued the API key is disabled.")
     return verified
 
 

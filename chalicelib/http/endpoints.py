@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from chalice.app import Authorizer, Chalice, Request, Response
 
-from chalicelib.http import auth, etags, messages, query
+from chalicelib.http import auth, etags, messages, oauth, query
 from chalicelib.http.auth import ANONYMOUS, Caller
 from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound
 from chalicelib.http.etags import Conditions
@@ -103,6 +103,7 @@ class Endpoint(NamedTuple):
     - `errors` are errors beyond the common ones, `headers` response headers beyond the common ones.
     - `permits` raises Forbidden for callers that may not use the endpoint.
     - `authorizer` None opens the endpoint: it requires neither token nor version, and its caller is ANONYMOUS.
+    - `is_oauth` accepts a form too, ignores idempotency keys, and adds the fields of RFC 6749 to errors.
     - `is_versioned` False makes the ETag depend only on the response, not on the item's revision.
     """
 
@@ -121,6 +122,7 @@ class Endpoint(NamedTuple):
     media: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
     is_versioned: bool = True
+    is_oauth: bool = False
 
 
 class Routes(Protocol):
@@ -164,7 +166,7 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
                 return answer.answer(request)
             return _response(request, endpoint, call, answer)
         except Exception as error:
-            raise Raised from error
+            raise Raised(is_oauth=endpoint.is_oauth) from error
 
     return view
 
@@ -203,10 +205,7 @@ def _response(request: Request, endpoint: Endpoint, call: Call, answer: Answer) 
 
 
 def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
-    """Return the entity tag of a response: its revision and a digest.
-
-    The digest covers the item's id, the module and the JSON.
-    """
+    """Return the entity tag of a response: its revision and a digest of id, module and JSON."""
     content = f"{item.id}/{endpoint.module} {text}"
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f'"{item.revision}-{digest}"' if endpoint.is_versioned else f'"{digest}"'
@@ -217,6 +216,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # of the gateway, never of a header
     if endpoint.authorizer:
         auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
+    elif endpoint.is_oauth:
+        auth.check_version(request.headers)
     content, parameters = _check(request, endpoint, path, who)
     if endpoint.permits:
         endpoint.permits(who)
@@ -224,10 +225,8 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     if path:
         messages.check_ids(endpoint.path, path)
         log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
-    key = request.headers.get("idempotency-key") if endpoint.method == "POST" else None
-    find_name = (
-        None if who.name else partial(accounts.name_of, who.account, who.id)
-    )  # a key of an older format has none
+    key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older keys have none
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
@@ -285,14 +284,16 @@ def _check(
     """
     content: Shape | None = None
     wrong: dict[str, str] = {}
+    values: dict[str, Any] = {}
     at = ""
     if endpoint.body:
-        values = messages.parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
+        parse = oauth.parse if endpoint.is_oauth else messages.parse
+        values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
         content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})
-    if wrong or also_wrong:
-        raise InvalidRequest.of(wrong | also_wrong)
+    if found := wrong | also_wrong:
+        raise oauth.invalid(found, values) if endpoint.is_oauth else InvalidRequest.of(found)
     if content and who.limits.scopes:
         auth.admit_references(who, content.fields_set(), at)
     return content, parameters

@@ -12,7 +12,7 @@ from typing import Any
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
 from chalicelib import ids
-from chalicelib.http import errors, log, messages
+from chalicelib.http import errors, log, messages, oauth
 from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model.accounts import key_usage
 from chalicelib.model.accounts.switching import LastAdmin
@@ -34,6 +34,10 @@ ANY_PATH = "/{proxy+}"  # and for paths without one
 
 class Raised(ChaliceUnhandledError):
     """Wraps an exception of a view. Chalice would answer any other before the middleware gets it."""
+
+    def __init__(self, *, is_oauth: bool = False) -> None:
+        super().__init__()
+        self.is_oauth = is_oauth
 
 
 def wrap(app: Chalice) -> None:
@@ -75,9 +79,11 @@ def _attempt(
             response.body = "" if response.body is None else messages.text(response.body)
         return response, None
     except Exception as caught:
-        error = caught.__cause__ or caught if isinstance(caught, Raised) else caught
+        raised = caught if isinstance(caught, Raised) else None
+        error = (raised and raised.__cause__) or caught
         api_error = _api_error(error)
-        return error_response(api_error, operation_id), error if api_error.status >= 500 else None
+        response = error_response(api_error, operation_id, is_oauth=bool(raised and raised.is_oauth))
+        return response, error if api_error.status >= 500 else None
 
 
 def _line(
@@ -173,14 +179,16 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
             )
 
 
-def error_response(error: ApiError, operation_id: str) -> Response:
-    """Return the response for an error."""
+def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False) -> Response:
+    """Return the response for an error, with the fields of RFC 6749 if its endpoint is one of OAuth."""
     content = {
         "error_code": error.code,
         "status_code": error.status,
         "msg": error.message,
         "details": {**error.details, "operation_id": operation_id},
     }
+    content = oauth.with_fields(error, content) if is_oauth else content
     response = Response(messages.text(content), status_code=error.status)
-    response.headers.update({"Content-Type": "application/json", **error.headers})
+    own = oauth.HEADERS if is_oauth else {}
+    response.headers.update({"Content-Type": "application/json", **own, **error.headers})
     return response

@@ -39,6 +39,7 @@ class New:
     - `details` go to the log, and to the audit event in addition to those of `stored`.
     - `also` are writes in the same transaction.
     - `expires` is the Unix second at which the resource expires without an event, or None.
+    - `unseen` is stored and never shown.
     """
 
     stored: Stored
@@ -48,6 +49,7 @@ class New:
     details: Mapping[str, Any] = field(default_factory=dict)
     also: Sequence[Write] = ()
     expires: int | None = None
+    unseen: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
@@ -229,12 +231,13 @@ class EditableResource(Resource):
         is_traced = isinstance(new.stored, Traced)
         if is_traced and caller.key:
             own["created_by"] = caller.key
+        requester = {"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {}
         unique_keys = new.unique_keys or new.stored.unique_keys(caller.account, id)
         item = Item(
             scope,
             id,
             {**new.stored.packed(), **own},
-            unseen={"owner_id": caller.id} if is_traced and not isinstance(new.stored, Owned) else {},
+            unseen={**new.unseen, **requester},
             sealed={name: vault.seal(secret, vault.context(caller.account, id)) for name, secret in new.sealed.items()},
             unique_keys=unique_keys,
             references=recorded,

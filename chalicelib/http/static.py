@@ -17,6 +17,7 @@ from chalicelib.http import etags, messages
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
+NO_CACHE = {"Cache-Control": "no-cache"}  # of what open endpoints show
 
 _MIN_SIZE = 1024  # characters: shorter texts hardly shrink; API Gateway has the same limit
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")

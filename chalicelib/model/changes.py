@@ -15,7 +15,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.idempotency import Request
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import LimitReached, Stored
-from chalicelib.model.base.switches import SUSPENDED
+from chalicelib.model.base.switches import OFFBOARDED, SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
 from chalicelib.storage.records import change_log, items, places, table, writes
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -58,13 +58,14 @@ class Change:
     def events(self) -> tuple[Item, ...]:
         return tuple(step.event for step in self.steps if step.event)
 
-    def put(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Create an item. `details` replace the details of the stored value in its event."""
+    def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
+        """Create an item. `details` replace the details of the stored value in its event, `more` extend them."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
         if kind:
-            event = trail.event(self.by, kind, item, "create", shown=details or _of_whole(kind, item, _NONE))
+            shown = {**(details or _of_whole(kind, item, _NONE)), **more}
+            event = trail.event(self.by, kind, item, "create", shown=shown)
         return self._with(ItemChange(kind, None, item, tuple(own), event))
 
     def rewrite(
@@ -252,10 +253,10 @@ def _records(before: Item, after: Item, module: str) -> Iterator[Mapping[str, An
 
 
 def _shown(kind: Kind, item: Item) -> dict[str, Any]:
-    """Return what events show: fields of the item and its modules, and whether it is suspended."""
+    """Return what events show: fields of the item and its modules, and whether it is suspended or offboarded."""
     body = _shown_of(kind.stored_type, item.body) if item.body else {}
-    suspended = {SUSPENDED: True} if item.unseen.get(SUSPENDED) else {}
-    return {**body, **suspended, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
+    marks = {name: True for name in (SUSPENDED, OFFBOARDED) if item.unseen.get(name)}
+    return {**body, **marks, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
 
 
 def _shown_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,8 +48,9 @@ root = OperatorGroup(
 )
 click.version_option(VERSION, message="tunnel-edge %(version)s")(root)
 for _command in (
-    *(accounts.group, owners.users, owners.bots, keys.group, tunnels.group, tunnels.print_usage, suspensions.suspend),
-    *(suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group, migrate.migrate),
+    *(accounts.group, owners.users, owners.bots, keys.group, suspensions.federated, tunnels.group, tunnels.print_usage),
+    *(suspensions.suspend, suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group),
+    migrate.migrate,
 ):
     root.add_command(_command)
 

@@ -5,8 +5,7 @@ from typing import cast
 
 import click
 
-from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts import accounts, ownership, switching
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
 from chalicelib.model.base.switches import Switch
@@ -52,10 +51,9 @@ def delete_user(account_id: str, user_id: str) -> None:
     user = accounts.read(account_id, user_id)
     if user is None or not kinds.USERS.has(user_id):
         raise UnknownId(f"The account {account_id} has no user {user_id}.")
-    if owned := switching.list_keys_and_credentials(account_id, user_id):
+    if owned := ownership.list_keys_and_credentials(account_id, user_id):
         raise CommandError(f"The user {user_id} owns {len(owned)} keys and credentials, for example {owned[0].id}.")
-    changes.delete(Change(OPERATOR), user.scope, user_id)
-    switching.update_keys(account_id, user_id)  # a key that was created at the same time must not work
+    switching.remove(Change(OPERATOR), user.scope, user_id, may_be_last=True)
 
 
 def list_owners(account_id: str, prefix: str) -> list[Item]:

@@ -1,8 +1,18 @@
 """The table and the key alias that the environment names."""
 
+from collections.abc import Iterator
+
+from chalicelib.model.accounts import accounts
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds
+from chalicelib.model.ssh import policies
+from chalicelib.model.ssh.policies import PolicyModule
 from chalicelib.operator.command_line import CommandError, OperatorGroup
 from chalicelib.storage import provisioning, vault
 from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import items, table
+
+_DAY = 24 * 60 * 60  # seconds
 
 group = OperatorGroup("store", help="The table and the key that the environment names.")
 
@@ -19,6 +29,34 @@ def create_store() -> list[str]:
     if not any(is_new.values()):
         raise CommandError(f"The table {table_name} and the key {key_id} are there already: nothing was created.")
     return [f"{what} {'was created' if new else 'is there already'}" for what, new in is_new.items()]
+
+
+def find_short_trails() -> Iterator[str]:
+    """Yield a sentence for each policy that permits certificates which live longer than audit events.
+
+    Offboarding finds certificates by their events.
+    """
+    days = trail.audit_days()
+    for account in table.newest(accounts.SCOPE):
+        authorities = table.newest(items.scope(account.id, kinds.SSH_CERTIFICATE_AUTHORITIES.path))
+        for authority in authorities:
+            policy = PolicyModule.of(authority.modules.get(policies.NAME, {}))
+            most = policy.user.max_lifetime if policy.enabled and policy.user else None
+            if most and most > days * _DAY:
+                yield (
+                    f"AUDIT_DAYS is {days}: offboarding does not find older certificates, but the policy of"
+                    f" {authority.id} of {account.id} permits user certificates of {most} seconds."
+                )
+
+
+@group.command("check", help="Report settings that do not fit what the table holds.")
+def _check() -> None:
+    problems = list(find_short_trails())
+    for problem in problems:
+        print(problem)
+    if problems:
+        raise CommandError(f"{len(problems)} problems were found.")
+    print("No problem was found.")
 
 
 @group.command("create", help="Create the table and the key alias if they do not exist.")

@@ -1,16 +1,35 @@
-"""Suspensions of accounts, SSH credentials and user certificates."""
+"""Suspensions, and offboarding of users, bots, API keys and federated credentials until it is complete."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 import click
 
 from chalicelib.model import changes
 from chalicelib.model.accounts import switching
+from chalicelib.model.accounts.switching import LastAdmin
 from chalicelib.model.audit.trail import OPERATOR, operator_event
 from chalicelib.model.base import kinds, switches
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
-from chalicelib.operator import accounts
-from chalicelib.operator.command_line import CommandError, OperatorCommand, reason_option
+from chalicelib.model.offboarding import offboarding
+from chalicelib.model.offboarding.offboarding import Report
+from chalicelib.model.offboarding.tree_ends import Choice
+from chalicelib.operator import accounts, keys, owners
+from chalicelib.operator.command_line import (
+    CommandError,
+    OperatorCommand,
+    OperatorGroup,
+    UnknownId,
+    account_argument,
+    reason_option,
+)
 from chalicelib.storage.records import items
+from chalicelib.storage.records.revocation_lists import ListFull
+
+federated = OperatorGroup("federated", help="Federated credentials.")
 
 _KINDS = (kinds.SSH_CREDENTIALS, kinds.SSH_USER_CERTIFICATES)
 _ID = "Its id (acct_…, sshcr_… or sucrt_…)."
@@ -58,3 +77,74 @@ def _noun(id: str) -> str:
     if kind is None:
         accounts.check_account(id)
     return (kind or kinds.ACCOUNTS).noun
+
+
+def offboard_id(
+    account_id: str, id: str, choice: Choice, *, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Report]:
+    """Offboard a user, bot, key or federated credential. Yields the report of each call until it is complete.
+
+    Raises UnknownId, CommandError.
+    """
+    accounts.check_account(account_id)
+    while True:
+        try:
+            report = offboarding.offboard(Change(OPERATOR), account_id, id, choice)
+        except LastAdmin:
+            raise CommandError(f"{id} is the last active admin of {account_id}: add another one first.") from None
+        except ListFull:
+            raise CommandError("The list of an SSH authority is full: no more certificates can be revoked.") from None
+        if report is None:
+            raise UnknownId(f"The account {account_id} has no {kinds.of(id).name} {id}.")
+        yield report
+        if report.complete:
+            return
+        sleep(report.retry_after)
+
+
+def _command(kind: Kind, others: str) -> click.Command:
+    """Return the command of a kind."""
+
+    @click.command(
+        "offboard", cls=OperatorCommand, help=f"End a {kind.name} and all that its keys made. Takes about 20 seconds."
+    )
+    @account_argument
+    @click.argument("id", help=f"Its id ({kind.prefix}_…).")
+    @click.option(
+        "--others",
+        type=click.Choice(["end", "keep"]),
+        default=others,
+        help=f"Whether resources that were made for other owners end (default: {others}).",
+    )
+    @click.option(
+        "--certificates",
+        type=click.Choice(["revoke", "keep"]),
+        default="revoke",
+        help="Whether SSH user certificates are revoked (default: revoke).",
+    )
+    @reason_option
+    def offboard(
+        account: str, id: str, others: Literal["end", "keep"], certificates: Literal["revoke", "keep"]
+    ) -> None:
+        if not kind.has(id):
+            raise UnknownId(f"The account {account} has no {kind.name} {id}.")
+        for report in offboard_id(account, id, Choice(others, certificates)):
+            _print(report)
+
+    return offboard
+
+
+def _print(report: Report) -> None:
+    ended = ", ".join(f"{number} {kind.name}" for kind, number in report.ended.items()) or "nothing"
+    print(f"{'complete' if report.complete else 'not complete yet'}: ended {ended}", flush=True)
+    if report.complete:
+        for id, owner in report.kept.items():
+            print(f"kept {id} {owner or '-'}")
+        if report.kept_more:
+            print(f"kept {report.kept_more} more")
+
+
+owners.users.add_command(_command(kinds.USERS, "keep"))
+owners.bots.add_command(_command(kinds.BOT_USERS, "keep"))
+keys.group.add_command(_command(kinds.API_KEYS, "end"))
+federated.add_command(_command(kinds.FEDERATED_CREDENTIALS, "end"))

@@ -12,10 +12,11 @@ from chalicelib.crypto import public_keys
 from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.proofs import CheckResult, ProofChange
+from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
-from chalicelib.operator import owners
+from chalicelib.operator import owners, suspensions
 from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.operator.keys import issue_key
 from chalicelib.operator.names import ban_name
@@ -241,6 +242,7 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.TableStore) -> None:
 def _operate(account: str) -> None:
     idle = owners.add_owner(account, "bot", "idle", admin=False).id
     issue_key(account, idle, "")
+    next(suspensions.offboard_id(account, idle, Choice("keep", "revoke")))
     for words in (
         ["accounts", "list"],
         ["bots", "disable", account, idle],
@@ -356,7 +358,14 @@ OF_THE_EDGE = [
     of_key("Encrypt", CERTIFICATE),
     of_key("Decrypt", {}),
 ]
-OF_THE_OPERATOR = [of_data("DeleteTable"), of_data("GetItem", OTHER_TABLE, "x"), of_key("Decrypt", RESOURCE)]
+_BY_ACTOR = f"{TABLE}/index/by-actor"
+OF_THE_OPERATOR = [
+    of_data("DeleteTable"),
+    of_data("GetItem", OTHER_TABLE, "x"),
+    of_data("Scan", _BY_ACTOR),
+    of_data("Query", INDEX, "x"),
+    of_key("Decrypt", RESOURCE),
+]
 _STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
 OF_THE_BOUNDARY = [
     *(

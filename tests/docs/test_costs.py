@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
+
+import pytest
 
 from bench import calls, costs, units
 from bench.costs import MONTH, Units, counted
@@ -24,6 +27,7 @@ from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from infra import ROOT
 from tests.edge.memory import Memory
+from tests.federation import exchanges
 from tests.samples import BODIES, public_key
 from tests.transports import Client
 
@@ -51,7 +55,31 @@ def ask(client: Client, method: str, path: str, body: Any = None) -> Units:
     return counted(act)
 
 
-def test_requests(admin: Client) -> None:
+def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) -> dict[str, Units]:
+    """Return the units of exchanges whose issuer's keys are cached."""
+    with exchanges.allowed(monkeypatch) as issuer:
+        key, person = (
+            issuer.credential(admin)["id"],
+            issuer.credential(admin, owner_claim="email", provision=True)["id"],
+        )
+        signer = issuer.credential(admin, scopes=[f"ssh_user_certificates:create@{authority}"])["id"]
+        email = {"email": "ada@example.com", "email_verified": True}
+        certificate = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["ada"]}
+        asked = {
+            "exchange a token for a key": (key, issuer.token(key), {}),
+            "… of the user whom a claim names": (person, issuer.token(person, **email), {}),
+            "exchange a token for a certificate": (signer, issuer.token(signer), {"certificate": certificate}),
+        }
+
+        def act(credential: str, token: str, more: dict[str, Any]) -> None:
+            assert exchanges.exchange(admin, token, credential, **more).status == 200
+
+        for case in asked.values():  # the first ones fetch keys and create the user
+            act(*case)
+        return {name: counted(partial(act, *case)) for name, case in asked.items()}
+
+
+def test_requests(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     backends, users = "/backends/http_response", {"owner_id": admin.user}
     backend = f"{backends}/{admin.create(backends, {})['id']}"
     authority = admin.create("/ssh_certificate_authorities", {})["id"]
@@ -64,6 +92,7 @@ def test_requests(admin: Client) -> None:
     edge = admin.create("/edges/https", HTTPS)["id"]
     tls = BODIES["/tls_certificates"](admin)
     STORE.announce_host("host-1", lease=60)
+    exchanging = exchanged(admin, monkeypatch, authority)
     assert_on_page(
         [
             costs.request_row("get one", ask(admin, "GET", backend)),
@@ -78,6 +107,7 @@ def test_requests(admin: Client) -> None:
             costs.request_row("create an SSH credential", post(admin, "/ssh_credentials", credential)),
             costs.request_row("create an SSH authority", post(admin, "/ssh_certificate_authorities", {})),
             costs.request_row("sign a certificate", post(admin, "/ssh_user_certificates", signing), seconds=0.02),
+            *(costs.request_row(name, units, seconds=0.02) for name, units in exchanging.items()),
             costs.request_row("upload a TLS certificate", post(admin, "/tls_certificates", tls)),
             costs.request_row("reserve a domain", post(admin, "/reserved_domains", {"domain": "a.tunnels.localhost"})),
         ]

@@ -12,7 +12,10 @@ from tests.samples import KINDS, Collection, public_key
 from tests.transports import Answer, Client
 
 AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
-WITHOUT_ID = ("/api_keys", "/audit_events", "/bot_users", "/users", "/ssh_host_certificates", CERTIFICATES)
+WITHOUT_ID = (
+    *("/api_keys", "/audit_events", "/bot_users", "/federated_credentials", "/users"),
+    *("/ssh_host_certificates", CERTIFICATES),
+)
 LISTED = [resource for resource in KINDS if "{" not in resource.kind.path and resource.kind.path not in WITHOUT_ID]
 
 

@@ -52,7 +52,9 @@ ASKED = [  # but for what can be changed: see the test of kinds
     for path, methods in PATHS.items()
     for method, operation in methods.items()
     if "requestBody" in operation
+    if path != "/tokens"  # whose example has a token of an issuer
     if method == "put" or (method == "post" and "patch" not in PATHS.get(f"{path}/{{id}}", ()))
+    if not path.endswith("/offboard")  # the answer depends on what there is to end
 ]
 
 
@@ -73,9 +75,9 @@ NAMED: dict[
     EDGE: ("/edges/https", {}),
     example_id("/ssh_certificate_authorities/{id}"): ("/ssh_certificate_authorities", {}),
 }
-NEED_AN_AUTHORITY = {"/ssh_user_certificates", "/ssh_host_certificates"}
+NEED_MORE = {"/ssh_user_certificates", "/ssh_host_certificates", "/tokens"}  # an authority, or a credential and a token
 CREATED_AS_THEY_STAND = [  # all but those that need an id of the reader's own account
-    path for path in PATHS if "post" in PATHS[path] and "{" not in path and path not in NEED_AN_AUTHORITY
+    path for path in PATHS if "post" in PATHS[path] and "{" not in path and path not in NEED_MORE
 ]
 
 

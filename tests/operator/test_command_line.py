@@ -24,7 +24,7 @@ def test_the_beginning_of_an_option_stands_for_it_unless_another_begins_like_it(
     ("words", "completed"),
     [
         ("acc", {"accounts"}),
-        ("keys ", {"issue", "list", "revoke"}),
+        ("keys ", {"issue", "list", "offboard", "revoke"}),
         ("keys issue acct_1 usr_1 --exp", {"--expires-in"}),
     ],
 )

@@ -13,6 +13,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 SCOPE = "accounts"
+MAX_USERS = 1000  # of an account
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 
@@ -75,6 +76,11 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
     id = ids.new(kinds.USERS.prefix)
     user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
+
+
+def name_key(account: str, name: str) -> UniqueKey:
+    """Return the unique key of the name of a user. A bot of that name holds it too."""
+    return User(name=name).unique_keys(account, "")[0]
 
 
 def find_owner(account: str, id: str) -> Owner | None:

@@ -79,6 +79,8 @@ class _Token(Stored):
     account_networks: list[str] | None = None
     max_idle_days: int | None = None
     ignores_rules: bool = False
+    federated: str = ""
+    disabled: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,18 +106,29 @@ UNLIMITED = KeyLimits()
 
 @dataclass(frozen=True)
 class VerifiedKey:
-    """The API key of a valid token. `key` is its id, `last_used` a Unix second or 0."""
+    """The API key of a valid token. `key` is its id, `last_used` a Unix second or 0.
+
+    `federated` is the federated credential to whose tree the key belongs, or "". `is_disabled` is true if that is
+    disabled.
+    """
 
     account: str
     owner: Owner
     key: str
     limits: KeyLimits = UNLIMITED
     last_used: int = 0
+    federated: str = ""
+    is_disabled: bool = False
 
 
 def key_of(id: str) -> UniqueKey:
     """Return the unique key of the token of an API key, without attributes."""
     return UniqueKey(KIND, ids.unprefixed(id))
+
+
+def locked(id: str) -> UniqueKey:
+    """Return the unique key of an API key without a digest. Every version rejects its token as unknown."""
+    return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 
 def new_token(id: str) -> tuple[str, str]:
@@ -175,7 +188,8 @@ def find(token: str) -> VerifiedKey | None:
     if found.max_idle_days is not None and _is_idle(found, key):
         return None
     owner, limits = Owner(found.owner_id, found.admin, _is_active(found), found.name), _limits(found)
-    return VerifiedKey(found.account, owner, f"{kinds.API_KEYS.prefix}_{key}", limits, found.used_at)
+    id, root = f"{kinds.API_KEYS.prefix}_{key}", found.federated
+    return VerifiedKey(found.account, owner, id, limits, found.used_at, root, found.disabled)
 
 
 def record_use(key: str, used: int) -> None:

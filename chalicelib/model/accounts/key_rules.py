@@ -47,6 +47,12 @@ def copied_fields(rules: ApiKeyRules) -> dict[str, Any]:
     return {"account_networks": rules.allowed_networks, "max_idle_days": rules.max_idle_days}
 
 
+def fields_for_exchanges(rules: ApiKeyRules) -> dict[str, Any]:
+    """Return the attributes that the record of each federated credential repeats, None for those that are not set."""
+    bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
+    return {**copied_fields(rules), **bounds}
+
+
 def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:
     """Return the bounds that a new key exceeds, by request field. `created` is a Unix second."""
     return dict(_violations(rules, limits, created))

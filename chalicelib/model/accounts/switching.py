@@ -5,12 +5,12 @@ its owner is read. So a key never misses a concurrent switch. Until all keys and
 has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from chalicelib.model import changes
-from chalicelib.model.accounts import accounts, api_keys, key_rules
+from chalicelib.model.accounts import accounts, api_keys, copies, federated_credentials, ownership
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records, switches
@@ -18,13 +18,11 @@ from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records import decoding, direct_writes, items, table, unique_keys, writes
-from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records import direct_writes, items, table, unique_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_KINDS = (kinds.API_KEYS, kinds.SSH_CREDENTIALS)
 _MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
 
 
@@ -48,21 +46,24 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    _remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
+    remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
     return True
 
 
-def update_keys(account: str, id: str) -> Item:
+def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) -> Item:
     """Copy the name and state of a user or bot to its keys. Return its record.
 
-    SSH credentials are updated too. Restarts if the record or the account changes meanwhile, so that it never undoes a
-    later switch. The record of an unknown owner has an empty body. Raises aws.Unavailable.
+    SSH credentials are updated too; `keys` are the unique keys of both, if the caller has read them. Restarts if the
+    record or the account changes meanwhile, so that it never undoes a later switch. The record of an unknown owner has
+    an empty body. Raises aws.Unavailable.
     """
 
     def attempt() -> Item:
-        pair = _read_owner_and_account(account, id)
-        _set_all([(key, _fields_of(key, pair)) for key in _list_unique_keys(account, id)], unchanged=pair)
-        owner = _remove_marker(pair[0])
+        pair = copies.read_owner_and_account(account, id)
+        identities = (key for key in pair[0].unique_keys if key.kind == federated_credentials.IDENTITY)
+        owned = ownership.list_unique_keys(account, id) if keys is None else keys
+        set_all([(key, copies.fields_of(key, pair)) for key in (*owned, *identities)], unchanged=pair)
+        owner = remove_marker(pair[0])
         if owner is None:
             raise Overtaken
         return owner
@@ -71,45 +72,53 @@ def update_keys(account: str, id: str) -> Item:
 
 
 def check_new_key(item: Item) -> None:
-    """Update a new API key if its owner has changed meanwhile. Raises aws.Unavailable.
+    """Update a new key or federated credential if its owner has changed meanwhile. Raises aws.Unavailable.
 
     Call it before the token is returned: no client knows it until then.
     """
-    owner = _owner_of(item)
-    pair = _read_owner_and_account(item.account, owner)
-    if any(_differs(key.attributes, _fields_of(key, pair)) for key in item.unique_keys):
+    owner = ownership.owner_of(item)
+    if not owner:  # a federated credential with `owner_claim`
+        copy_rules(item.account)
+        return
+    pair = copies.read_owner_and_account(item.account, owner)
+    if any(copies.differs(key.attributes, copies.fields_of(key, pair)) for key in item.unique_keys):
         update_keys(item.account, owner)
 
 
 def copy_rules(account: str) -> None:
     """Copy the rules of an account to the tokens of all its keys, so that authentication reads once.
 
-    Tokens that already have them are only read, so a call that was cut off can be repeated. Restarts if the account
-    changes meanwhile. Raises aws.Unavailable.
+    Federated credentials repeat them too. Keys that already have them are only read, so a call that was cut off can be
+    repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
     def attempt() -> None:
         record = table.find(accounts.SCOPE, account)
         if record is not None:
-            fields = _copied_rules(record)
-            _set_all([(key, fields) for key in _tokens_without(account, fields)], unchanged=[record])
+            set_all([*_rules_to_copy(record)], unchanged=[record])
 
     writes.retried(attempt)
 
 
-def _set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
+def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
     """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
     same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
     if not direct_writes.set_all(changes, checks=same):
         raise Overtaken
 
 
-def _tokens_without(account: str, fields: Mapping[str, Any]) -> list[UniqueKey]:
-    """Return the unique keys of the tokens of an account that lack some fields."""
-    keys = [api_keys.key_of(item.id) for item in table.every(items.scope(account, kinds.API_KEYS.path))]
-    found = table.records((key.scope, unique_keys.ID) for key in keys)
-    stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
-    return [key for key in keys if key.scope in stored and _differs(stored[key.scope], fields)]
+def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
+    """Yield the unique keys that lack rules of an account, with these rules."""
+    for kind, key_of in (
+        (kinds.API_KEYS, api_keys.key_of),
+        (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
+    ):
+        keys = [key_of(item.id) for item in table.every(items.scope(account.id, kind.path))]
+        fields = copies.rules_of(keys[0].kind, account) if keys else {}
+        found = table.records((key.scope, unique_keys.ID) for key in keys)
+        stored = {scope: record.get("body", {}) for (scope, _), record in found.items()}
+        lacking = (key for key in keys if key.scope in stored and copies.differs(stored[key.scope], fields))
+        yield from ((key, fields) for key in lacking)
 
 
 def update_new_credential(item: Item) -> None:
@@ -117,7 +126,7 @@ def update_new_credential(item: Item) -> None:
 
     Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
     """
-    active = _are_active(_read_owner_and_account(item.account, _owner_of(item)))
+    active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
         direct_writes.set_once(key, "active", active)
 
@@ -147,11 +156,11 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
     return writes.retried(attempt)
 
 
-def remove(change: Change, scope: str, id: str) -> bool:
+def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) -> bool:
     """Remove a user or bot. Return False if it does not exist.
 
-    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin, InUse, and what
-    `Change.commit` does.
+    Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin unless the last active admin
+    may be removed, InUse, and what `Change.commit` does.
     """
 
     def attempt() -> bool:
@@ -159,7 +168,7 @@ def remove(change: Change, scope: str, id: str) -> bool:
         if bot is None:
             return False
         bot = _without_expired_referrers(bot)
-        removal = change.remove(bot).also(*_require_other_admin(bot))
+        removal = change.remove(bot).also(*(() if may_be_last else _require_other_admin(bot)))
         deactivate_keys(bot.account, id)
         try:
             removal.commit()
@@ -173,19 +182,13 @@ def remove(change: Change, scope: str, id: str) -> bool:
 def mark_switch(before: Item, after: Item) -> Item:
     """Return a changed item, with the marker if it became inactive."""
     if switches.is_on(after):
-        return switches.remove_marker(after, _MARKER)
+        return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
 
 
 def deactivate_keys(account: str, owner: str) -> None:
     """Deactivate the keys and SSH credentials of a user or bot. Raises aws.Unavailable."""
-    direct_writes.set_all([(key, {"active": False}) for key in _list_unique_keys(account, owner)])
-
-
-def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
-    found = [item for kind in _KINDS for item in table.every(items.scope(account, kind.path))]
-    return [item for item in found if item.is_live and (item.body or item.malformed) and _owner_of(item) == owner]
+    direct_writes.set_all([(key, {"active": False}) for key in ownership.list_unique_keys(account, owner)])
 
 
 def _without_expired_referrers(bot: Item) -> Item:
@@ -197,61 +200,6 @@ def _without_expired_referrers(bot: Item) -> Item:
         exists = Condition("attribute_exists(#id)")
         dynamodb.do(Write.update(*bot.place, exists, removes={"pointed_by": expired}))
     return replace(bot, referrers=bot.referrers - expired)
-
-
-def _read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
-    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
-    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
-    owner, record_of_account = (
-        _live(record) or Item(*place, {}, revision=0)
-        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
-    )
-    return owner, record_of_account
-
-
-def _live(record: Mapping[str, Any] | None) -> Item | None:
-    item = Item.from_record(record) if record else None
-    return item if item and item.is_live and (item.body or item.malformed) else None
-
-
-def _owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
-    owner = item.body.get("owner_id")
-    if isinstance(owner, str):
-        return owner
-    keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
-    found = (table.look_up(key.kind, key.value) or {} for key in keys)
-    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
-
-
-def _copied_fields(pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner that its keys repeat."""
-    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
-    return {"active": _are_active(pair), "name": name}
-
-
-def _copied_rules(account: Item) -> dict[str, Any]:
-    """Return the rules of an account that the tokens of its keys repeat. Malformed rules leave the tokens unchanged."""
-    try:
-        return key_rules.copied_fields(key_rules.of_account(account)) if account.body else {}
-    except MalformedRecord as malformed:  # keys must still be switched off
-        decoding.report(account.scope, account.id, malformed)
-        return {}
-
-
-def _differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key lacks some fields. A missing attribute is like None."""
-    return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
-
-
-def _fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account that a unique key repeats."""
-    is_token = key.kind == api_keys.KIND
-    return {**_copied_fields(pair), **(_copied_rules(pair[1]) if is_token else {})}
-
-
-def _are_active(pair: Sequence[Item]) -> bool:
-    return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
 
 
 def _require_other_admin(item: Item) -> list[Write]:
@@ -271,17 +219,11 @@ def _is_admin(item: Item) -> bool:
     return any(stored.admin and stored.active for _, stored in records.decoded(User, [item]))
 
 
-def _list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
-    found = list_keys_and_credentials(account, owner)
-    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
-    return [*unnamed, *(key for item in found for key in item.unique_keys)]
-
-
 def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
     return changes.rewrite(change, scope, id, lambda item: mark_switch(item, switches.turn(item, to)))
 
 
-def _remove_marker(item: Item) -> Item | None:
-    """Remove the marker of a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
-    after = switches.remove_marker(item, _MARKER)
+def remove_marker(item: Item, name: str = _MARKER) -> Item | None:
+    """Remove a marker from a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
+    after = switches.remove_marker(item, name)
     return item if after == item else direct_writes.exchange(item, after)

@@ -5,21 +5,25 @@ anything to its partition, so items without the form of an event are skipped.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 
-from chalicelib import ids
+from chalicelib import clock, ids
 from chalicelib.model.audit import partitions, trail
 from chalicelib.model.base import kinds
 from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition
 from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import merged
 
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
+_SKEW = 60  # seconds by which the clocks of two processes may differ
 _READ = 500  # items at once after a page without an event
+_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # after the ids of all events
+_KEYS = 100  # of an owner, in one page
 _MAX_KEYS = 20  # of one owner; for more keys the newest events of the account are filtered
 
 
@@ -55,11 +59,11 @@ def page_of_resource(account: str, id: str, *, before: str | None, count: int) -
 
 
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
-    """Return at most `count` events of an API key, or of all keys of a user or bot, as `page_of_resource` does.
+    """Return at most `count` events of a key or federated credential, or of all keys of a user or bot.
 
     Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
     """
-    keys = [id] if kinds.API_KEYS.has(id) else _keys(account, id)
+    keys = [id] if _is_actor(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
         return None
     is_busy = bool(keys) and partitions.is_busy(account)
@@ -78,6 +82,55 @@ def between(account: str, after: str, before: str) -> Iterator[Item]:
     scopes = [_edge(account), *partitions.scopes(account)]
     found = heapq.merge(*(table.between(scope, after, before) for scope in scopes), key=_id)
     yield from _trusted(event for event in found if event.id not in (after, before))
+
+
+def keys_of(account: str, owner: str) -> list[str]:
+    """Return the ids of all present and former API keys of an owner, newest first. Raises aws.Unavailable."""
+    return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in table.newest(trail.keys_scope(account, owner))]
+
+
+def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[str], bool]:
+    """Return the ids of some present and former API keys of an owner, newest first, and whether there are more.
+
+    They are older than the key `before`. Raises aws.Unavailable.
+    """
+    last = ids.unprefixed(before) if before else None
+    found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
+    return [f"{kinds.API_KEYS.prefix}_{entry.id}" for entry in found], has_more
+
+
+def actions_of(account: str, actor: str, actions: Collection[str], *, since: int = 0, is_busy: bool) -> Iterator[Item]:
+    """Yield the events with some actions of an API key or federated credential.
+
+    They begin at its creation, or at the Unix second `since` if that is later. One query, in a busy account one for
+    each shard. Events of the last second can be missing. Raises aws.Unavailable.
+    """
+    first = max(since, int(ids.created_at(actor).timestamp()) - _SKEW)
+    own, after = partitions.scopes(account), ids.first_at(kinds.AUDIT_EVENTS.prefix, first)
+    for shard in range(len(own) if is_busy else 1):
+        value = f"{account}#{trail.acting(actor, shard)}"
+        found = table.chosen(trail.BY_ACTOR, value, after=after, only=_actions(actions))
+        yield from (event for event in found if event.scope in own)
+
+
+def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
+    """Yield the events with some actions in the last seconds, except events of the edge.
+
+    All of them are found. One query, in a busy account one for each shard. Raises aws.Unavailable.
+    """
+    after = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - seconds)
+    for scope in partitions.scopes(account)[: None if is_busy else 1]:
+        yield from (event for event in table.between(scope, after, _END) if event.body.get("action") in actions)
+
+
+def _actions(actions: Collection[str]) -> Condition:
+    """Return the condition that an event has one of some actions."""
+    values = {f"action{place}": action for place, action in enumerate(sorted(actions))}
+    return Condition(f"#body.#action IN ({', '.join(f':{name}' for name in values)})", values)
+
+
+def _is_actor(id: str) -> bool:
+    return kinds.API_KEYS.has(id) or kinds.FEDERATED_CREDENTIALS.has(id)
 
 
 def _keys(account: str, owner: str) -> list[str]:

@@ -43,9 +43,12 @@ _MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor: an API key and its owner, the operator or the edge. `name` names the owner or the operator."""
+    """An actor: an API key or federated credential and its owner, the operator or the edge.
 
-    type: Literal["api_key", "operator", "edge"]
+    `key_id` is the id of the key or credential, `name` names the owner or the operator.
+    """
+
+    type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""
     owner_id: str = ""
     name: str = ""
@@ -182,7 +185,12 @@ def operator_event(action: str, subject: str) -> Write:
 
 def kept_until(moment: datetime) -> int:
     """Return the Unix second when records of a moment expire, AUDIT_DAYS later."""
-    return int(moment.timestamp()) + int(os.environ.get("AUDIT_DAYS") or 400) * _DAY
+    return int(moment.timestamp()) + audit_days() * _DAY
+
+
+def audit_days() -> int:
+    """Return the number of days for which events are stored."""
+    return int(os.environ.get("AUDIT_DAYS") or 400)
 
 
 def is_of_the_edge(event: Item) -> bool:

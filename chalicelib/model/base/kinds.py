@@ -88,6 +88,13 @@ CERTIFICATE_AUTHORITIES = Kind(
     "chalicelib.model.tls.tls_certificates.ClientAuthority",
     ("certificate_authority_ids",),
 )
+FEDERATED_CREDENTIALS = Kind(
+    "fcred",
+    "/federated_credentials",
+    "federated credential",
+    "federated_credentials",
+    "chalicelib.model.accounts.federated_credentials.FederatedCredential",
+)
 HTTP_RESPONSE_BACKENDS = Kind(
     "bkdhr",
     "/backends/http_response",

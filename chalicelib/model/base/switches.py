@@ -15,6 +15,8 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
+WALK = "walk"  # the progress of an offboarding
+OFFBOARDED = "offboarded"  # the Unix second from which the last walk of an offboarding may begin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +50,14 @@ def turn(item: Item, to: Switch) -> Item:
     return replace(marked, unique_keys=keys)
 
 
-def add_marker(item: Item, name: str) -> Item:
+def add_marker(item: Item, name: str, value: int = True) -> Item:
     """Return an item with a record that has a hidden attribute."""
-    return replace(item, unseen={**item.unseen, name: True})
+    return replace(item, unseen={**item.unseen, name: value})
 
 
-def remove_marker(item: Item, name: str) -> Item:
-    """Return an item with a record that lacks a hidden attribute."""
-    return replace(item, unseen={other: value for other, value in item.unseen.items() if other != name})
+def remove_marker(item: Item, *names: str) -> Item:
+    """Return an item with a record that lacks some hidden attributes."""
+    return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 
 def _has_field(item: Item) -> bool:

@@ -100,7 +100,7 @@ def _describe_serial(id: str, certificate: IssuedCertificate, serial: int) -> Re
 
 def revoke(change: Change, issuer: Issuer, revocation: Revocation) -> Item:
     """Store a revocation and return its record. Raises AlreadyRevoked, ListFull, what `Change.commit` does."""
-    record = _build_record(issuer, revocation)
+    record = build_record(issuer, revocation)
 
     def add(is_new: bool, listed: list[Write]) -> Item:
         if is_new:
@@ -128,7 +128,7 @@ def delete_certificate(change: Change, scope: str, id: str) -> bool:
         return changes.delete(change, scope, id)
     revocation = _describe_serial(item.id, certificate, signed.serial)
     issuer = Issuer(item.account, certificate.ssh_certificate_authority_id, signed.authority)
-    record, fingerprint = _build_record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
+    record, fingerprint = build_record(issuer, revocation), crypto.public_keys.fingerprint(certificate.public_key)
     details = authorities.audited_certificate(certificate, signed.serial, fingerprint)
 
     def add(is_new: bool, listed: list[Write]) -> bool:
@@ -178,7 +178,8 @@ def _decode_revocable(item: Item) -> IssuedCertificate:
     )
 
 
-def _build_record(issuer: Issuer, revocation: Revocation) -> Item:
+def build_record(issuer: Issuer, revocation: Revocation) -> Item:
+    """Return a new record of a revocation, which the caller stores."""
     id = ids.new(kinds.SSH_REVOCATIONS.prefix)
     body = replace(revocation, created_at=ids.time_of(id)).to_record()
     entry = revocation.entry
@@ -208,18 +209,27 @@ def _change_list(issuer: Issuer, entry: "crypto.packed_revocations.Entry", chang
     """Change a list, and retry if another process changed it first. Raises aws.Unavailable."""
 
     def attempt() -> T:
-        head = revocation_lists.read(issuer.id) or _new_head(issuer)
+        head = revocation_lists.read(issuer.id) or new_head(issuer)
+        return change(head, revocation_lists.chunk_of(issuer.id, entry))
+
+    return retried(attempt)
+
+
+def retried(attempt: Callable[[], T]) -> T:
+    """Change a list, again if another process changed it first. Raises aws.Unavailable."""
+
+    def without_conflict() -> T:
         try:
-            return change(head, revocation_lists.chunk_of(issuer.id, entry))
+            return attempt()
         except aws.Unavailable as error:
             if error.code.startswith("Transaction"):  # a conflict with another transaction
                 raise writes.Overtaken from None
             raise
 
-    return writes.retried(attempt)
+    return writes.retried(without_conflict)
 
 
-def _new_head(issuer: Issuer) -> Head:
+def new_head(issuer: Issuer) -> Head:
     """Return the head of a list without entries. If the authority is deleted, the list ends with its entries."""
     is_there = authorities.read(issuer.account, issuer.id) is not None
     return Head(issuer.id, issuer.account, issuer.public_key, expires=None if is_there else 0)

@@ -1,6 +1,6 @@
 """API keys: bearer tokens for this API (SPEC 2.2). A token is shown once; only its digest is stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -8,16 +8,28 @@ from chalicelib import clock, ids
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, Unauthenticated, UnknownReference
-from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model import changes
-from chalicelib.model.accounts import api_keys, key_rules, key_usage, networks, scopes, switching
+from chalicelib.model.accounts import (
+    api_keys,
+    federated_credentials,
+    key_rules,
+    key_usage,
+    networks,
+    scopes,
+    switching,
+    trees,
+)
+from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import ApiKey, KeyLimits
 from chalicelib.model.accounts.key_rules import ApiKeyRules
 from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
+from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts.offboarding import MakerOffboard
+from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
@@ -39,7 +51,7 @@ def _in_the_future(moment: datetime | None) -> datetime | None:
 
 
 _FORM = "^(?:[*]|[*]:read|[a-z_]+:(?:read|write|create|revoke)(?:@[a-z]+_[0-9A-Za-z]{27})?)$"
-_BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
+BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
 def _network(text: str) -> str:
@@ -73,7 +85,7 @@ class KeyCreate(DescribedShape):
     expires_at: Annotated[Time, After(_in_the_future)] = None
     """When the key expires, RFC 3339. Default: when the key that creates it expires. It cannot be changed."""
 
-    scopes: Annotated[list[Scope], *_BOUNDED] | None = None
+    scopes: Annotated[list[Scope], *BOUNDED] | None = None
     f"""The scopes of the key: `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`, at most
     {MAX_BYTES:,} bytes together. The collection is the first segment of a path. The right is `read`, `write`,
     `create`, or `revoke` for `ssh_certificate_authorities`. The id limits the scope to one resource, or to the SSH
@@ -127,21 +139,44 @@ def make_within(rules: ApiKeyRules | None, caller: Caller, id: str, request: Key
     if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
         raise Forbidden("The account's rules for API keys do not permit this key.", wrong)
     copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
+    disabled = Unauthenticated("The federated credential that issued the API key is disabled.")
+    return issue(caller, id, owner, limits, copied, disabled, request.description, request.metadata)
+
+
+def issue(
+    caller: Caller,
+    id: str,
+    owner: Owner,
+    limits: KeyLimits,
+    rules: Mapping[str, Any],
+    disabled: Exception,
+    description: str = "",
+    metadata: str = "",
+) -> New:
+    """Return a new key. `rules` are the attributes that the rules of the account add to its token.
+
+    `disabled` is raised if the key belongs to the tree of a federated credential that is not enabled any more.
+    """
+    root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
-    ends = clock.rfc3339(datetime.fromtimestamp(limits.expires, UTC)) if limits.expires else None
+    ends = clock.rfc3339(clock.at(limits.expires)) if limits.expires else None
+    granted, bounds = list(limits.scopes), list(limits.networks)
+    key = api_keys.unique_key(id, digest, caller.account, owner, limits, {**rules, **root})
+    enabled = [federated_credentials.still_enabled(credential, disabled) for credential in root.values()]
     return New(
         ApiKey(
-            description=request.description,
-            metadata=request.metadata,
+            description=description,
+            metadata=metadata,
             owner_id=owner.id,
             expires_at=ends,
-            scopes=list(limits.scopes),
-            allowed_networks=list(limits.networks),
+            scopes=granted,
+            allowed_networks=bounds,
         ),
         once={"token": token},
-        unique_keys=(api_keys.unique_key(id, digest, caller.account, owner, limits, copied),),
-        also=(trail.keep_key(caller.account, owner.id, id, end=limits.expires),),
+        unique_keys=(key,),
+        also=(trail.keep_key(caller.account, owner.id, id, end=limits.expires), *enabled),
         expires=api_keys.expires(limits.expires),
+        unseen=root,
     )
 
 
@@ -181,6 +216,7 @@ class ApiKeys(OwnedResource):
             usage,
             self.endpoint("GET", own, 200, self.get_own, response=self.response),
             self.endpoint("DELETE", own, 204, self.delete_own),
+            offboarding.endpoint(self, MakerOffboard, for_owners=True),
         )
 
     def selection(self, call: Call) -> Callable[[Item], bool] | None:

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 from chalicelib.http import auth
 from chalicelib.http.auth import Caller
-from chalicelib.http.endpoints import Call
+from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.accounts import switching
 from chalicelib.model.accounts.accounts import Bot
 from chalicelib.model.base import kinds
+from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts.offboarding import OwnerOffboard
 from chalicelib.schema.fields import DescribedShape, Name, Shown
 from chalicelib.schema.rules import After, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
@@ -22,14 +24,15 @@ _HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  #
 _FORM = re.compile(rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*")
 
 
-def _new_name(text: str) -> str:
+def check_new_name(text: str) -> str:
+    """Return a name for a new user or bot. Raises ValueError if it must not have it."""
     if not _FORM.fullmatch(text) or _HIDDEN.search(text):
         raise ValueError("must not be empty, begin with =, +, - or @, or contain control or formatting characters")
     return text
 
 
 NewName = Annotated[
-    str, After(_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
+    str, After(check_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
 ]
 
 
@@ -64,6 +67,9 @@ def _responses(bots: Sequence[Item], call: Call) -> list[dict[str, Any]]:
 class Bots(EditableResource):
     """Bots. Switching one on or off also updates its API keys and SSH credentials."""
 
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (*super().endpoints(), offboarding.endpoint(self, OwnerOffboard))
+
     def patch(self, call: Call) -> Item:
         bot = switching.rewrite(call.change, self.scope(call), call.id, lambda item: self.changed(item, call.body))
         if bot is None:
@@ -80,7 +86,7 @@ class Bots(EditableResource):
 
 def _check_name(name: str) -> None:
     try:
-        _new_name(name)
+        check_new_name(name)
     except ValueError as error:
         raise InvalidRequest.of({"name": str(error)}) from None
 

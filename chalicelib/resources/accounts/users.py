@@ -11,16 +11,17 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
-from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts import accounts, ownership, switching
 from chalicelib.model.accounts.accounts import User
+from chalicelib.model.accounts.federated_credentials import IDENTITY
 from chalicelib.model.base import kinds, records
+from chalicelib.resources.accounts import offboarding
 from chalicelib.resources.accounts.bot_users import NewName
+from chalicelib.resources.accounts.offboarding import OwnerOffboard
 from chalicelib.schema.fields import Shown
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
-
-MAX_USERS = 1000  # of an account
 
 
 class NewUser(Shape):
@@ -74,18 +75,23 @@ class Users(Resource):
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         own = {"response": self.response, "errors": (Forbidden, Conflict)}
+        refused = (Forbidden,)
         others = {**own, "permits": _permit_others}
         return (
             *super().endpoints(),
             self.endpoint("POST", self.kind.path, 201, self.post, body=NewUser, **others),
             self.endpoint("PATCH", self.kind.one, 200, self.patch, body=UserChange, permits=_permit, **own),
             self.endpoint("DELETE", self.kind.one, 204, self.delete, **{**others, "response": None}),
+            offboarding.endpoint(self, OwnerOffboard),
+            self.endpoint(
+                "DELETE", f"{self.kind.one}/identity", 204, self.unbind, permits=_permit_others, errors=refused
+            ),
         )
 
     def post(self, call: Call) -> Made:
         scope = self.scope(call)
-        if len(table.newest(scope)) >= MAX_USERS:
-            raise Conflict(f"An account has at most {MAX_USERS} users: delete one first.")
+        if len(table.newest(scope)) >= accounts.MAX_USERS:
+            raise Conflict(f"An account has at most {accounts.MAX_USERS} users: delete one first.")
         user = accounts.new_user(call.caller.account, call.body.name, admin=False)
         writes.retried(lambda: call.change.put(user).commit())
         return Made(user)
@@ -94,11 +100,24 @@ class Users(Resource):
         scope = self.scope(call)
         if table.find(scope, call.id) is None:
             raise self.missing()
-        if owned := switching.list_keys_and_credentials(call.caller.account, call.id):
+        if owned := ownership.list_keys_and_credentials(call.caller.account, call.id):
             named = f"for example {owned[0].id}"
             raise Conflict(f"The user owns {len(owned)} API keys and SSH credentials, {named}: delete them first.")
         if not switching.remove(call.change, scope, call.id):
             raise self.missing()
+
+    def unbind(self, call: Call) -> None:
+        """Remove the binding of a user to an identity."""
+
+        def attempt() -> None:
+            user = table.read(self.scope(call), call.path["id"])
+            others = tuple(key for key in user.unique_keys if key.kind != IDENTITY) if user else ()
+            if user is None or others == user.unique_keys:
+                raise self.missing()
+            unbound = replace(user, unique_keys=others)
+            call.change.rewrite(user, lambda _: unbound, verb="delete", module=IDENTITY).commit()
+
+        writes.retried(attempt)
 
     def patch(self, call: Call) -> Item:
         sets = call.body.fields_set()

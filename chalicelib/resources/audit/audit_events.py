@@ -28,14 +28,14 @@ _READ = 500  # events that are filtered for one page
 class Actor(Shape):
     """The actor of a change: an API key with its owner, the operator or the edge."""
 
-    type: Literal["api_key", "operator", "edge"]
+    type: Literal["api_key", "federated", "operator", "edge"]
     """The type of the actor."""
 
     key_id: str
-    """The API key of the request, empty for the operator and the edge."""
+    """The API key of the request or the federated credential of the exchange, empty for the operator and the edge."""
 
     owner_id: str
-    """The user or bot that owns the key, empty for the operator and the edge."""
+    """The user or bot that owns the key or for which the exchange acted, empty for the operator and the edge."""
 
     name: str
     """The name that the owner of the key or the operator had at that time; empty for the edge."""
@@ -106,7 +106,8 @@ def _resource_id(text: str) -> str:
 
 def _actor_id(text: str) -> str:
     if not any(kind.has(text) for kind in _ACTORS):
-        raise ValueError("must be the id of an API key (ak_…), a user (usr_…) or a bot (bot_…)")
+        forms = "an API key (ak_…), a federated credential (fcred_…), a user (usr_…) or a bot (bot_…)"
+        raise ValueError(f"must be the id of {forms}")
     return text
 
 
@@ -123,7 +124,7 @@ def _action(text: str) -> str:
     )
 
 
-_ACTORS = (kinds.API_KEYS, kinds.USERS, kinds.BOT_USERS)
+_ACTORS = (kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.USERS, kinds.BOT_USERS)
 _SUBJECTS = [kind for kind in kinds.TABLE if kind.name and kind is not kinds.AUDIT_EVENTS]
 
 
@@ -135,7 +136,9 @@ _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _PARAMETERS = {
     **paging.parameters(kinds.AUDIT_EVENTS),
     "resource_id": After(_resource_id, {**_ids(_SUBJECTS), "description": "Only events of the resource with this id."}),
-    "actor_id": After(_actor_id, {**_ids(_ACTORS), "description": "Only events of this API key, user or bot."}),
+    "actor_id": After(
+        _actor_id, {**_ids(_ACTORS), "description": "Only events of this API key, federated credential, user or bot."}
+    ),
     "action": After(
         _action,
         {

@@ -10,12 +10,12 @@ from chalicelib import crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Made
 from chalicelib.http.errors import Conflict, Forbidden, UnknownReference
-from chalicelib.http.owned import OwnedResource, only_own
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import switching
 from chalicelib.model.base import kinds
 from chalicelib.model.ssh import acl
 from chalicelib.model.ssh.credentials import SshCredential
+from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import DescribedShape, OwnerId, TracedShape
 from chalicelib.schema.rules import After, entries, if_null, max_bytes
 from chalicelib.storage.client.aws import AwsError

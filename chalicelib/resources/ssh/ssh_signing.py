@@ -10,7 +10,6 @@ from chalicelib import clock, crypto
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
-from chalicelib.http.owned import OwnedResource, owner_of
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import accounts, scopes
@@ -20,6 +19,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.policies import PolicyBounds
+from chalicelib.resources.owned import OwnedResource, owner_of
 from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 
@@ -108,10 +108,17 @@ def check(
     """
     if bounds.signers is not None and not caller.admin and caller.id not in bounds.signers:
         raise Forbidden("The policy of the authority does not name you as a signer.")
-    owner = accounts.read(caller.account, caller.id) if bounds.names_the_caller else None
-    name = records.decode(User, owner).name if owner else None
+    name = _name_of(caller) if bounds.names_the_caller else None
     if wrong := policies.find_violations(bounds, certificate, name, created_at):
         raise InvalidRequest.of(wrong)
+
+
+def _name_of(caller: Caller) -> str | None:
+    """Return the name of the caller. An exchange knows it, a token may repeat an earlier one."""
+    if kinds.FEDERATED_CREDENTIALS.has(caller.key):
+        return caller.name
+    owner = accounts.read(caller.account, caller.id)
+    return records.decode(User, owner).name if owner else None
 
 
 def signed(

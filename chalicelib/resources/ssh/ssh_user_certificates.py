@@ -97,6 +97,11 @@ class SSHUserCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: UserCreate) -> New:
+    return make_within(None, caller, id, request)
+
+
+def make_within(lifetime: timedelta | None, caller: Caller, id: str, request: UserCreate) -> New:
+    """Return a new certificate that ends within a lifetime from now, if there is one."""
     if wrong := ssh_fields.check_bind(request.extensions):
         raise InvalidRequest.of(wrong)
     signer = ssh_signing.signer(caller, kinds.SSH_USER_CERTIFICATES, request)
@@ -107,9 +112,12 @@ def make(caller: Caller, id: str, request: UserCreate) -> New:
         "extensions": policies.choose_extensions(bounds, request.extensions),
     }
     created_at = ids.created_at(id)
-    certificate = crypto.ssh_certificates.UserCertificate(
-        **ssh_signing.common(id, created_at, request, bounds, LIFETIME), **options
-    )
+    default = min(lifetime, policies.default_lifetime(bounds, lifetime)) if lifetime else LIFETIME
+    common = ssh_signing.common(id, created_at, request, bounds, default)
+    if lifetime and common["valid_until"] > created_at + lifetime:
+        seconds = int(lifetime.total_seconds())
+        raise InvalidRequest.of({"valid_until": f"must be at most {seconds} seconds from now"})
+    certificate = crypto.ssh_certificates.UserCertificate(**common, **options)
     ssh_signing.check(certificate, bounds, caller, created_at)
     return ssh_signing.signed(IssuedUserCertificate, certificate, signer, request, **options)
 

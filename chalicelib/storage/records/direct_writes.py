@@ -104,6 +104,16 @@ def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
     dynamodb.transact([write, *change_log.entries([write])])
 
 
+def set_mark(item: Item, name: str, value: Any) -> None:
+    """Set a hidden attribute of an item, or remove it with None. Its revision stays. Raises aws.Unavailable.
+
+    Does nothing if the item has no hidden attributes any more.
+    """
+    marked = Condition("attribute_exists(#unseen)")
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(*item.place, marked, sets={f"unseen.{name}": value}))
+
+
 def touch(scope: str, id: str) -> None:
     """Raise the revision of an item if it exists, for readers that wait for a new revision.
 

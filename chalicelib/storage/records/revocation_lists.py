@@ -6,7 +6,7 @@ because servers fetch a list by the authority's id only. The head names the acco
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,6 +105,19 @@ def chunk_of(authority: str, entry: "crypto.packed_revocations.Entry") -> Chunk:
     return of_record(record) if record else Chunk(authority, place)
 
 
+def read_for(authority: str, entries: Iterable["crypto.packed_revocations.Entry"]) -> tuple[Head | None, list[Chunk]]:
+    """Return the head of a list, and the chunks for at most 99 entries. One read. Raises aws.Unavailable."""
+    keys = list(dict.fromkeys(key_of(authority, entry) for entry in entries))
+    head, *found = dynamodb.get_each((_scope(authority), HEAD), *keys)
+    stored = zip(keys, found, strict=True)
+    return _live(head), [of_record(record) if record else Chunk(authority, place) for (_, place), record in stored]
+
+
+def is_for(chunk: Chunk, entry: "crypto.packed_revocations.Entry") -> bool:
+    """Return whether an entry belongs to a chunk."""
+    return chunk.place == _place(entry)
+
+
 def key_of(authority: str, entry: "crypto.packed_revocations.Entry") -> tuple[str, str]:
     """Return the scope and id of the record of an entry's chunk."""
     return _scope(authority), _place(entry)
@@ -150,13 +163,19 @@ def begin(head: Head) -> Write:
 
 def rewrite(head: Head, chunk: Chunk, packed: bytes) -> list[Write]:
     """Return the writes that replace a chunk's entries. They fail after a change of the list. Raises ListFull."""
+    return rewrite_each(head, [(chunk, packed)])
+
+
+def rewrite_each(head: Head, changed: Sequence[tuple[Chunk, bytes]]) -> list[Write]:
+    """Return the writes that replace the entries of some chunks, as `rewrite` does."""
     count = crypto.packed_revocations.count
-    if len(packed) > _MAX_CHUNK:
+    if max(len(packed) for _, packed in changed) > _MAX_CHUNK:
         raise ListFull
-    added = count(packed) - count(chunk.packed)
-    if added > 0 and head.count >= MAX_ENTRIES:
+    added = sum(count(packed) - count(chunk.packed) for chunk, packed in changed)
+    if added > 0 and head.count + added > MAX_ENTRIES:
         raise ListFull
-    return [_store(chunk, packed), _count(head, packed, added)]
+    ends = [crypto.packed_revocations.last_end(packed) for _, packed in changed]
+    return [*(_store(chunk, packed) for chunk, packed in changed), _count(head, _latest(ends), added)]
 
 
 def compact(head: Head) -> bool:
@@ -182,7 +201,7 @@ def end(head: Head, found: Iterable[Chunk]) -> Write:
     """Return the write that makes a deleted authority's list expire with its last entry."""
     now = clock.seconds()
     ends = [crypto.packed_revocations.last_end(chunk.packed) for chunk in found]
-    last = None if None in ends else max((end for end in ends if end is not None), default=0)
+    last = _latest(ends)
     if last is not None and last <= now:
         return Write.delete(_scope(head.authority), HEAD, _same(head))
     return _update(head, sets={"expires": last}, condition=_same(head))
@@ -199,16 +218,15 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
     return Write.put({**own, "packed": packed, **expiry}, same)
 
 
-def _count(head: Head, packed: bytes, added: int) -> Write:
-    """Return the write of the head for a changed chunk.
+def _count(head: Head, end: int | None, added: int) -> Write:
+    """Return the write of the head for changed chunks, the last entry of which ends at a Unix second, or never.
 
     Several such writes succeed at the same time, unless the list has an expiry.
     """
     if head.expires is None and head.stamp:
         lasting = "attribute_exists(#id) AND attribute_not_exists(#expires)"
-        room = Condition(f"{lasting} AND #count < :most", {"most": MAX_ENTRIES})
+        room = Condition(f"{lasting} AND #count <= :most", {"most": MAX_ENTRIES - added})
         return _update(head, sets={}, condition=room if added > 0 else Condition(lasting), added=added)
-    end = crypto.packed_revocations.last_end(packed)
     expires = None if head.expires is None or end is None else max(head.expires, end)
     if not head.stamp:
         return begin(replace(head, count=added, expires=expires))
@@ -218,6 +236,11 @@ def _count(head: Head, packed: bytes, added: int) -> Write:
 def _update(head: Head, *, sets: Mapping[str, Any], condition: Condition, added: int = 0) -> Write:
     adds = {"revision": 1, **({} if "count" in sets else {"count": added})}
     return Write.update(_scope(head.authority), HEAD, condition, sets={**sets, **_marks()}, adds=adds)
+
+
+def _latest(ends: Sequence[int | None]) -> int | None:
+    """Return the latest of some Unix seconds, None if one of them is None, 0 without any."""
+    return None if None in ends else max((end for end in ends if end is not None), default=0)
 
 
 def _same(head: Head) -> Condition:

@@ -9,6 +9,7 @@ from typing import Any
 
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition
 from chalicelib.storage.records import decoding, items, places, shards, unique_keys
 from chalicelib.storage.records.items import Item
 
@@ -153,6 +154,27 @@ def indexed(index: str, value: str, *, before: str | None, count: int) -> tuple[
     return found, False
 
 
+def chosen(index: str, value: str, *, after: str, only: Condition) -> Iterator[Item]:
+    """Yield the items with a value in an index that meet a condition, newest first.
+
+    Only those with ids above `after` are read. An index can lag by a second. Raises aws.Unavailable.
+    """
+    for records in queries.pages(
+        {"value": value, "after": after, **only.values},
+        limit=None,
+        index=index,
+        KeyConditionExpression=f"#{_INDEXES[index]} = :value AND #id > :after",
+        FilterExpression=only.text,
+    ):
+        yield from _items(records)
+
+
+def find_each(scope: str, ids: Iterable[str]) -> dict[str, Item]:
+    """Return the existing items that have some ids, as `find` does, by id. One call for a hundred places."""
+    found = (items.live_item(record) for record in records(_possible(scope, ids)).values())
+    return {item.id: item for item in found if item and (item.body or item.malformed)}
+
+
 def every(scope: str) -> Iterator[Item]:
     """Yield all items of a scope, also malformed ones and items that have only modules.
 
@@ -198,6 +220,10 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 def _record(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record of an item from any of its possible places. Raises aws.Unavailable."""
     return next(filter(None, (dynamodb.get(*place) for place in places.possible(scope, id))), None)
+
+
+def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return (place for id in ids for place in places.possible(scope, id))
 
 
 def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:

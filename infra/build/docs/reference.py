@@ -10,7 +10,7 @@ from infra.build.docs.fields import Words, target
 
 # The parts in the order of the specification (SPEC 4), by the first segments of their paths. The rest comes last.
 _PARTS = {
-    "Access": ("api_keys", "me", "users", "bot_users", "audit_events"),
+    "Access": ("api_keys", "me", "users", "bot_users", "federated_credentials", "audit_events"),
     "SSH": ("ssh_credentials", "ssh_user_certificates", "ssh_host_certificates", "ssh_certificate_authorities"),
     "Backends": ("backends",),
     "TLS": ("tls_certificates", "certificate_authorities"),

@@ -67,7 +67,9 @@ def _paths(every: list[Operation]) -> Words:
 
 def _components(every: list[Operation]) -> Words:
     return {
-        "schemas": dict(sorted({**_schemas(every), "ApiError": refusals.SCHEMA}.items())),
+        "schemas": dict(
+            sorted({**_schemas(every), "ApiError": refusals.SCHEMA, "OAuthError": refusals.OAUTH_SCHEMA}.items())
+        ),
         "responses": refusals.responses([operation.endpoint for operation in every]),
         "examples": refusals.examples(),
         "headers": refusals.HEADERS,

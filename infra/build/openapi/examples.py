@@ -55,17 +55,17 @@ def response(operation: Operation) -> Body:
 
 def refused(operation: Operation) -> dict[str, str]:
     """Return sentences about refusals that only this operation has, by error code."""
-    sentences: dict[str, str] = read().get(operation.noun, {}).get("refused", {}).get(operation.verb, {})
+    sentences: dict[str, str] = read().get(operation.example, {}).get("refused", {}).get(operation.verb, {})
     return sentences
 
 
 def _sample(operation: Operation, part: str) -> Body:
     try:
-        return read()[operation.noun][part]
+        return read()[operation.example][part]
     except KeyError:
         endpoint = operation.endpoint
         raise NoSample(
-            f'infra/build/openapi/examples.json lacks "{part}" of "{operation.noun}": add the '
+            f'infra/build/openapi/examples.json lacks "{part}" of "{operation.example}": add the '
             f"{'response' if part == 'response' else 'request'} of {endpoint.method} {endpoint.path}."
         ) from None
 

@@ -24,6 +24,7 @@ _SPELT = {
     "tls": "TLS",
 }
 _VERBS = {"POST": "create", "GET": "get", "PATCH": "update", "PUT": "replace", "DELETE": "delete"}
+_ACTIONS = ("offboard", "verify")  # at the ends of paths
 _SELF = "/self"  # the end of a path that refers to the caller
 _VARIABLE = re.compile(r"/\{(\w+)\}")
 
@@ -62,7 +63,9 @@ class Operation:
         own = "" if listed else re.sub(r"\W", "_", path.rpartition("}")[2].strip("/"))
         noun = "_".join(filter(None, (nearest.noun if nearest else "", own)))
         verb = "list" if listed and endpoint.method == "GET" else _VERBS[endpoint.method]
-        if nearest and own == "verify":  # an action, not a part of the resource
+        if endpoint.is_oauth:
+            noun, verb = own.removesuffix("s"), "exchange"
+        if nearest and own in _ACTIONS:  # not a part of the resource
             noun, own, verb = nearest.noun, "", own
         return Operation(endpoint, path, noun, own, variables, nearest, verb)
 
@@ -95,6 +98,8 @@ class Operation:
 
         A response with a field of its own name has the name of its class: generated clients need two.
         """
+        if self.verb == "offboard":
+            return "OffboardingReport"
         response = self.endpoint.response
         if response and self.noun in response.__annotations__:
             return response.__name__
@@ -103,7 +108,14 @@ class Operation:
     @property
     def request_schema(self) -> str:
         """Return the name of the request's schema, for example ApiKeyCreate."""
+        if self.verb == "offboard" and self.body:  # several nouns share the shape
+            return self.body.__name__
         return pascal(self.noun) + self.verb.capitalize()
+
+    @property
+    def example(self) -> str:
+        """Return the name of the operation's examples: its noun, unless all nouns share them."""
+        return "offboarding" if self.verb == "offboard" else self.noun
 
     @property
     def tag(self) -> str:

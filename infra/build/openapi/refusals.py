@@ -4,7 +4,7 @@ import inspect
 from itertools import groupby
 from typing import Any
 
-from chalicelib.http import auth, errors, etags
+from chalicelib.http import auth, errors, etags, oauth
 from chalicelib.http.endpoints import Endpoint
 from chalicelib.http.errors import ApiError
 
@@ -15,6 +15,7 @@ _HOLDER = "edgtls_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _OPERATION_ID = "op_2TfXCSmBHSvnQdwvT1fBtQ1mFEY"
 _SAMPLES: tuple[ApiError, ...] = (  # in the order of the contract's table
     errors.InvalidRequest.of({"description": "must be at most 255 bytes of UTF-8"}),
+    oauth.InvalidGrant("The token, the federated credential or its owner is not accepted."),
     errors.MalformedJson("This is not JSON: Expecting value at character 0."),
     errors.UnknownReference(
         "'owner_id' names no user or bot of this account.",
@@ -62,6 +63,22 @@ SCHEMA: Words = {
     "required": ["error_code", "status_code", "msg", "details"],
     "additionalProperties": False,
 }
+_OAUTH = {
+    "error": {"type": "string", "description": "The error of RFC 6749."},
+    "error_description": {"type": "string", "description": "The same sentence as `msg`."},
+}
+OAUTH_SCHEMA: Words = {
+    **SCHEMA,
+    "description": "The body of a refused exchange. Clients of OAuth read `error`.",
+    "properties": {**_OAUTH, **SCHEMA["properties"]},
+    "required": [*_OAUTH, *SCHEMA["required"]],
+}
+_ONLY_OAUTH = oauth.InvalidGrant.code
+_OF_EXCHANGES = (  # in the body of OAuth
+    *(errors.InvalidRequest, oauth.InvalidGrant, errors.MalformedJson, errors.UnknownReference),
+    *(errors.UnsupportedVersion, errors.Forbidden, errors.Conflict, errors.PayloadTooLarge),
+    *(errors.UnsupportedMediaType, errors.InternalError, errors.ServiceUnavailable),
+)
 HEADERS: dict[str, Words] = {
     "Operation-Id": {"description": "The id to quote when you report a problem.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string", "enum": ["Bearer"]}},
@@ -73,19 +90,28 @@ HEADERS: dict[str, Words] = {
 
 def by(endpoint: Endpoint) -> dict[str, str]:
     """Return the names of an endpoint's error responses, by status."""
-    return {str(status): _name(kinds) for status, kinds in _by_status(endpoint)}
+    return {str(status): _name(kinds, _is_oauth(endpoint, status)) for status, kinds in _by_status(endpoint)}
 
 
 def responses(endpoints: list[Endpoint]) -> dict[str, Words]:
     """Return all error responses by name, including errors for unknown paths and methods."""
-    groups = [kinds for endpoint in endpoints for _, kinds in _by_status(endpoint)]
-    groups += [[errors.NoSuchRoute], [errors.MethodNotAllowed]]
-    return {name: _response(kinds) for name, kinds in sorted((_name(kinds), kinds) for kinds in groups)}
+    groups = {
+        _name(kinds, is_oauth): (kinds, is_oauth)
+        for endpoint in endpoints
+        for status, kinds in _by_status(endpoint)
+        for is_oauth in [_is_oauth(endpoint, status)]
+    }
+    groups |= {_name([kind]): ([kind], False) for kind in (errors.NoSuchRoute, errors.MethodNotAllowed)}
+    return {name: _response(*group) for name, group in sorted(groups.items())}
 
 
 def examples() -> dict[str, Words]:
     """Return the samples of all errors by name."""
-    return {name: {"value": _body(sample)} for kind in EVERY for name, sample in _named(kind).items()}
+    every = {name: sample for kind in EVERY for name, sample in _named(kind).items()}
+    return {
+        **{name: {"value": _body(sample)} for name, sample in every.items() if sample.code != _ONLY_OAUTH},
+        **{f"oauth_{name}": {"value": _oauth_body(sample)} for name, sample in every.items() if _can_be_oauth(sample)},
+    }
 
 
 def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
@@ -104,6 +130,8 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     found |= {*endpoint.errors}
     if endpoint.authorizer:
         found |= {errors.Unauthenticated, errors.UnsupportedVersion, errors.Forbidden}
+    if endpoint.is_oauth:
+        found.add(errors.UnsupportedVersion)
     if endpoint.body:
         found |= {errors.MalformedJson, errors.PayloadTooLarge, errors.UnsupportedMediaType}
     if "{" in endpoint.path:
@@ -115,21 +143,32 @@ def _of(endpoint: Endpoint) -> set[Kind]:
     return found
 
 
-def _name(kinds: list[Kind]) -> str:
+def _is_oauth(endpoint: Endpoint, status: int) -> bool:
+    """Return whether a response has the fields of RFC 6749. The gateway's 429 is the same for all paths."""
+    return endpoint.is_oauth and status != errors.RateLimited.status
+
+
+def _can_be_oauth(sample: ApiError) -> bool:
+    return type(sample) in _OF_EXCHANGES
+
+
+def _name(kinds: list[Kind], is_oauth: bool = False) -> str:
     """Return the name of a response in the document, for example MalformedJsonOrUnknownReference."""
-    return "Or".join("".join(word.capitalize() for word in kind.code.split("_")) for kind in kinds)
+    name = "Or".join("".join(word.capitalize() for word in kind.code.split("_")) for kind in kinds)
+    return f"OAuth{name}" if is_oauth else name
 
 
-def _response(kinds: list[Kind]) -> Words:
+def _response(kinds: list[Kind], is_oauth: bool) -> Words:
+    schema, start = ("OAuthError", "oauth_") if is_oauth else ("ApiError", "")
     names = ["Operation-Id", *EVERY[kinds[0]][0].headers]
     return {
         "description": "\n\n".join(f"`{kind.code}`: {inspect.cleandoc(kind.__doc__ or '')}" for kind in kinds),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
         "content": {
             "application/json": {
-                "schema": {"$ref": "#/components/schemas/ApiError"},
+                "schema": {"$ref": f"#/components/schemas/{schema}"},
                 "examples": {
-                    name: {"$ref": f"#/components/examples/{name}"} for kind in kinds for name in _named(kind)
+                    name: {"$ref": f"#/components/examples/{start}{name}"} for kind in kinds for name in _named(kind)
                 },
             }
         },
@@ -145,3 +184,7 @@ def _named(kind: Kind) -> dict[str, ApiError]:
 def _body(refusal: ApiError) -> Words:
     details = {**refusal.details, "operation_id": _OPERATION_ID}
     return {"error_code": refusal.code, "status_code": refusal.status, "msg": refusal.message, "details": details}
+
+
+def _oauth_body(refusal: ApiError) -> Words:
+    return oauth.with_fields(refusal, _body(refusal))

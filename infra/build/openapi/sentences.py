@@ -38,8 +38,15 @@ def _does(operation: Operation) -> str:
             )
         case "replace":
             return f"Replaces {of_one} completely: absent fields get their defaults. {_doc(response)}"
+        case "exchange":
+            return _doc(operation.endpoint.view)
         case "verify":
             return f"Checks the proof of {of_one} immediately; its status shows the result."
+        case "offboard":
+            return (
+                f"Ends {of_one} and all that its keys made: API keys, SSH credentials and SSH user certificates. Works "
+                "for at most 8 seconds: repeat it after `retry_after` seconds until `complete` is true."
+            )
         case "delete" if operation.own:
             return f"Removes {of_one}. The response has no body."
         case "delete":

@@ -25,8 +25,8 @@ NAMED = {  # the prefixes of the ids in the scopes of a collection
     "tls_certificates": ("cert",),
     "tunnels": ("tn",),
 }
-CREATED = {*NAMED, "api_keys", "bot_users", "users"} - {"tunnels"}
-COLLECTIONS = (*NAMED, "account", "api_keys", "audit_events", "bot_users", "users")
+CREATED = {*NAMED, "api_keys", "bot_users", "federated_credentials", "users"} - {"tunnels"}
+COLLECTIONS = (*NAMED, "account", "api_keys", "audit_events", "bot_users", "federated_credentials", "users")
 
 
 def plain_forms() -> list[str]:

@@ -1,0 +1,1 @@
+"""POST /tokens: the exchange of tokens of issuers for keys and certificates."""

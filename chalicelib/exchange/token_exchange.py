@@ -1,0 +1,179 @@
+"""The exchange of a token of an issuer for a short-lived API key or SSH user certificate.
+
+A request that fails before the signature of its token is verified causes no write. Every problem of token, credential
+or owner has the same answer: the log and the usage of the credential name the reason.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.exchange.token_fields import (
+    ACCESS_TOKEN,
+    CERTIFICATE,
+)
+from chalicelib.federation.issuer_keys import IssuerUnreachable
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, InvalidRequest, ServiceUnavailable, UnknownReference
+from chalicelib.http.oauth import InvalidGrant, InvalidScope
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.accounts import credential_usage, exchanges, federated_credentials, identities, scopes, switching
+from chalicelib.model.accounts.api_keys import KeyLimits
+from chalicelib.model.accounts.exchanges import Refused, VerifiedToken
+from chalicelib.model.accounts.identities import Resolved
+from chalicelib.model.audit.trail import EventActor, Trail
+from chalicelib.model.base import kinds
+from chalicelib.model.changes import Change
+from chalicelib.resources.accounts import api_keys, bot_users
+from chalicelib.resources.ssh import ssh_user_certificates
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records import places, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import Taken
+
+_REFUSED = (
+    "The token, the federated credential or its owner is not accepted. An admin can read the reason in its usage."
+)
+
+
+def exchange(call: Call) -> dict[str, Any]:
+    """Return the response with what a token is exchanged for. Raises ApiError, aws.Unavailable."""
+    if call.body.certificate and call.body.scope:
+        raise InvalidRequest.of({"scope": "must be absent with certificate"})
+    if places.written_format() < 4:
+        raise ServiceUnavailable("Tokens are exchanged once RECORD_FORMAT is 4.")
+    credential = call.body.audience
+    if kinds.FEDERATED_CREDENTIALS.has(credential):  # what is no id may be a secret
+        call.log["federated_credential"] = credential
+    try:
+        return _issue(call, exchanges.verify(credential, call.body.subject_token))
+    except Refused as refused:
+        call.log["refused"] = refused.reason
+        if refused.is_signed:
+            with suppress(AwsError):  # the answer is the same
+                credential_usage.record_refusal(credential, refused.reason)
+        raise InvalidGrant(_REFUSED) from None
+    except IssuerUnreachable as unreachable:
+        call.log.update({"refused": "issuer_unreachable", "cause": str(unreachable)})
+        raise ServiceUnavailable("The issuer of the token cannot be reached. Try again later.") from None
+
+
+def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
+    """Return the response for a verified token, with what it issues."""
+    lifetime = _lifetime(call, token)
+    make = _certificate if call.body.certificate else _key
+    for number in range(writes.TRIES):
+        owner = identities.resolve(token, bot_users.check_new_name)
+        try:
+            return make(call, token, owner, lifetime)
+        except Taken as taken:  # another exchange binds or creates the user
+            if owner.user and taken.key.kind == "name":
+                raise Refused("owner") from None
+        except writes.Overtaken:
+            pass
+        writes.pause(number)
+    raise ServiceUnavailable
+
+
+def _lifetime(call: Call, token: VerifiedToken) -> int:
+    """Return the lifetime of what is issued, in seconds."""
+    most = token.credential.max_lifetime
+    if (call.body.lifetime or most) > most:
+        raise InvalidRequest.of({"lifetime": f"must be at most {most}, the max_lifetime of the federated credential"})
+    return call.body.lifetime or most
+
+
+def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
+    """Create an API key; return the response."""
+    credential = token.credential
+    end = clock.seconds() + min(lifetime, credential.account_lifetime or lifetime)
+    caller = _caller(token, owner, KeyLimits(_granted(call, token), end))
+    refused = Refused("disabled")
+
+    def make(caller: Caller, id: str, _request: Any) -> New:
+        return api_keys.issue(caller, id, owner.owner, caller.limits, credential.rules, refused)
+
+    item, new = _commit(call, token, owner, caller, replace(api_keys.RESOURCE, make=make), call.body)
+    switching.check_new_key(item)
+    return {
+        "access_token": new.once["token"],
+        "issued_token_type": ACCESS_TOKEN,
+        "token_type": "Bearer",
+        "expires_in": end - clock.seconds(),
+        "expires_at": clock.rfc3339(clock.at(end)),
+        "scope": " ".join(caller.limits.scopes),
+        "id": item.id,
+        "owner": {"id": owner.owner.id, "name": owner.owner.name},
+    }
+
+
+def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
+    """Return the scopes of a new key. Raises InvalidScope."""
+    held = token.credential.scopes
+    granted = tuple(call.body.scope.split()) if call.body.scope else tuple(held)
+    if not granted:
+        raise Refused("credential")
+    if beyond := [scope for scope in granted if not scopes.covers(held, scope)]:
+        rule = f"must be within the scopes of the federated credential; {beyond[0]} is not"
+        raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
+    if token.credential.require_scopes and scopes.ALL in granted:
+        rule = f"must not contain {scopes.ALL}, as the account requires"
+        raise InvalidScope(f"'scope' {rule}.", {"scope": rule})
+    return granted
+
+
+def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
+    """Sign a certificate; return the response. Raises the errors of POST /ssh_user_certificates."""
+    caller = _caller(token, owner, KeyLimits(tuple(token.credential.scopes)))
+    make = partial(ssh_user_certificates.make_within, timedelta(seconds=lifetime))
+    resource = replace(ssh_user_certificates.RESOURCE, make=make)
+    enabled = federated_credentials.still_enabled(token.credential_id, Refused("disabled"))
+    try:
+        item, _ = _commit(call, token, owner, caller, resource, call.body.certificate, enabled)
+    except (InvalidRequest, UnknownReference, Conflict) as error:
+        error.details = {f"certificate.{field}": rule for field, rule in error.details.items()}
+        raise
+    shown = resource.show(item, replace(call, caller=caller))
+    seconds = int(clock.parse(shown["valid_until"]).timestamp()) - clock.seconds()
+    return {
+        "issued_token_type": CERTIFICATE,
+        "token_type": "N_A",
+        "expires_in": seconds,
+        "ssh_user_certificate": shown,
+    }
+
+
+def _caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
+    """Return the owner as the caller. The credential is the maker of what is issued."""
+    id, who = token.credential_id, owner.owner
+    return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=id)
+
+
+def _commit(
+    call: Call,
+    token: VerifiedToken,
+    owner: Resolved,
+    caller: Caller,
+    resource: EditableResource,
+    request: Any,
+    *checks: Any,
+) -> tuple[Item, New]:
+    """Write what is issued, with a new or newly bound user. Raises Refused, Taken, Overtaken, aws.Unavailable."""
+    item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
+    by = Trail(
+        EventActor("federated", token.credential_id, caller.id, caller.name),
+        call.change.by.operation_id,
+        call.change.by.source_ip,
+    )
+    change = Change(by).put(item, details=new.details, more=token.details)
+    if owner.user:
+        change = change.put(owner.user, more=token.details)
+    change.also(*new.also, *checks, *owner.binding, *exchanges.use_once(token)).commit()
+    call.log["resource"] = item.id
+    return item, new

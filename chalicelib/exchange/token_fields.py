@@ -1,0 +1,116 @@
+"""The parameters and responses of POST /tokens (RFC 8693)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from chalicelib.http.oauth import FormText
+from chalicelib.model.accounts import federated_credentials, scopes
+from chalicelib.resources.ssh.ssh_user_certificates import SSHUserCertificate, UserCreate
+from chalicelib.schema.fields import Timestamp
+from chalicelib.schema.rules import After, Before, between
+from chalicelib.schema.shapes import ABSENT, Shape
+from chalicelib.schema.ssh_fields import Principals
+
+GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+CERTIFICATE = "urn:tunnel-edge:token-type:ssh_user_certificate"
+
+
+def _scope(text: str) -> str:
+    """Return scopes separated by single spaces. Raises ValueError if one is malformed."""
+    named = text.split(" ")
+    if len(named) > scopes.MAX_COUNT:
+        raise ValueError(f"must have at most {scopes.MAX_COUNT} scopes")
+    scopes.check_size(named)
+    for name in named:
+        scopes.check(name)
+    return text
+
+
+def _not_empty(names: list[str]) -> list[str]:
+    if not names:
+        raise ValueError("must name at least one")
+    return names
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, FormText) and re.fullmatch("[1-9][0-9]{0,8}", value) else value
+
+
+_BOUNDS = between(federated_credentials.MIN_LIFETIME, federated_credentials.MAX_LIFETIME)
+
+
+class TokenCertificate(UserCreate):
+    """The certificate that an exchange signs."""
+
+    principals: Annotated[Principals, After(_not_empty, {"minItems": 1})]
+    """Names of users that the holder may sign in as, on machines that trust the authority. At least one."""
+
+
+class TokenRequest(Shape):
+    grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"]
+    """The grant of RFC 8693."""
+
+    subject_token: str
+    """The token (JWT) that the issuer signed, at most 16 KiB."""
+
+    subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt", "urn:ietf:params:oauth:token-type:id_token"]
+    """The type of the token."""
+
+    audience: str
+    """The id of the federated credential."""
+
+    scope: Annotated[str, After(_scope)] = ""
+    """Scopes of the key, separated by spaces, each within those of the credential. Default: all of them."""
+
+    requested_token_type: Literal["urn:ietf:params:oauth:token-type:access_token"] | None = None
+    """The type of what is issued."""
+
+    lifetime: Annotated[int, _BOUNDS, Before(_number)] = 0
+    """How long the key or certificate lives, in seconds. Default: the credential's `max_lifetime`, also the maximum."""
+
+    certificate: TokenCertificate | None = None
+    """Only in JSON: the body of POST /ssh_user_certificates. A certificate is signed then, and no key is created."""
+
+
+class TokenOwner(Shape):
+    """The user or bot for which the exchange acts."""
+
+    id: str
+    """Its id."""
+
+    name: str
+    """Its name."""
+
+
+class IssuedToken(Shape):
+    """A short-lived API key, or a short-lived SSH user certificate."""
+
+    issued_token_type: str
+    """The type of what was issued."""
+
+    token_type: Literal["Bearer", "N_A"]
+    """`Bearer` for a key, `N_A` for a certificate."""
+
+    expires_in: int
+    """The seconds until it ends."""
+
+    access_token: str = ABSENT
+    """The token of the key, for the Authorization header."""
+
+    expires_at: Timestamp = ABSENT
+    """When the key ends, RFC 3339."""
+
+    scope: str = ABSENT
+    """The scopes of the key, separated by spaces."""
+
+    id: str = ABSENT
+    """The id of the key."""
+
+    owner: TokenOwner = ABSENT
+    """The user or bot that owns the key."""
+
+    ssh_user_certificate: SSHUserCertificate = ABSENT
+    """The certificate."""

@@ -1,0 +1,1 @@
+"""Tokens of OpenID Connect issuers: verification, claim patterns, allowed issuers and their keys."""

@@ -1,0 +1,67 @@
+"""Addresses to which the service may connect: public ones, by an allow-list.
+
+The standard library's `is_global` accepts NAT64, 6to4, multicast and site-local addresses.
+"""
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable
+
+Resolve = Callable[[str, int], list[str]]  # the addresses of a host and port; raises OSError
+
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
+_SPECIAL_V6 = [
+    ipaddress.IPv6Network(text)
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # Teredo is in the first
+]
+_SPECIAL_V4 = [
+    ipaddress.IPv4Network(text)
+    for text in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3"),
+    )
+]
+
+
+def is_public(text: str) -> bool:
+    """Return whether an address is public. A text that is no address is not."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _SPECIAL_V4)
+    return address in _PUBLIC_V6 and not any(address in network for network in _SPECIAL_V6)
+
+
+def look_up(host: str, port: int) -> list[str]:
+    """Return the addresses of a host, IPv4 first, by the system's resolver. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))
+
+
+def resolve(host: str, port: int, *, seconds: float, by: Resolve = look_up) -> list[str]:
+    """Return the addresses of a host, within a time. Raises OSError, TimeoutError.
+
+    The system's resolver has no timeout, so a thread asks it.
+    """
+    found: list[str] = []
+    errors: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            found.extend(by(host, port))
+        except (OSError, UnicodeError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError
+    if errors or not found:
+        raise OSError("no address")
+    return found

@@ -1,0 +1,52 @@
+"""Patterns for the claims of a token. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Patterns = Mapping[str, str | list[str]]  # a pattern or a list of patterns by claim
+
+ANY = "*"
+
+
+def find_mismatch(claims: Mapping[str, Any], required: Patterns) -> str | None:
+    """Return the first required claim that is missing or matches no pattern."""
+    return next((name for name in required if not matches(list_patterns(required, name), claims.get(name))), None)
+
+
+def list_patterns(required: Patterns, name: str) -> list[str]:
+    """Return the patterns of a claim. The list is empty if the claim is not required."""
+    found = required.get(name, [])
+    return [found] if isinstance(found, str) else found
+
+
+def matches(patterns: Iterable[str], value: object) -> bool:
+    """Return whether a claim, or one entry of a list, matches a pattern."""
+    entries = value if isinstance(value, list) else [value]
+    texts = [text for entry in entries if (text := to_text(entry)) is not None]
+    return any(_matches(pattern, text) for pattern in patterns for text in texts)
+
+
+def to_text(value: object) -> str | None:
+    """Return the text that patterns match: strings, integers and booleans have one."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value if isinstance(value, str) else None
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether a pattern matches the whole text. Takes linear time for each `*`."""
+    first, *others = pattern.split(ANY)
+    if not others:
+        return text == pattern
+    last = others.pop()
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for part in others:
+        position = text.find(part, position, end)
+        if position < 0:
+            return False
+        position += len(part)
+    return True

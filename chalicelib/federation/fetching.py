@@ -1,0 +1,188 @@
+"""GET of a JSON document of an issuer, to public addresses only, bounded in bytes and time.
+
+The name is resolved once, and the connection goes to the resolved address. There are no redirects.
+"""
+
+import io
+import json
+import os
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+
+from chalicelib.federation import addresses
+from chalicelib.federation.addresses import Resolve
+
+SECONDS = 3.0
+MAX_BYTES = 256 * 1024  # of headers and body
+
+_LOOPBACK = "127.0.0.1"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
+_URL = re.compile(rf"(https?)://({_HOST})(?::([1-9][0-9]{{0,4}}))?((?:/|\?)[!-\"$-~]*)?")
+_PROXY = re.compile(rf"http://({_HOST}):([1-9][0-9]{{0,4}})/?")
+
+
+class FetchFailed(Exception):
+    """A document cannot be read. The text is a short reason without anything that the server sent."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The parts of a URL."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @classmethod
+    def parse(cls, url: str) -> "Target":
+        """Return the parts of an http or https URL. Raises FetchFailed."""
+        found = _URL.fullmatch(url)
+        port = int(found[3] or {"http": 80, "https": 443}[found[1]]) if found else 0
+        if not found or not 0 < port <= 65535:
+            raise FetchFailed("url")
+        path = found[4] or "/"
+        return cls(found[1], found[2], port, path if path.startswith("/") else f"/{path}")
+
+    @property
+    def netloc(self) -> str:
+        default = {"http": 80, "https": 443}[self.scheme]
+        return self.host if self.port == default else f"{self.host}:{self.port}"
+
+
+@cache
+def default_tls() -> ssl.SSLContext:
+    """Return the context that verifies names and chains."""
+    return ssl.create_default_context()
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    """Fetches documents. `allows_loopback` decides about ports of 127.0.0.1."""
+
+    allows_loopback: Callable[[int], bool]
+    resolve: Resolve = addresses.look_up
+    seconds: float = SECONDS
+    tls: Callable[[], ssl.SSLContext] = default_tls
+    proxy: str = field(default_factory=lambda: os.environ.get("OIDC_PROXY", ""))
+
+    def read_json(self, url: str) -> Any:
+        """Return the JSON document at a URL. Raises FetchFailed."""
+        target = Target.parse(url)
+        deadline = time.monotonic() + self.seconds
+        try:
+            return json.loads(self._read(target, deadline))
+        except (OSError, HTTPException) as error:
+            raise FetchFailed(type(error).__name__) from None
+        except (ValueError, RecursionError):
+            raise FetchFailed("no JSON document") from None
+
+    def _read(self, target: Target, deadline: float) -> bytes:
+        """Return the body of a response with the status 200."""
+        with closing(self._connect(target, deadline)) as connection:
+            request = f"GET {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\nAccept: application/json\r\n"
+            connection.sendall(f"{request}User-Agent: tunnel-edge\r\nConnection: close\r\n\r\n".encode())
+            response = _begin(connection, deadline, "GET")
+            if response.status != 200:
+                raise FetchFailed(f"status {response.status}")
+            return response.read()
+
+    def _connect(self, target: Target, deadline: float) -> socket.socket:
+        """Return a connection to a permitted address, with TLS for https."""
+        is_loopback = target.host == _LOOPBACK and self.allows_loopback(target.port)
+        if target.scheme != "https" and not is_loopback:
+            raise FetchFailed("not https")
+        connection = self._open(target, deadline, is_loopback)
+        if target.scheme == "http":
+            return connection
+        try:
+            connection.settimeout(_left(deadline))
+            return self.tls().wrap_socket(connection, server_hostname=target.host)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _open(self, target: Target, deadline: float, is_loopback: bool) -> socket.socket:
+        if is_loopback:
+            return _open_first([_LOOPBACK], target.port, deadline)
+        if self.proxy:
+            return _open_tunnel(self.proxy, target, deadline)
+        found = addresses.resolve(target.host, target.port, seconds=_left(deadline), by=self.resolve)
+        if not all(map(addresses.is_public, found)):
+            raise FetchFailed("not a public address")
+        return _open_first(found, target.port, deadline)
+
+
+class _Stream(io.RawIOBase):
+    """The bytes of a connection, bounded in number and time."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        super().__init__()
+        self._connection = connection
+        self._deadline = deadline
+        self._bytes_left = MAX_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._bytes_left <= 0:
+            raise FetchFailed("too large")
+        self._connection.settimeout(_left(self._deadline))
+        count = self._connection.recv_into(memoryview(buffer)[: self._bytes_left])
+        self._bytes_left -= count
+        return count
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a reader, as `HTTPResponse` requires of a socket."""
+        return io.BufferedReader(self)
+
+
+def _begin(connection: socket.socket, deadline: float, method: str) -> HTTPResponse:
+    """Read the status and headers of a response."""
+    response = HTTPResponse(_Stream(connection, deadline), method=method)  # type: ignore[arg-type]
+    response.begin()
+    return response
+
+
+def _open_first(found: list[str], port: int, deadline: float) -> socket.socket:
+    """Connect to the first address that accepts."""
+    for address in found[:-1]:
+        try:
+            return socket.create_connection((address, port), timeout=_left(deadline) / 2)
+        except OSError:
+            continue
+    return socket.create_connection((found[-1], port), timeout=_left(deadline))
+
+
+def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
+    """Connect through a proxy, which resolves the name."""
+    found = _PROXY.fullmatch(proxy)
+    if not found:
+        raise FetchFailed("OIDC_PROXY must be http://<host>:<port>")
+    connection = socket.create_connection((found[1], int(found[2])), timeout=_left(deadline))
+    try:
+        authority = f"{target.host}:{target.port}"
+        connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        if _begin(connection, deadline, "CONNECT").status != 200:
+            raise FetchFailed("refused by the proxy")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _left(deadline: float) -> float:
+    """Return the seconds until a deadline. Raises TimeoutError."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,139 @@
+"""The keys of issuers, cached in the table for all processes. One process at a time fetches for an issuer.
+
+A set is fresh for an hour and usable for a day more if the issuer cannot be reached. A token with an unknown `kid`
+causes at most one fetch per minute.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.federation import issuers
+from chalicelib.federation.fetching import SECONDS, Fetcher, FetchFailed
+from chalicelib.federation.key_sets import KeySet
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+
+FRESH, USABLE = 3600, 25 * 3600  # seconds after the fetch
+TURN, PAUSE = 5, 60  # seconds of a turn, and between turns while a set is usable
+ID = "keys"
+
+_POLL = 0.25  # seconds between reads while another process fetches
+
+
+class IssuerUnreachable(Exception):
+    """The issuer cannot be reached, and no cached key fits. The text is a short reason for the log."""
+
+
+class IssuerNotAllowed(Exception):
+    """OIDC_ISSUERS does not allow the issuer, at least not any more."""
+
+
+@dataclass(frozen=True)
+class CachedKeys:
+    """The cached keys of an issuer. Times are Unix seconds, 0 if never; `turn` is the start of the last fetch."""
+
+    keys: KeySet = field(default_factory=KeySet)
+    fetched: int = 0
+    turn: int = 0
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any] | None, issuer: str) -> "CachedKeys":
+        """Return the keys in a record. A missing or malformed record has none."""
+        body = (record or {}).get("body")
+        turn = int((record or {}).get("turn", 0))
+        if not isinstance(body, dict) or body.get("issuer") != issuer or not isinstance(body.get("fetched"), int):
+            return cls(turn=turn)
+        try:
+            return cls(KeySet.parse({"keys": body.get("keys")}), body["fetched"], turn)
+        except ValueError:
+            return cls(turn=turn)
+
+    def fits(self, kid: str | None, now: int) -> bool:
+        """Return whether a usable key has a `kid`."""
+        return now < self.fetched + USABLE and self.keys.find(kid) is not None
+
+
+def key_of(issuer: str) -> tuple[str, str]:
+    """Return scope and id of the record of an issuer's keys."""
+    return f"issuer#{hashlib.sha256(issuer.encode()).hexdigest()}", ID
+
+
+def find(issuer: str, kid: str | None, record: Mapping[str, Any] | None) -> KeySet:
+    """Return the keys of an allowed issuer. `record` is what is stored at `key_of(issuer)`.
+
+    Fetches them if they are old or `kid` is unknown. Raises IssuerUnreachable, IssuerNotAllowed,
+    aws.Unavailable.
+    """
+    if issuers.find_problem(issuer):
+        raise IssuerNotAllowed
+    now = clock.seconds()
+    cached = CachedKeys.of_record(record, issuer)
+    is_fit = cached.fits(kid, now)
+    if is_fit and now < cached.fetched + FRESH:
+        return cached.keys
+    pause = PAUSE if now < cached.fetched + USABLE else TURN
+    if now >= cached.turn + pause:
+        if _take_turn(issuer, now, pause):
+            return _fetch(issuer, kid, replace(cached, turn=now))
+        cached = _read(issuer)
+    return cached.keys if is_fit else _await_other(issuer, kid, now, cached)
+
+
+def _read(issuer: str) -> CachedKeys:
+    return CachedKeys.of_record(dynamodb.get(*key_of(issuer)), issuer)
+
+
+def _take_turn(issuer: str, now: int, pause: int) -> bool:
+    """Return whether this process may fetch now. At most one turn per pause."""
+    free = Condition("attribute_not_exists(#turn) OR #turn <= :before", {"before": now - pause})
+    try:
+        dynamodb.do(Write.update(*key_of(issuer), free, sets={"turn": now, "expires": now + USABLE}))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def _fetch(issuer: str, kid: str | None, cached: CachedKeys) -> KeySet:
+    """Fetch and store the keys of an issuer. If that fails, return the cached set if it fits."""
+    try:
+        document = fetch_document(issuer)
+        keys = KeySet.parse(document)
+    except (FetchFailed, ValueError) as error:
+        if cached.fits(kid, cached.turn):
+            return cached.keys
+        raise IssuerUnreachable(str(error)) from None
+    body = {"issuer": issuer, "keys": [dict(key) for key in keys.keys], "fetched": cached.turn}
+    scope, id = key_of(issuer)
+    record = {"scope": scope, "id": id, "body": body, "turn": cached.turn, "expires": cached.turn + USABLE}
+    dynamodb.do(Write.put({**record, "revision": 1}))
+    return keys
+
+
+def fetch_document(issuer: str) -> Any:
+    """Return the key set of an issuer, within five seconds. Raises FetchFailed."""
+    end = time.monotonic() + TURN
+    fetcher = Fetcher(issuers.allows_loopback)
+    found = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
+    if not isinstance(found, dict) or found.get("issuer") != issuer:
+        raise FetchFailed("another issuer")
+    address = found.get("jwks_uri")
+    if not isinstance(address, str):
+        raise FetchFailed("no jwks_uri")
+    return replace(fetcher, seconds=min(SECONDS, end - time.monotonic())).read_json(address)
+
+
+def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> KeySet:
+    """Return the keys after the fetch of another process, if one runs. Raises IssuerUnreachable."""
+    end = time.monotonic() + TURN
+    while not cached.fits(kid, now):
+        if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
+            return cached.keys  # the `kid` is unknown
+        if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
+            raise IssuerUnreachable("no answer of the last fetch")
+        time.sleep(_POLL)
+        cached = _read(issuer)
+    return cached.keys

@@ -1,0 +1,112 @@
+"""The issuers that the operator allows, and the claims that name a tenant of an issuer."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from chalicelib.federation import claims
+from chalicelib.federation.claims import Patterns
+
+MAX_BYTES = 255  # of an issuer
+DEFAULT = (
+    "https://token.actions.githubusercontent.com=repository_id|repository_owner_id "
+    "https://gitlab.com=project_id|namespace_id https://agent.buildkite.com=organization_id|organization_slug "
+    "https://accounts.google.com=hd|sub https://login.microsoftonline.com/*/v2.0= https://*.okta.com= "
+    "https://*.okta.com/oauth2/*= https://*.auth0.com/= https://*.*.auth0.com/= https://oidc.eks.*.amazonaws.com/id/*="
+)
+
+_LOOPBACK = "127.0.0.1"
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_HTTPS = re.compile(rf"https://({_LABEL}(?:\.{_LABEL})*)(?::([1-9][0-9]{{0,4}}))?(/[A-Za-z0-9._~:@%+/-]*)?")
+_LOCAL = re.compile(rf"https?://({re.escape(_LOOPBACK)}):([1-9][0-9]{{0,4}})(/[A-Za-z0-9._~:@%+/-]*)?")
+_MICROSOFT = "https://login.microsoftonline.com/"
+_SHARED_TENANTS = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
+
+
+@dataclass(frozen=True)
+class AllowedIssuer:
+    """An entry of OIDC_ISSUERS. One of `tenant_claims` is required, unless there are none."""
+
+    pattern: str
+    tenant_claims: tuple[str, ...]
+
+
+def read_setting() -> tuple[AllowedIssuer, ...]:
+    """Return the entries of OIDC_ISSUERS, or the default."""
+    return _parse(os.environ.get("OIDC_ISSUERS") or DEFAULT)
+
+
+def find_problem(issuer: str) -> str | None:
+    """Return what is wrong with an issuer, or None if it is allowed."""
+    if len(issuer.encode()) > MAX_BYTES:
+        return f"must have at most {MAX_BYTES} bytes"
+    if not _is_well_formed(issuer):
+        return "must be an https:// URL without query, fragment, user info and port 443"
+    if issuer.startswith(_MICROSOFT) and issuer.removeprefix(_MICROSOFT).split("/")[0].lower() in _SHARED_TENANTS:
+        return "must name a single tenant of Microsoft, not one that all tenants or personal accounts share"
+    if not _list_matches(issuer):
+        return f"must match one of {', '.join(entry.pattern for entry in read_setting())}"
+    return None
+
+
+def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
+    """Return the groups of claims of which none names a tenant.
+
+    `claims` must contain one of each group with patterns that do not contain `*`. The list is empty if it does.
+    """
+    groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
+    return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]
+
+
+def allows_loopback(port: int) -> bool:
+    """Return whether OIDC_ISSUERS names 127.0.0.1 and a port literally."""
+    return any(_origin(entry.pattern) == f"{_LOOPBACK}:{port}" for entry in read_setting())
+
+
+@lru_cache(maxsize=8)
+def _parse(setting: str) -> tuple[AllowedIssuer, ...]:
+    """Return the entries of a setting. An entry without claims requires `sub`."""
+    return tuple(_parse_entries(setting))
+
+
+def _parse_entries(setting: str) -> Iterator[AllowedIssuer]:
+    for entry in setting.split():
+        pattern, equals, names = entry.partition("=")
+        yield AllowedIssuer(pattern, tuple(names.split("|")) if names else () if equals else ("sub",))
+
+
+def _list_matches(issuer: str) -> list[AllowedIssuer]:
+    return [entry for entry in read_setting() if _matches(entry.pattern, issuer)]
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Return the expression for a pattern: `*` is one label of the host or one segment of the path."""
+    scheme, separator, rest = pattern.partition("://")
+    host, slash, path = rest.partition("/")
+    parts = ("[^./:]+".join(map(re.escape, host.split("*"))), "[^/]+".join(map(re.escape, path.split("*"))))
+    return re.compile(f"{re.escape(scheme + separator)}{parts[0]}{slash}{parts[1]}")
+
+
+def _matches(pattern: str, issuer: str) -> bool:
+    if _origin(issuer).startswith(f"{_LOOPBACK}:") and _origin(pattern) != _origin(issuer):
+        return False
+    return _compile(pattern).fullmatch(issuer) is not None
+
+
+def _is_well_formed(issuer: str) -> bool:
+    found = _LOCAL.fullmatch(issuer) or _HTTPS.fullmatch(issuer)
+    if not found or int(found[2] or 0) > 65535 or (issuer.startswith("https:") and found[2] == "443"):
+        return False
+    return not {".", ".."} & set((found[3] or "").split("/")) and "//" not in (found[3] or "")
+
+
+def _origin(url: str) -> str:
+    """Return host and port of an issuer or a pattern."""
+    return url.partition("://")[2].partition("/")[0]
+
+
+def _is_literal(patterns: list[str]) -> bool:
+    return bool(patterns) and not any(claims.ANY in pattern for pattern in patterns)

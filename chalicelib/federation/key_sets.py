@@ -1,0 +1,73 @@
+"""The public keys of an issuer (JWKS). Pure."""
+
+from base64 import urlsafe_b64decode
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MAX_KEYS = 100
+ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and `crv` of the keys that fit
+    **{f"{family}{size}": [("RSA", None)] for family in ("RS", "PS") for size in (256, 384, 512)},
+    "ES256": [("EC", "P-256")],
+    "ES384": [("EC", "P-384")],
+    "ES512": [("EC", "P-521")],
+    "EdDSA": [("OKP", "Ed25519"), ("OKP", "Ed448")],
+}
+
+Jwk = Mapping[str, str]
+
+_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}  # the public members by `kty`
+_OPTIONAL = ("kid", "alg")
+_MIN_MODULUS = 2048  # bits
+_MAX_MODULUS = 16384  # bits; OpenSSL verifies no larger ones
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """The usable keys of an issuer, with public members only."""
+
+    keys: tuple[Jwk, ...] = ()
+
+    @classmethod
+    def parse(cls, document: Any) -> "KeySet":
+        """Return the usable keys of a document. Raises ValueError if it is no JWKS."""
+        found = document.get("keys") if isinstance(document, dict) else None
+        if not isinstance(found, list):
+            raise ValueError("must be an object with the list keys")
+        usable = [key for entry in found[:MAX_KEYS] if (key := _read(entry))]
+        counts = Counter(entry.get("kid") for entry in found[:MAX_KEYS] if isinstance(entry, dict) and _has_kid(entry))
+        return cls(tuple(key for key in usable if counts[key.get("kid")] <= 1))
+
+    def find(self, kid: str | None) -> Jwk | None:
+        """Return the key for a `kid`. Without one, the set must contain exactly one key."""
+        if kid is None:
+            return self.keys[0] if len(self.keys) == 1 else None
+        return next((key for key in self.keys if key.get("kid") == kid), None)
+
+
+def _has_kid(entry: Mapping[str, Any]) -> bool:
+    return isinstance(entry.get("kid"), str)
+
+
+def _read(entry: Any) -> Jwk | None:
+    """Return the public members of a key, or None if it cannot verify signatures."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("kty"), str) or entry.get("use", "sig") != "sig":
+        return None
+    operations = entry.get("key_ops", ["verify"])
+    names = (*_MEMBERS.get(entry["kty"], ()), *(name for name in _OPTIONAL if name in entry))
+    if entry["kty"] not in _MEMBERS or not all(isinstance(entry.get(name), str) for name in names):
+        return None
+    if not isinstance(operations, list) or "verify" not in operations:
+        return None
+    if entry["kty"] == "RSA" and not _MIN_MODULUS <= _modulus_bits(entry["n"]) <= _MAX_MODULUS:
+        return None
+    return {"kty": entry["kty"], **{name: entry[name] for name in names}}
+
+
+def _modulus_bits(text: str) -> int:
+    """Return the length of a modulus in base64url, or 0 if it is malformed."""
+    try:
+        return int.from_bytes(urlsafe_b64decode(text + "=" * (-len(text) % 4))).bit_length()
+    except ValueError:
+        return 0

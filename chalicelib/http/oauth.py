@@ -1,0 +1,89 @@
+"""OAuth 2.0 (RFC 6749): bodies as forms, and the fields of its errors. Clients of both kinds read the same body."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from chalicelib.http import messages
+from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+
+FORM = "application/x-www-form-urlencoded"
+GRANT_TYPE = "grant_type"
+HEADERS = {"Cache-Control": "no-store"}  # of errors too
+
+_MAX_FIELDS = 100
+_SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}
+_SPOKEN = {'"': "'", "\\": "/", "…": "..."}  # RFC 6749 permits printable ASCII without the first two
+
+
+class FormText(str):
+    """A value of a form, which can be a number."""
+
+
+class OAuthError(InvalidRequest):
+    """An invalid request with another `error`."""
+
+    error = "invalid_request"
+
+
+class UnsupportedGrantType(OAuthError):
+    """The `grant_type` is not the one that the endpoint accepts."""
+
+    error = "unsupported_grant_type"
+
+
+class InvalidScope(OAuthError):
+    """A scope is malformed or more than may be granted."""
+
+    error = "invalid_scope"
+
+
+class InvalidGrant(OAuthError):
+    """The token, the credential or its owner is not accepted. The answer does not say why."""
+
+    code, error = "invalid_grant", "invalid_grant"
+
+
+def parse(raw: bytes, media_type: str) -> dict[str, Any]:
+    """Return the parameters of a form or JSON object. Parameters without a value are absent.
+
+    Raises UnsupportedMediaType, PayloadTooLarge, MalformedJson, InvalidRequest.
+    """
+    named = media_type.partition(";")[0].strip().lower()
+    if named == FORM:
+        return _parse_form(raw)
+    if raw and named != "application/json":
+        raise UnsupportedMediaType("Send the body as a form or as JSON, with the matching 'Content-Type'.")
+    return {name: value for name, value in messages.parse(raw, media_type).items() if value not in (None, "")}
+
+
+def invalid(wrong: Mapping[str, str], values: Mapping[str, Any]) -> InvalidRequest:
+    """Return the error for parameters that break a rule, by dotted path."""
+    if GRANT_TYPE in wrong and values.get(GRANT_TYPE):
+        return UnsupportedGrantType(f"'{GRANT_TYPE}' {wrong[GRANT_TYPE]}.", {GRANT_TYPE: wrong[GRANT_TYPE]})
+    only_scope = {*wrong} == {"scope"} and isinstance(values.get("scope"), str)
+    return InvalidScope(f"'scope' {wrong['scope']}.", wrong) if only_scope else InvalidRequest.of(wrong)
+
+
+def with_fields(error: ApiError, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of an error with the fields of RFC 6749."""
+    name = error.error if isinstance(error, OAuthError) else _SERVER_ERRORS.get(error.status, "invalid_request")
+    text = _speak(error.message)
+    return {"error": name, "error_description": text, **body, "msg": text}
+
+
+def _parse_form(raw: bytes) -> dict[str, Any]:
+    if len(raw) > messages.MAX_BYTES:
+        raise PayloadTooLarge(f"The body is larger than {messages.MAX_BYTES} bytes.")
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise InvalidRequest("The body is not a form in UTF-8 with at most 100 parameters.") from None
+    if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise InvalidRequest.of(dict.fromkeys(twice, "must occur once"))
+    return {name: FormText(value) for name, value in pairs if value}
+
+
+def _speak(text: str) -> str:
+    return "".join(_SPOKEN.get(sign, sign if " " <= sign <= "~" else "?") for sign in text)

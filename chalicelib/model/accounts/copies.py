@@ -1,0 +1,57 @@
+"""The fields of owners and accounts that unique keys repeat, so that authentication and exchanges read once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chalicelib.model.accounts import accounts, api_keys, federated_credentials, key_rules
+from chalicelib.model.accounts.accounts import User
+from chalicelib.model.base import records, switches
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import decoding, items
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+
+def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
+    """Return a user or bot and its account. An unknown one has an empty body. Raises aws.Unavailable."""
+    places = (items.scope(account, accounts.OWNERS[id.partition("_")[0]].path), id), (accounts.SCOPE, account)
+    owner, record_of_account = (
+        _live(record) or Item(*place, {}, revision=0)
+        for place, record in zip(places, dynamodb.get_each(*places), strict=True)
+    )
+    return owner, record_of_account
+
+
+def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
+    """Return the fields of an owner and its account that a unique key repeats."""
+    name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
+    return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
+
+
+def rules_of(kind: str, account: Item) -> dict[str, Any]:
+    """Return the rules of an account that a kind of unique keys repeats.
+
+    Malformed rules leave the keys unchanged.
+    """
+    copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
+    try:
+        return copied[kind](key_rules.of_account(account)) if account.body and kind in copied else {}
+    except MalformedRecord as malformed:  # keys must still be switched off
+        decoding.report(account.scope, account.id, malformed)
+        return {}
+
+
+def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Return whether a unique key lacks some fields. A missing attribute is like None."""
+    return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
+
+
+def are_active(pair: Sequence[Item]) -> bool:
+    """Return whether an owner and its account exist and are switched on."""
+    return all((item.body or item.malformed) and switches.is_on(item) for item in pair)
+
+
+def _live(record: Mapping[str, Any] | None) -> Item | None:
+    item = Item.from_record(record) if record else None
+    return item if item and item.is_live and (item.body or item.malformed) else None

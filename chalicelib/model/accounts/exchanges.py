@@ -1,0 +1,155 @@
+"""Exchanges of tokens: verified tokens and used ones. Only exchanges import this file: it takes long."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from chalicelib import clock
+from chalicelib.federation import issuer_keys
+from chalicelib.federation.issuer_keys import IssuerNotAllowed
+from chalicelib.model.accounts import federated_credentials
+from chalicelib.model.accounts.accounts import Owner
+from chalicelib.model.audit import details
+from chalicelib.model.audit.details import Details
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import Stored
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import decoding, unique_keys
+from chalicelib.storage.records.decoding import MalformedRecord
+
+if TYPE_CHECKING:
+    from chalicelib.federation.tokens import Claims
+
+_TOLERANCE = 60  # seconds by which clocks may differ
+_MAX_ENTRIES = 20  # of a claim in an event
+
+
+class Refused(Exception):
+    """An exchange is refused. `reason` is for the admin and contains no value of the token.
+
+    `is_signed` is true if the signature of the token was valid. Only then is the refusal recorded.
+    """
+
+    def __init__(self, reason: str, *, is_signed: bool = True) -> None:
+        super().__init__(reason)
+        self.reason, self.is_signed = reason, is_signed
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustedCredential(Stored):
+    """The attributes of the unique key of a federated credential.
+
+    They repeat the credential, its owner and the rules of the account.
+    """
+
+    account: str
+    issuer: str
+    audiences: list[str]
+    claims: Mapping[str, str | list[str]]
+    owner_id: str
+    owner_claim: str
+    provision: bool
+    scopes: list[str]
+    max_lifetime: int
+    single_use: bool
+    enabled: bool
+    active: bool = True
+    admin: bool = False
+    name: str = ""
+    account_networks: list[str] | None = None
+    max_idle_days: int | None = None
+    account_lifetime: int | None = None
+    require_scopes: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        """Return the owner that the credential names."""
+        return Owner(self.owner_id, self.admin, self.active, self.name)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Return the rules that the token of an issued key repeats."""
+        return {"account_networks": self.account_networks, "max_idle_days": self.max_idle_days}
+
+
+@dataclass(frozen=True)
+class VerifiedToken:
+    """A token that a credential trusts."""
+
+    credential_id: str
+    credential: TrustedCredential
+    claims: "Claims" = field(repr=False)
+
+    @property
+    def details(self) -> Details:
+        """Return what events show of the token: the claims that the credential names, and no others."""
+        own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
+        named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
+        return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}
+
+
+def verify(audience: str, token: str) -> VerifiedToken:
+    """Return a token that the credential with the id `audience` trusts. One read if the issuer's keys are cached.
+
+    Raises Refused, issuer_keys.IssuerUnreachable, aws.Unavailable.
+    """
+    from chalicelib.federation import tokens  # here, because only exchanges need PyJWT
+
+    try:
+        unverified = tokens.read_unverified(token)
+        credential, record = _read(audience, unverified.issuer)
+        keys = issuer_keys.find(credential.issuer, unverified.kid, record)
+        return VerifiedToken(audience, credential, tokens.verify(token, keys, credential, clock.seconds()))
+    except tokens.Rejected as rejected:
+        raise Refused(rejected.reason, is_signed=rejected.is_signed) from None
+    except IssuerNotAllowed:
+        raise Refused("issuer", is_signed=False) from None
+
+
+def use_once(token: VerifiedToken) -> list[Write]:
+    """Return the write that records the use of a token. It fails with Refused if the token was used."""
+    claims = token.claims
+    if not token.credential.single_use:
+        return []
+    digest = hashlib.sha256(f"{claims.issuer} {claims.token_id}".encode()).hexdigest()
+    record = {"scope": f"jti#{digest}", "id": unique_keys.ID, "expires": claims.expires + _TOLERANCE, "revision": 1}
+    return [Write.put(record, Condition("attribute_not_exists(#id)"), Refused("single_use"))]
+
+
+def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:
+    """Return an enabled credential, and the record of the keys of its issuer.
+
+    `issuer` is what the token names: only the keys of the credential's own issuer are ever fetched.
+    """
+    if not kinds.FEDERATED_CREDENTIALS.has(audience):
+        raise Refused("credential", is_signed=False)
+    scope = federated_credentials.key_of(audience).scope
+    record, keys = dynamodb.get_each((scope, unique_keys.ID), issuer_keys.key_of(issuer))
+    try:
+        credential = decoding.decode(TrustedCredential, record.get("body", {})) if record else None
+    except MalformedRecord as malformed:
+        decoding.report(scope, unique_keys.ID, malformed)
+        raise Refused("credential", is_signed=False) from None
+    if credential is None or not credential.scopes or not credential.enabled or credential.issuer != issuer:
+        reason = (
+            "credential"
+            if credential is None or not credential.scopes
+            else "issuer"
+            if credential.enabled
+            else "disabled"
+        )
+        raise Refused(reason, is_signed=False)
+    return credential, keys
+
+
+def _shown(value: Any) -> str | list[str]:
+    """Return a claim as events show it: texts without control characters, cut at 255 bytes."""
+    if isinstance(value, list):
+        return [_shown_text(entry) for entry in value if isinstance(entry, str | int)][:_MAX_ENTRIES]
+    return _shown_text(value)
+
+
+def _shown_text(value: str | int) -> str:
+    return details.cleaned(str(value).lower() if isinstance(value, bool) else str(value))

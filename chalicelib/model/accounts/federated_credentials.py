@@ -1,0 +1,81 @@
+"""Federated credentials: the tokens of an OpenID Connect issuer that an account trusts, and their owner."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from chalicelib import ids
+from chalicelib.model.base.records import References, Stored, Traced
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import unique_keys
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+KIND = "federated"  # of the unique keys that exchanges read
+IDENTITY = "identity"  # of the unique keys of users by issuer and subject
+MAX_COUNT = 200  # of an account
+MAX_BYTES = 4096  # of the attributes of a unique key, as JSON
+MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignIn(Stored):
+    """The public parameters that a client uses to sign a person in."""
+
+    client_id: str = ""
+    client_secret: str = ""
+    scopes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedCredential(Traced):
+    """The stored form of a federated credential. Exactly one of `owner_id` and `owner_claim` is set."""
+
+    issuer: str = ""
+    audiences: list[str] = field(default_factory=list)
+    claims: Mapping[str, str | list[str]] = field(default_factory=dict)
+    owner_id: str = ""
+    owner_claim: str = ""
+    provision: bool = False
+    scopes: list[str] = field(default_factory=list)
+    max_lifetime: int = DEFAULT_LIFETIME
+    single_use: bool = False
+    enabled: bool = True
+    sign_in: SignIn | None = None
+
+    # The fields that an exchange needs, so that it takes one read.
+    _REPEATED: ClassVar[tuple[str, ...]] = (
+        *("issuer", "audiences", "claims", "owner_id", "owner_claim", "provision"),
+        *("scopes", "max_lifetime", "single_use", "enabled"),
+    )
+    AUDITED = (
+        *("issuer", "audiences", "claims", "owner_id", "owner_claim", "provision"),
+        *("scopes", "max_lifetime", "single_use", "enabled", "created_by"),
+    )
+
+    def to_record(self) -> dict[str, Any]:
+        return {**super().to_record(), "sign_in": self.sign_in.to_record() if self.sign_in else None}
+
+    def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
+        """Return the key with the fields that an exchange needs."""
+        own = {name: getattr(self, name) for name in self._REPEATED}
+        return (replace(key_of(id), attributes={"account": account, **own}),)
+
+    def references(self) -> References:
+        return {"owner_id": [self.owner_id]} if self.owner_id else {}
+
+
+def key_of(id: str) -> UniqueKey:
+    """Return the unique key of a credential, without attributes."""
+    return UniqueKey(KIND, ids.unprefixed(id))
+
+
+def size(key: UniqueKey) -> int:
+    """Return the size of the attributes of a key in bytes."""
+    return len(json.dumps(dict(key.attributes), ensure_ascii=False).encode())
+
+
+def still_enabled(id: str, failing: Exception) -> Write:
+    """Return the condition that a credential exists and is enabled. `failing` is raised if it does not hold."""
+    enabled = Condition("#body.#enabled = :enabled", {"enabled": True})
+    return Write.check(key_of(id).scope, unique_keys.ID, enabled, failing)

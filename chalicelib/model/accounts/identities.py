@@ -1,0 +1,102 @@
+"""Identities: the users that the subjects of issuers are bound to. The first sign-in binds a user by its name."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.model.accounts import accounts, copies, federated_credentials
+from chalicelib.model.accounts.accounts import Owner, User
+from chalicelib.model.accounts.exchanges import Refused, VerifiedToken
+from chalicelib.model.base import kinds, records
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table, unique_keys, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+KIND = federated_credentials.IDENTITY
+MAX_NAME = 255  # bytes of the name of a user
+
+_EMAIL = "email"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The owner for whom an exchange acts. `binding` are the writes of a first sign-in, `user` is a new user."""
+
+    owner: Owner
+    binding: tuple[Write, ...] = ()
+    user: Item | None = None
+
+
+def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
+    """Return the owner that a credential or a claim of its token names.
+
+    `check_name` raises ValueError for a name that a new user cannot have. Raises Refused, aws.Unavailable.
+    """
+    credential = token.credential
+    found = _resolve_claim(token, check_name) if credential.owner_claim else Resolved(credential.owner)
+    if not found.owner.active:
+        raise Refused("owner_inactive")
+    return found
+
+
+def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
+    """Return the user that is bound to the subject of a token, or else the user of the name."""
+    account, name = token.credential.account, token.claims.owner_name or ""
+    if len(name.encode()) > MAX_NAME:
+        raise Refused("owner")
+    identity, named = _identity(token), accounts.name_key(account, name)
+    bound, found = dynamodb.get_each((identity.scope, unique_keys.ID), (named.scope, unique_keys.ID))
+    if bound:
+        body = bound.get("body", {})
+        owner = Owner(bound["holder"], body.get("admin") is True, body.get("active") is True, body.get("name", ""))
+        return Resolved(owner)
+    if found is None:
+        return _provision(token, identity, name, check_name)
+    if not kinds.USERS.has(found.get("holder", "")):  # a bot
+        raise Refused("owner")
+    return _bind(token, identity, found["holder"])
+
+
+def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
+    """Return a user that the transaction binds to an identity."""
+    account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
+    pair = copies.read_owner_and_account(account, id)
+    item = pair[0]
+    user = next((stored for _, stored in records.decoded(User, [item] if item.body else [])), None)
+    if user is None:
+        raise Refused("owner")
+    if any(key.kind == KIND for key in item.unique_keys) or (user.admin and not is_email):
+        raise Refused("identity")
+    owner = Owner(id, user.admin, copies.are_active(pair), user.name)
+    keys = (*item.unique_keys, _with_owner(identity, owner))
+    after = replace(item, unique_keys=keys, revision=items.following(item))
+    return Resolved(owner, tuple(writes.rewrite(item, after)))
+
+
+def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name: Callable[[str], object]) -> Resolved:
+    """Return a new user of a name."""
+    account = token.credential.account
+    if not token.credential.provision:
+        raise Refused("owner")
+    try:
+        check_name(name)
+    except ValueError:
+        raise Refused("owner") from None
+    if len(table.newest(items.scope(account, kinds.USERS.path))) >= accounts.MAX_USERS:
+        raise Refused("owner")
+    user = accounts.new_user(account, name, admin=False)
+    owner = Owner(user.id, admin=False, active=accounts.is_account_active(account), name=name)
+    return Resolved(owner, user=replace(user, unique_keys=(*user.unique_keys, _with_owner(identity, owner))))
+
+
+def _identity(token: VerifiedToken) -> UniqueKey:
+    digest = hashlib.sha256(f"{token.claims.issuer} {token.claims.subject}".encode()).hexdigest()
+    return UniqueKey(KIND, f"{token.credential.account}/{digest}")
+
+
+def _with_owner(identity: UniqueKey, owner: Owner) -> UniqueKey:
+    attributes: dict[str, Any] = {"name": owner.name, "active": owner.active, "admin": owner.admin}
+    return replace(identity, attributes=attributes)

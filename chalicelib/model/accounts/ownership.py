@@ -1,0 +1,51 @@
+"""The API keys and SSH credentials that a user or bot owns."""
+
+from collections.abc import Iterator, Sequence
+
+from chalicelib.model.accounts import api_keys
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+
+def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
+    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
+    return [item for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS) for item in _owned(account, kind, owner)]
+
+
+def list_credentials(account: str, owner: str) -> list[Item]:
+    """Return the SSH credentials of a user or bot, also malformed ones. Raises aws.Unavailable."""
+    return list(_owned(account, kinds.SSH_CREDENTIALS, owner))
+
+
+def list_unique_keys(account: str, owner: str) -> list[UniqueKey]:
+    """Return the unique keys of API keys, SSH credentials and federated credentials of a user or bot.
+
+    Raises aws.Unavailable.
+    """
+    federated = _owned(account, kinds.FEDERATED_CREDENTIALS, owner)
+    return unique_keys_of([*list_keys_and_credentials(account, owner), *federated])
+
+
+def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
+    """Return the unique keys of API keys, SSH credentials and federated credentials."""
+    unnamed = [api_keys.key_of(item.id) for item in found if not item.unique_keys and kinds.API_KEYS.has(item.id)]
+    return [*unnamed, *(key for item in found for key in item.unique_keys)]
+
+
+def owner_of(item: Item) -> str:
+    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
+    owner = item.body.get("owner_id")
+    if isinstance(owner, str):
+        return owner
+    keys = item.unique_keys or ([api_keys.key_of(item.id)] if kinds.API_KEYS.has(item.id) else [])
+    found = (table.look_up(key.kind, key.value) or {} for key in keys)
+    return next((str(attributes["owner_id"]) for attributes in found if "owner_id" in attributes), "")
+
+
+def _owned(account: str, kind: Kind, owner: str) -> Iterator[Item]:
+    for item in table.every(items.scope(account, kind.path)):
+        if item.is_live and (item.body or item.malformed) and owner_of(item) == owner:
+            yield item

@@ -1,0 +1,73 @@
+"""The tree of a federated credential: the keys that its exchanges issued, and those that such keys made.
+
+The records of these keys name the credential, and so do their tokens. No such key lives longer than MAX_LIFETIME, so
+the keys of this time are the whole tree. The transaction that creates a key checks that the credential is enabled. So
+whoever disables a credential first and then reads the keys misses none.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from chalicelib import clock, ids
+from chalicelib.model.accounts import api_keys, switching
+from chalicelib.model.accounts.api_keys import ApiKey
+from chalicelib.model.accounts.federated_credentials import MAX_LIFETIME
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.writes import Overtaken
+
+ROOT = "federated"  # names the credential, in the record and in the token of a key
+
+_MARKER = "may_let_in"  # in a disabled credential while keys of its tree may still be active
+_MARGIN = 300  # seconds by which clocks may differ
+
+
+def live_keys(account: str, credential: str) -> list[Item]:
+    """Return the keys of a tree that have not ended, oldest first. Raises aws.Unavailable."""
+    prefix, now = kinds.API_KEYS.prefix, clock.seconds()
+    since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
+    found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
+    own = (item for item in found if item.unseen.get(ROOT) == credential)
+    return [item for item, key in records.decoded(ApiKey, own) if key.end is None or key.end > now]
+
+
+def update_keys(account: str, credential: str) -> Item:
+    """Disable the keys of a tree, or enable them, as the credential is. Return its record.
+
+    Restarts if the credential changes meanwhile. Raises aws.Unavailable.
+    """
+
+    def attempt() -> Item:
+        root = table.find(items.scope(account, kinds.FEDERATED_CREDENTIALS.path), credential)
+        if root is None:
+            raise Overtaken
+        sets = {"disabled": None if is_enabled(root) else True}
+        keys = [(api_keys.key_of(key.id), sets) for key in live_keys(account, credential)]
+        switching.set_all(keys, unchanged=[root])
+        updated = switching.remove_marker(root, _MARKER)
+        if updated is None:
+            raise Overtaken
+        return updated
+
+    return writes.retried(attempt)
+
+
+def mark(before: Item, after: Item) -> Item:
+    """Return a changed credential, with the marker if it was disabled."""
+    if is_enabled(after):
+        return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
+    return switches.add_marker(after, _MARKER) if is_enabled(before) else after
+
+
+def is_enabled(credential: Item) -> bool:
+    """Return whether a credential is enabled. A malformed one is not."""
+    return credential.body.get("enabled") is True
+
+
+def shown(credential: Item) -> Item:
+    """Return a credential as it is shown: enabled until the last key of its tree is disabled."""
+    if _MARKER not in credential.unseen:
+        return credential
+    body: dict[str, Any] = {**credential.body, "enabled": True}
+    return replace(credential, body=body)

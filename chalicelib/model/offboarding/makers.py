@@ -1,0 +1,93 @@
+"""The tree of a key or federated credential: what it made, what those keys made, and so on.
+
+Audit events are the only record of it: each creation is in the index by actor, under the id of its maker. The index can
+lag, so the events of the last minute are read from the account's own list.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from chalicelib import clock
+from chalicelib.model.accounts import scopes
+from chalicelib.model.audit import partitions, reading
+from chalicelib.model.audit.details import Details
+from chalicelib.model.audit.trail import Event
+from chalicelib.model.base import kinds, records
+from chalicelib.storage.records.items import Item
+
+KINDS = (
+    *(kinds.API_KEYS, kinds.FEDERATED_CREDENTIALS, kinds.SSH_CREDENTIALS),
+    *(kinds.SSH_HOST_CERTIFICATES, kinds.SSH_USER_CERTIFICATES),
+)
+_ACTIONS = frozenset(f"{kind.noun}.create" for kind in KINDS)
+_COLLECTIONS = frozenset(kind.path.removeprefix("/") for kind in KINDS)
+_FRESH = 3.0  # seconds between two reads of the newest events
+_LAG = 60  # seconds that the index may lag at most
+
+
+@dataclass(frozen=True)
+class TreeResource:
+    """A resource in a tree, as the event of its creation describes it. `owner` is "" if it has none."""
+
+    id: str
+    owner: str
+    maker: str
+    details: Details
+
+    @property
+    def may_make(self) -> bool:
+        """Return whether it can make something that ends with a tree."""
+        if kinds.FEDERATED_CREDENTIALS.has(self.id):
+            return True
+        held = self.details.get("scopes")
+        return kinds.API_KEYS.has(self.id) and (not isinstance(held, list) or any(map(_permits_making, held)))
+
+    def has_ended(self) -> bool:
+        """Return whether a certificate is not valid any more."""
+        until = self.details.get("valid_until")
+        try:
+            return bool(until) and clock.parse(str(until)).timestamp() <= clock.seconds()
+        except ValueError:
+            return False
+
+
+class MakerEvents:
+    """The events of creations by keys and federated credentials."""
+
+    def __init__(self, account: str) -> None:
+        """Read the newest events of an account. Raises aws.Unavailable."""
+        self._account, self._is_busy = account, partitions.is_busy(account)
+        self._latest: dict[str, dict[str, TreeResource]] = {}
+        self._read_at = float("-inf")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the events of the last minute, unless they were read just now. Raises aws.Unavailable."""
+        if time.monotonic() - self._read_at < _FRESH:
+            return
+        self._read_at = time.monotonic()
+        for made in _made(reading.latest(self._account, _LAG, _ACTIONS, is_busy=self._is_busy)):
+            self._latest.setdefault(made.maker, {})[made.id] = made
+
+    def made_lately_by(self, makers: Iterable[str]) -> list[TreeResource]:
+        """Return what some keys and federated credentials made before `refresh`, without a read."""
+        return [made for maker in makers for made in self._latest.get(maker, {}).values()]
+
+    def made_by(self, maker: str, *, since: int = 0) -> list[TreeResource]:
+        """Return what a key or federated credential has made since a Unix second. Raises aws.Unavailable."""
+        events = reading.actions_of(self._account, maker, _ACTIONS, since=since, is_busy=self._is_busy)
+        return list(({made.id: made for made in _made(events)} | self._latest.get(maker, {})).values())
+
+
+def _made(events: Iterator[Item]) -> Iterator[TreeResource]:
+    for _, event in records.decoded(Event, events):
+        owner = event.details.get("owner_id", "")
+        if "certificate" in event.action:  # whoever requests a certificate owns it
+            owner = event.actor.get("owner_id", "")
+        yield TreeResource(event.resource_id, str(owner), event.actor.get("key_id", ""), event.details)
+
+
+def _permits_making(scope: str) -> bool:
+    collection, _, right = scope.partition("@")[0].partition(":")
+    return scope == scopes.ALL or (collection in _COLLECTIONS and right in (scopes.CREATE, scopes.WRITE))

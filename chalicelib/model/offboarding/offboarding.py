@@ -1,0 +1,199 @@
+"""Offboarding: closes a root, walks its tree and ends what it finds. A repeated call continues.
+
+It is complete when a walk has found nothing that began after all requests with the tree's keys had been answered.
+"""
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from chalicelib import clock
+from chalicelib.model import changes
+from chalicelib.model.accounts import federated_credentials, ownership, switching
+from chalicelib.model.audit import reading
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.model.changes import Change
+from chalicelib.model.offboarding import progress, roots
+from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
+from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
+from chalicelib.storage.records import items, table
+
+_EXPLORING = 4.0  # seconds, after which resources end before more are read
+_AT_ONCE = 100  # resources that are read before their keys are locked
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of one call. `ended` counts the ends of this call by kind."""
+
+    complete: bool
+    retry_after: int
+    ended: dict[Kind, int]
+    kept: dict[str, str]
+    kept_more: int
+
+
+def offboard(change: Change, account: str, id: str, choice: Choice) -> Report | None:
+    """Offboard a user, bot, API key or federated credential, for at most 8 seconds.
+
+    Returns None if it does not exist. `change` has the actor of all events. Raises LastAdmin, ListFull,
+    MalformedRecord, aws.Unavailable.
+    """
+    root = roots.close(change, account, id)
+    if root is None:
+        return None
+    walk = Walk(Ends(change, root, choice))
+    is_whole = walk.run()
+    is_complete = is_whole and not walk.has_ended and walk.began >= roots.settled_at(walk.ends.root)
+    if is_complete and kinds.API_KEYS.has(id):
+        changes.delete(change, root.scope, id)
+        walk.ends.counts[kinds.API_KEYS] = 1
+    wait = 0 if is_complete or not is_whole else max(0, roots.settled_at(walk.ends.root) - clock.seconds())
+    kept, more = walk.kept()
+    return Report(is_complete, wait, walk.ends.counts, kept, more)
+
+
+class Walk:
+    """One walk of a tree, which can take several calls.
+
+    Keys are locked as soon as they are found: so they cannot make others faster than the walk ends them.
+    """
+
+    def __init__(self, ends: Ends) -> None:
+        """Begin a walk, or continue an earlier one."""
+        self.ends, self._root = ends, ends.root
+        choice = f"{ends.choice.others} {ends.choice.certificates}"
+        is_owner = roots.is_owner(self._root.id)
+        first = {} if is_owner else {self._root.id: roots.owner_of(self._root)}
+        self._progress = progress.read(self._root, choice) or progress.begin(choice, first, "" if is_owner else None)
+        self._waiting, self._before = dict(self._progress.waiting), self._progress.before
+        self._owners = dict(self._waiting)  # of the makers that were found in this call
+
+    @property
+    def began(self) -> int:
+        """Return the Unix second at which the walk began."""
+        return self._progress.began
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the walk has ended anything, in this call or an earlier one."""
+        return self._progress.has_ended or any(self.ends.counts.values())
+
+    def kept(self) -> tuple[dict[str, str], int]:
+        """Return resources that were kept, with their owners, and the number of further ones."""
+        found = sorted((self._progress.kept | self.ends.kept).items())
+        return dict(found[:MAX_KEPT]), self._progress.kept_more + len(found[MAX_KEPT:])
+
+    def run(self) -> bool:
+        """End what the tree contains. Return False if the time did not suffice. Raises aws.Unavailable."""
+        try:
+            self._end_tree(MakerEvents(self._root.account))
+        except OutOfTime:
+            is_whole = False
+        else:
+            is_whole = True
+        self._save(is_whole)
+        return is_whole
+
+    def _end_tree(self, events: MakerEvents) -> None:
+        federated = self._end_credentials() if roots.is_owner(self._root.id) else []
+        while self._waiting or self._before is not None:
+            self.ends.check_time()
+            events.refresh()
+            waiting, before = dict(self._waiting), self._before
+            try:
+                self._end(self._explore(events))
+            except OutOfTime:
+                self._waiting, self._before = waiting | self._waiting, before
+                raise
+        self._end_exchanged(events, federated)
+
+    def _save(self, is_whole: bool) -> None:
+        """Store how far the walk came. Postpone the last walk if keys were locked."""
+        if self.ends.has_locked:
+            self.ends.root = roots.postpone(self.ends.root, roots.SETTLING)
+        if is_whole:
+            progress.write(self._root, None)
+            return
+        kept, more = self.kept()
+        state = replace(self._progress, waiting=self._waiting, before=self._before, has_ended=self.has_ended)
+        progress.write(self._root, replace(state, kept=kept, kept_more=more))
+
+    def _end_credentials(self) -> list[str]:
+        """End the SSH credentials and federated credentials of a user or bot.
+
+        Returns the ids of federated credentials that may have issued certificates to it.
+        """
+        if switching.is_shown_active(self._root):
+            self.ends.postpone()
+            roots.shut_out(self._root)
+        self.ends.remove(ownership.list_credentials(self._root.account, self._root.id))
+        federated = roots.list_federated(self._root.account, self._root.id)
+        self.ends.disable(item for item in federated if item.body.get("owner_id") == self._root.id)
+        return [item.id for item in federated]
+
+    def _end_exchanged(self, events: MakerEvents, federated: Iterable[str]) -> None:
+        """Revoke the certificates that federated credentials issued to a user or bot. They last half a day at most."""
+        since = clock.seconds() - federated_credentials.MAX_LIFETIME
+        for id in federated:
+            self.ends.check_time()
+            made = events.made_by(id, since=since)
+            self.ends.revoke([one for one in _of(kinds.SSH_USER_CERTIFICATES, made) if one.owner == self._root.id])
+
+    def _explore(self, events: MakerEvents) -> list[TreeResource]:
+        """Return what the next makers made, and lock its keys. Bounded, so that each call ends something."""
+        found: list[TreeResource] = []
+        until = time.monotonic() + _EXPLORING
+        while (self._waiting or self._before is not None) and time.monotonic() < until:
+            if not self._waiting:
+                self._read_own_keys()
+            self._lock(events, events.made_lately_by(self._waiting))
+            group: list[TreeResource] = []
+            while self._waiting and len(group) < _AT_ONCE and time.monotonic() < until:
+                maker = next(iter(self._waiting))
+                del self._waiting[maker]
+                group += events.made_by(maker)
+            self._lock(events, group)
+            found += group
+        return found
+
+    def _read_own_keys(self) -> None:
+        """Read more of the present and former keys of a user or bot, and delete the present ones."""
+        ids, has_more = reading.page_of_keys(self._root.account, self._root.id, before=self._before or None)
+        self._before = ids[-1] if has_more else None
+        new = dict.fromkeys((id for id in ids if id not in self._owners), self._root.id)
+        self._owners |= new
+        self._waiting |= new
+        self.ends.remove(table.find_each(items.scope(self._root.account, kinds.API_KEYS.path), ids).values())
+
+    def _lock(self, events: MakerEvents, made: Collection[TreeResource]) -> None:
+        """Lock the keys among some resources, and those that they made lately. All of them are read next."""
+        while made:
+            ended = [one for one in made if not self._is_kept(one)]
+            self.ends.lock(_of(kinds.API_KEYS, ended))
+            new = {one.id: one.owner for one in ended if one.may_make and one.id not in self._owners}
+            self._owners |= new
+            self._waiting |= new
+            made = events.made_lately_by(new)
+
+    def _end(self, made: Collection[TreeResource]) -> None:
+        sorted_out: dict[bool, list[TreeResource]] = {True: [], False: []}
+        for one in made:
+            sorted_out[self._is_kept(one)].append(one)
+        kept, ended = sorted_out[True], sorted_out[False]
+        federated = kinds.FEDERATED_CREDENTIALS
+        self.ends.disable_made(_of(federated, ended), keep=_of(federated, kept))
+        self.ends.revoke(_of(kinds.SSH_USER_CERTIFICATES, made))
+        for kind in (kinds.SSH_CREDENTIALS, kinds.API_KEYS):
+            self.ends.remove_made(kind, _of(kind, ended), keep=_of(kind, kept))
+        self.ends.keep_hosts(_of(kinds.SSH_HOST_CERTIFICATES, made))
+
+    def _is_kept(self, made: TreeResource) -> bool:
+        """Return whether a resource was made for another owner than its maker's, and such resources are kept."""
+        owner = self._owners[made.maker]
+        return self.ends.choice.others == "keep" and owner not in ("", made.owner)
+
+
+def _of(kind: Kind, made: Iterable[TreeResource]) -> list[TreeResource]:
+    return [one for one in made if kind.has(one.id)]

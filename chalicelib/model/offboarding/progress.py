@@ -1,0 +1,57 @@
+"""The progress of a walk that takes several calls, stored with its root until the walk ends."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.base.records import Stored
+from chalicelib.model.base.switches import WALK
+from chalicelib.storage.records import direct_writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+
+_MAX_WAITING = 3000  # makers in the record, which is read with lists; a walk with more of them begins again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress(Stored):
+    """The state of a walk between two calls.
+
+    - `began`: the Unix second at which it began; `choice` is that of its first call
+    - `waiting`: the makers to read, with their owners
+    - `before`: the last key of the root's own list that was read, "" at the start, None after the end
+    - `has_ended`: whether the walk has ended anything
+    - `kept`: resources that were kept, with their owners; `kept_more` is the number of further ones
+    """
+
+    began: int
+    choice: str
+    waiting: dict[str, str] = field(default_factory=dict)
+    before: str | None = None
+    has_ended: bool = False
+    kept: dict[str, str] = field(default_factory=dict)
+    kept_more: int = 0
+
+
+def begin(choice: str, waiting: dict[str, str], before: str | None) -> Progress:
+    """Return the progress of a walk that begins now."""
+    return Progress(began=clock.seconds(), choice=choice, waiting=waiting, before=before)
+
+
+def read(root: Item, choice: str) -> Progress | None:
+    """Return the progress of a walk that an earlier call with the same choice has begun, or None."""
+    stored = root.unseen.get(WALK)
+    try:
+        found = Progress.of(stored) if isinstance(stored, dict) else None
+    except MalformedRecord:
+        return None
+    return found if found and found.choice == choice else None
+
+
+def write(root: Item, progress: Progress | None) -> None:
+    """Store the progress of a walk, None if it has ended. Raises aws.Unavailable."""
+    record: dict[str, Any] | None = None
+    if progress and len(progress.waiting) <= _MAX_WAITING:
+        record = progress.to_record()
+    if record or WALK in root.unseen:
+        direct_writes.set_mark(root, WALK, record)

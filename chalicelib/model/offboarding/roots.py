@@ -1,0 +1,101 @@
+"""The root of an offboarding: a user, bot, API key or federated credential, closed before its tree is walked.
+
+A root stays closed until somebody enables it. Its record has the second from which a walk may be the last one: then
+every request that began before the end of its key has been answered.
+"""
+
+import time
+from dataclasses import replace
+
+from chalicelib import clock
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, api_keys, ownership, switching
+from chalicelib.model.accounts.federated_credentials import FederatedCredential
+from chalicelib.model.audit import reading
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base.switches import OFFBOARDED
+from chalicelib.model.changes import Change
+from chalicelib.storage.records import direct_writes, items, table
+from chalicelib.storage.records.items import Item
+
+SETTLING = 16  # seconds; a request lives for at most 15, and times are in whole seconds
+
+
+def close(change: Change, account: str, id: str) -> Item | None:
+    """Close a root in one transaction and return its record, or None if it does not exist.
+
+    A closed one stays as it is. Raises LastAdmin, and what `Change.commit` does.
+    """
+    scope, started = items.scope(account, kinds.of(id).path), time.monotonic()
+    rewrite = switching.rewrite if is_owner(id) else changes.rewrite
+    closed = rewrite(change, scope, id, _closed)
+    if closed and not is_settled(closed) and time.monotonic() - started > 1:
+        postpone(closed, SETTLING)
+    return closed
+
+
+def is_owner(id: str) -> bool:
+    """Return whether an id is of a user or bot."""
+    return id.partition("_")[0] in accounts.OWNERS
+
+
+def owner_of(root: Item) -> str:
+    """Return the user or bot for which the keys of a root act, or "" if it names none."""
+    return root.id if is_owner(root.id) else str(root.body.get("owner_id", ""))
+
+
+def settled_at(root: Item) -> int:
+    """Return the Unix second from which a walk may be the last one."""
+    return int(root.unseen.get(OFFBOARDED, 0))
+
+
+def is_settled(root: Item) -> bool:
+    """Return whether a walk that begins now may be the last one."""
+    return settled_at(root) <= clock.seconds()
+
+
+def postpone(root: Item, seconds: int) -> Item:
+    """Postpone the last walk until some seconds from now; return the root. Raises aws.Unavailable."""
+    second = clock.seconds() + seconds
+    direct_writes.set_mark(root, OFFBOARDED, second)
+    return switches.add_marker(root, OFFBOARDED, second)
+
+
+def shut_out(root: Item) -> None:
+    """Deactivate the keys and credentials of a closed user or bot. Raises aws.Unavailable."""
+    account, ids = root.account, reading.keys_of(root.account, root.id)
+    keys = table.find_each(items.scope(account, kinds.API_KEYS.path), ids)
+    federated = [item for item in list_federated(account, root.id) if item.body.get("owner_id") == root.id]
+    owned = [*keys.values(), *ownership.list_credentials(account, root.id), *federated]
+    switching.update_keys(account, root.id, ownership.unique_keys_of(owned))
+
+
+def list_federated(account: str, owner: str) -> list[Item]:
+    """Return the federated credentials for a user or bot, and those with an owner claim. One query.
+
+    Raises aws.Unavailable.
+    """
+    found = table.newest(items.scope(account, kinds.FEDERATED_CREDENTIALS.path))
+    decoded = records.decoded(FederatedCredential, found)
+    return [item for item, stored in decoded if stored.owner_claim or stored.owner_id == owner]
+
+
+def disable(item: Item) -> Item:
+    """Return a federated credential that is disabled. Raises MalformedRecord."""
+    before = records.decode(FederatedCredential, item)
+    after = replace(before, enabled=False)
+    body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
+    return replace(item, body=body, unique_keys=keys)
+
+
+def _closed(item: Item) -> Item:
+    """Return a closed root, with the second from which a walk may be the last one."""
+    if is_owner(item.id):
+        after = switching.mark_switch(item, switches.turn(item, "off"))
+    elif kinds.FEDERATED_CREDENTIALS.has(item.id):
+        after = disable(item)
+    else:
+        after = item if OFFBOARDED in item.unseen else replace(item, unique_keys=(api_keys.locked(item.id),))
+    if after == item and OFFBOARDED in item.unseen:
+        return item
+    return switches.add_marker(after, OFFBOARDED, clock.seconds() + SETTLING)

@@ -1,0 +1,63 @@
+"""Revocations of many certificates of one authority, 30 in a transaction.
+
+Serials are random, so the entries of a transaction fall into about as many chunks of the list.
+"""
+
+from collections.abc import Sequence
+
+from chalicelib import clock, crypto
+from chalicelib.model.changes import Change
+from chalicelib.model.ssh import revocations
+from chalicelib.model.ssh.revocations import Issuer, Revocation
+from chalicelib.storage.records import revocation_lists
+from chalicelib.storage.records.revocation_lists import Chunk, ListFull
+
+AT_ONCE = 30  # each writes a record, an event and at most one chunk; a transaction has 100 writes
+
+
+def is_revoked(chunks: Sequence[Chunk], revocation: Revocation) -> bool:
+    """Return whether the chunks of a list contain a revocation. Raises MalformedRecord."""
+    entry = revocation.entry
+    return any(
+        revocation_lists.is_for(chunk, entry) and crypto.packed_revocations.holds(chunk.packed, entry)
+        for chunk in chunks
+    )
+
+
+def revoke(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
+    """Store at most 30 revocations in one transaction. Return how many the list did not contain.
+
+    Each has its own event. Raises ListFull, MalformedRecord, aws.Unavailable.
+    """
+    try:
+        return revocations.retried(lambda: _attempt(change, issuer, group))
+    except ListFull:  # entries that have ended may make room
+        head = revocation_lists.read(issuer.id)
+        if head is None or not revocation_lists.compact(head):
+            raise
+    return revocations.retried(lambda: _attempt(change, issuer, group))
+
+
+def _attempt(change: Change, issuer: Issuer, group: Sequence[Revocation]) -> int:
+    now = clock.seconds()
+    head, chunks = revocation_lists.read_for(issuer.id, [revocation.entry for revocation in group])
+    live = [(chunk, crypto.packed_revocations.expire(chunk.packed, now)) for chunk in chunks]
+    new = {chunk.place: _missing(chunk, packed, group) for chunk, packed in live}
+    changed = [
+        (chunk, crypto.packed_revocations.add(packed, *(revocation.entry for revocation in new[chunk.place])))
+        for chunk, packed in live
+        if new[chunk.place]
+    ]
+    if not changed:
+        return 0
+    records = [revocations.build_record(issuer, revocation) for added in new.values() for revocation in added]
+    for record in records:
+        change = change.put(record)
+    change.also(*revocation_lists.rewrite_each(head or revocations.new_head(issuer), changed)).commit()
+    return len(records)
+
+
+def _missing(chunk: Chunk, packed: bytes, group: Sequence[Revocation]) -> list[Revocation]:
+    """Return the revocations that belong to a chunk and are not among its live entries."""
+    own = [revocation for revocation in group if revocation_lists.is_for(chunk, revocation.entry)]
+    return [it for it in own if not crypto.packed_revocations.holds(packed, it.entry)]

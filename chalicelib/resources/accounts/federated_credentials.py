@@ -1,0 +1,182 @@
+"""Federated credentials: tokens of an OpenID Connect issuer that the account trusts, and whom they act for.
+
+They are for admins only. Changes require the scope `*`, because a federated credential lets its tokens act as someone
+else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.federation import claims, issuers
+from chalicelib.http.auth import Caller
+from chalicelib.http.endpoints import Call, Endpoint, Made
+from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.accounts import credential_usage, federated_credentials, key_rules, scopes, switching, trees
+from chalicelib.model.accounts.federated_credentials import FederatedCredential, SignIn
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change
+from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts.federated_fields import (
+    FederatedCredentialChange,
+    FederatedCredentialCreate,
+    FederatedCredentialShown,
+    FederatedCredentialUsage,
+)
+from chalicelib.resources.accounts.offboarding import MakerOffboard
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage.records import places, table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.unique_keys import UniqueKey
+
+
+def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
+    """Return a new credential. Raises InvalidRequest, UnknownReference, Conflict, aws.Unavailable."""
+    if places.written_format() < 4:
+        raise Conflict("Federated credentials can be created once RECORD_FORMAT is 4: earlier versions ignore them.")
+    if bool(request.owner_id) == bool(request.owner_claim):
+        raise InvalidRequest.of({"owner_id": "is required, unless owner_claim is set; only one of them may be"})
+    values = request.values()
+    stored = FederatedCredential.of(
+        {
+            **{name: value for name, value in values.items() if value is not None},
+            "audiences": request.audiences or [id],
+            "sign_in": _sign_in(values.get("sign_in")),
+        }
+    )
+    _check(stored)
+    (key,) = stored.unique_keys(caller.account, id)
+    _check_size(key)
+    copied = key_rules.fields_for_exchanges(key_rules.read(caller.account))
+    if request.owner_id:
+        owner = caller.owner(request.owner_id)
+        copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
+    if len([*table.every(caller.scope(kinds.FEDERATED_CREDENTIALS.path))]) >= federated_credentials.MAX_COUNT:
+        raise Conflict(f"An account has at most {federated_credentials.MAX_COUNT} federated credentials.")
+    present = {name: value for name, value in copied.items() if value is not None}
+    return New(stored, unique_keys=(replace(key, attributes={**key.attributes, **present}),))
+
+
+def _check_size(key: UniqueKey) -> None:
+    if federated_credentials.size(key) > federated_credentials.MAX_BYTES:
+        most = f"must have at most {federated_credentials.MAX_BYTES} bytes together with audiences and scopes"
+        raise InvalidRequest.of({"claims": most})
+
+
+def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
+    """Return the stored sign-in parameters, None if the object is empty."""
+    return SignIn.of({"scopes": ["openid", "email"], **values}) if values else None
+
+
+def _check(stored: FederatedCredential) -> None:
+    """Raise InvalidRequest for fields that do not fit each other."""
+    wrong = {}
+    if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):
+        wrong["claims"] = f"must contain {' or '.join(missing[0])}, with patterns without {claims.ANY}"
+    if stored.provision and not stored.owner_claim:
+        wrong["provision"] = "must be false without owner_claim"
+    if stored.sign_in and stored.sign_in.client_id not in stored.audiences:
+        wrong["sign_in.client_id"] = "must be one of audiences"
+    if wrong:
+        raise InvalidRequest.of(wrong)
+
+
+def _permit(caller: Caller) -> None:
+    if not caller.admin:
+        raise Forbidden("Only an admin may see and change federated credentials.")
+
+
+def _permit_changes(caller: Caller) -> None:
+    _permit(caller)
+    caller.require(scopes.ALL)
+
+
+class FederatedCredentials(EditableResource):
+    """Federated credentials, with their usage. Changes require the scope `*`."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        every = super().endpoints()
+        usage = f"{self.kind.one}/usage"
+        return (
+            *(it if it.method == "GET" else it._replace(permits=_permit_changes) for it in every),
+            self.endpoint("GET", usage, 200, self.get, show=_usage, module="usage", response=FederatedCredentialUsage),
+            offboarding.endpoint(self, MakerOffboard),
+        )
+
+    def show(self, item: Item, call: Call) -> dict[str, Any]:
+        return super().show(trees.shown(item), call)
+
+    def patch(self, call: Call) -> Item:
+        credential = super().patch(call)
+        if "enabled" not in call.body.fields_set():
+            return credential
+        return trees.update_keys(call.caller.account, call.id)
+
+    def post(self, call: Call) -> Made:
+        made = super().post(call)
+        switching.check_new_key(made.item)
+        return made
+
+    def changed(self, item: Item, request: Shape) -> Item:
+        """Return the credential with the requested fields. Raises InvalidRequest if they do not fit each other."""
+        before = records.decode(FederatedCredential, item)
+        fields = request.fields_set()
+        if "sign_in" in fields:
+            fields["sign_in"] = _sign_in(fields["sign_in"])
+        after = replace(before, **fields)
+        _check(after)
+        _check_size(*after.unique_keys(item.account, item.id))
+        body, keys = records.body_of_change(item, before, after), records.keys_of_change(item, before, after)
+        return trees.mark(item, replace(item, body=body, unique_keys=keys))
+
+
+def remove(change: Change, scope: str, id: str) -> bool:
+    """Remove a credential. Return False if it does not exist.
+
+    Raises Conflict if keys of its tree are live, and what `Change.commit` does.
+    """
+
+    def attempt() -> bool:
+        credential = table.find(scope, id)
+        if credential is None:
+            return False
+        removal = change.remove(credential)
+        if count := len(trees.live_keys(credential.account, id)):
+            raise Conflict(f"{count} API keys that it issued, or that such keys made, are live: offboard it first.")
+        removal.commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+def _usage(credential: Item, call: Call) -> dict[str, Any]:
+    refusals = credential_usage.read_refusals(credential.id)
+    times = credential_usage.list_exchanges(call.caller.account, credential.id)
+    last = {"at": clock.rfc3339(clock.at(refusals.at)), "reason": refusals.reason} if refusals.at else None
+    past = clock.rfc3339(clock.at(clock.seconds() - 3600))
+    return {
+        "last_used_at": times[0] if times else None,
+        "exchanges_last_hour": len([time for time in times if time > past]),
+        "refused_last_hour": refusals.last_hour,
+        "last_refusal": last,
+    }
+
+
+RESOURCE = FederatedCredentials(
+    kind=kinds.FEDERATED_CREDENTIALS,
+    stored=FederatedCredential,
+    create=FederatedCredentialCreate,
+    change=FederatedCredentialChange,
+    response=FederatedCredentialShown,
+    make=make,
+    errors={
+        "GET": (Forbidden,),
+        "POST": (Forbidden, UnknownReference, Conflict),
+        "PATCH": (Forbidden,),
+        "DELETE": (Forbidden, Conflict),
+    },
+    permits=_permit,
+    remove=remove,
+)

@@ -1,0 +1,247 @@
+"""Tokens that are refused: one answer for all, no write before the signature is valid, and hostile issuers."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chalicelib import ids
+from chalicelib.federation import issuer_keys
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from tests.federation import exchanges, forging, issuer_server, signing
+from tests.federation import test_tokens_at_random as at_random
+from tests.federation.exchanges import Issuer, assert_refused, error, exchange
+from tests.federation.issuer_server import be_silent, response
+from tests.queries import calls
+from tests.transports import Answer, Client
+
+READS = ["BatchGetItem"]
+UNREACHABLE = "The issuer of the token cannot be reached. Try again later."
+NAMES = [*forging.forged(signing.PAYLOAD)]
+
+
+@pytest.fixture
+def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    with exchanges.allowed(monkeypatch) as found:
+        found.server.publish(signing.rsa_jwk(), signing.ec_jwk(), signing.ed_jwk())
+        yield found
+
+
+def usage(admin: Client, credential: str) -> dict[str, Any]:
+    found: dict[str, Any] = admin.get(f"/federated_credentials/{credential}/usage").json
+    return found
+
+
+def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = [json.loads(record.message) for record in caplog.records]
+    return [line["refused"] for line in lines if "refused" in line]
+
+
+def test_forged_tokens_have_one_answer_and_cause_no_write(
+    admin: Client, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    credential = issuer.credential(admin)["id"]
+    payload = issuer.payload(credential)
+    assert exchange(admin, signing.token(payload=payload), credential).status == 200
+    found = forging.forged(payload)
+    texts = set()
+    for name in NAMES:
+        text, _ = found[name]
+        with calls() as made:
+            answer = exchange(admin, text or ".", credential)
+        assert_refused(answer)
+        assert [*made] in ([], READS), name
+        texts.add(answer.text.replace(answer.headers["operation-id"], "op"))
+    assert len(texts) == 1
+    assert reasons(caplog) == [found[name][1] for name in NAMES]
+    assert usage(admin, credential)["last_refusal"] is None
+
+
+def test_an_unknown_credential_has_the_same_answer(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    token = issuer.token(credential)
+    for audience in (ids.new("fcred"), ids.new("ak"), "a", f"{credential} ", f"{credential}#", "\ud7ff" * 2000):
+        with calls() as made:
+            assert_refused(exchange(admin, token, audience))
+        assert made in ([], READS)
+
+
+def test_a_refusal_after_the_signature_is_recorded_once_a_minute(admin: Client, issuer: Issuer) -> None:
+    claims = {"repository_id": "74", "ref": "refs/heads/main"}
+    credential = issuer.credential(admin, claims=claims)["id"]
+    assert usage(admin, credential) == {
+        "last_used_at": None,
+        "exchanges_last_hour": 0,
+        "refused_last_hour": 0,
+        "last_refusal": None,
+    }
+    with calls() as made:
+        for _ in range(3):
+            assert_refused(exchange(admin, issuer.token(credential, ref="refs/heads/evil"), credential))
+    fetched = ["BatchGetItem", "UpdateItem", "PutItem"]
+    assert made == [*fetched, "UpdateItem", *READS, *READS]
+    assert exchange(admin, issuer.token(credential), credential).status == 200
+    found = usage(admin, credential)
+    assert (found["exchanges_last_hour"], found["refused_last_hour"]) == (1, 1)
+    assert found["last_refusal"]["reason"] == "claim:ref"
+    assert found["last_used_at"] is not None
+
+
+NOW = int(time.time())
+
+
+@pytest.mark.parametrize(
+    ("reason", "claims"),
+    [
+        ("audience", {"aud": "other"}),
+        ("expired", {"iat": NOW - 4000, "nbf": NOW - 4000, "exp": NOW - 3600}),
+        ("not_yet_valid", {"iat": NOW + 7200, "exp": NOW + 7500}),
+        ("claim:exp", {"iat": NOW - 10, "exp": NOW + 48 * 3600}),
+        ("claim:ref", {"ref": "refs/heads/main\n"}),
+        ("claim:repository_id", {"repository_id": ["7", 4]}),
+    ],
+)
+def test_an_admin_reads_the_reason(admin: Client, issuer: Issuer, reason: str, claims: dict[str, Any]) -> None:
+    credential = issuer.credential(admin)["id"]
+    assert_refused(exchange(admin, issuer.token(credential, **claims), credential))
+    assert usage(admin, credential)["last_refusal"]["reason"] == reason
+
+
+def test_a_disabled_credential_is_refused_before_its_issuer_is_asked(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin, enabled=False)["id"]
+    assert_refused(exchange(admin, issuer.token(credential), credential))
+    assert issuer.server.connections == 0
+    assert usage(admin, credential)["last_refusal"] is None
+
+
+def test_a_stranger_does_not_choose_what_is_fetched(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    with issuer_server.serving() as other:
+        assert_refused(exchange(admin, issuer.token(credential, iss=other.url), credential))
+        assert_refused(exchange(admin, issuer.token(credential, iss=f"{issuer.url}/"), credential))
+    assert (other.connections, issuer.server.connections) == (0, 0)
+
+
+def test_an_issuer_that_is_not_allowed_any_more_is_refused(
+    admin: Client, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credential = issuer.credential(admin)["id"]
+    monkeypatch.setenv("OIDC_ISSUERS", "https://token.actions.githubusercontent.com")
+    assert_refused(exchange(admin, issuer.token(credential), credential))
+    assert issuer.server.connections == 0
+
+
+DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"
+
+
+def hostile(answers: dict[str, issuer_server.Answer]) -> Callable[[Issuer, str], None]:
+    return lambda issuer, _other: issuer.server.answers.update(answers)
+
+
+def publish(**members: Any) -> Callable[[Issuer, str], None]:
+    def change(issuer: Issuer, other: str) -> None:
+        words = {name: value.replace("OTHER", other) for name, value in members.items()}
+        issuer.server.documents[DISCOVERY] |= words
+
+    return change
+
+
+def redirect(issuer: Issuer, other: str) -> None:
+    issuer.server.answers[DISCOVERY] = response("302 Found", b"", f"Location: {other}{DISCOVERY}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        redirect,
+        hostile({DISCOVERY: response("503 Service Unavailable")}),
+        hostile({KEYS: response("200 OK", b"x" * 10_000_000)}),
+        hostile({DISCOVERY: be_silent}),
+        hostile({KEYS: be_silent}),
+        hostile({KEYS: response("200 OK", b"[]")}),
+        hostile({KEYS: response("200 OK", b"\xff")}),
+        publish(issuer="https://other.example"),
+        publish(jwks_uri="OTHER/keys"),
+        publish(jwks_uri="http://127.0.0.2:1/keys"),
+        publish(jwks_uri="https://localhost:1/keys"),
+        publish(jwks_uri="file:///etc/passwd"),
+    ],
+)
+def test_a_hostile_issuer_is_unreachable_within_eight_seconds(
+    admin: Client, issuer: Issuer, change: Callable[[Issuer, str], None]
+) -> None:
+    credential = issuer.credential(admin)["id"]
+    with issuer_server.serving() as other:
+        change(issuer, other.url)
+        started = time.monotonic()
+        answer = exchange(admin, issuer.token(credential), credential)
+        seconds = time.monotonic() - started
+    assert (answer.status, answer.json) == (503, error(answer, "temporarily_unavailable", "unavailable", UNREACHABLE))
+    assert seconds < 8
+    assert other.connections == 0
+
+
+def test_keys_rotate_without_a_pause(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    issuer.server.publish(signing.ec_jwk())
+    es256 = signing.token({"alg": "ES256", "kid": "ec"}, issuer.payload(credential), signing.sign_es256)
+    assert exchange(admin, es256, credential).status == 200
+    issuer.server.publish(signing.rsa_jwk())
+    answers: Sequence[Answer] = [exchange(admin, issuer.token(credential), credential) for _ in range(20)]
+    assert {answer.status for answer in answers} == {400}  # at most one fetch a minute
+    assert issuer.server.paths == [DISCOVERY, KEYS]
+    _age(issuer, 60)
+    assert exchange(admin, issuer.token(credential), credential).status == 200
+    assert issuer.server.paths == [DISCOVERY, KEYS] * 2
+
+
+def _age(issuer: Issuer, seconds: int) -> None:
+    """Make the cached keys older."""
+    key = issuer_keys.key_of(issuer.url)
+    record = dynamodb.get(*key) or {}
+    times = {"turn": record["turn"] - seconds, "body.fetched": record["body"]["fetched"] - seconds}
+    dynamodb.do(Write.update(*key, Condition(""), sets=times))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    odd=at_random.HEADERS,
+    changed=st.fixed_dictionaries({}, optional=at_random.MEMBERS),
+    signer=st.sampled_from(sorted(at_random.SIGNERS)),
+)
+def test_a_token_at_random_passes_only_if_the_rules_accept_it(
+    admin: Client, issuer: Issuer, odd: dict[str, Any], changed: dict[str, Any], signer: str
+) -> None:
+    credential, now = _credential(admin, issuer), int(time.time())
+    header = {**signing.HEADER, "alg": signer, "kid": at_random.KIDS[signer], **odd}
+    good = {"email": "ada@example.com", "email_verified": True, "jti": ids.new("op")}
+    payload = issuer.payload(credential, **good) | changed
+    sent = {name: _moved(value, now - signing.NOW) for name, value in payload.items()}
+    with suppress(UnicodeEncodeError):
+        text = signing.token(header, json.dumps(sent), at_random.SIGNERS[signer])
+        answer = exchange(admin, text, credential)
+        same = {"iss": signing.ISSUER, "aud": signing.AUDIENCE} | {name: payload[name] for name in changed}
+        times = {name: payload[name] for name in ("exp", "iat", "nbf") if name in changed}
+        restated = {**signing.PAYLOAD, **good, **same, **times}
+        if "iss" in changed or "aud" in changed:
+            restated["iss"] = "another"  # none of the drawn ones is this issuer or credential
+        is_good = at_random.is_acceptable(header, restated, signer, False)
+        assert answer.status == (200 if is_good and answer.status == 200 else 400)
+
+
+def _moved(value: Any, seconds: int) -> Any:
+    """Return a time near that of the other tests as one near now."""
+    is_near = type(value) in (int, float) and abs(value - signing.NOW) < 1_000_000
+    return value + seconds if is_near else value
+
+
+def _credential(admin: Client, issuer: Issuer) -> str:
+    found = admin.get("/federated_credentials").json["federated_credentials"]
+    own = {"claims": {"repository_id": "74"}, "owner_claim": "email", "provision": True, "single_use": True}
+    return str(found[0]["id"] if found else issuer.credential(admin, **own)["id"])

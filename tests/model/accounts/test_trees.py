@@ -1,0 +1,98 @@
+"""The keys that a federated credential issued, and those that these made: disabled, enabled and counted with it."""
+
+from collections.abc import Iterator
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from tests.federation import exchanges
+from tests.federation.exchanges import Issuer, assert_refused, exchange
+from tests.queries import reads
+from tests.refusals import assert_refused as assert_refusal
+from tests.storage.interrupting import before_transaction
+from tests.transports import Client
+
+DISABLED = "The federated credential that issued the API key is disabled."
+LIST = "/backends/weighted"
+
+
+@pytest.fixture
+def issuer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Issuer]:
+    with exchanges.allowed(monkeypatch) as found:
+        yield found
+
+
+def signed_in(admin: Client, issuer: Issuer, credential: str) -> Client:
+    return admin.with_token(exchange(admin, issuer.token(credential), credential).json["access_token"])
+
+
+def child(key: Client) -> Client:
+    return key.with_token(key.create("/api_keys", {})["token"])
+
+
+def credential_of(admin: Client, issuer: Issuer) -> tuple[str, str]:
+    id = issuer.credential(admin, scopes=["api_keys:write", "backends:read"])["id"]
+    return id, f"/federated_credentials/{id}"
+
+
+def test_the_keys_of_a_disabled_credential_are_inactive(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    key = signed_in(admin, issuer, id)
+    orphan = child(parent := child(key))
+    assert parent.delete("/api_keys/self").status == 204
+    tree, other = (key, child(key), orphan), signed_in(admin, issuer, credential_of(admin, issuer)[0])
+    assert admin.patch(path, {"enabled": False}).json["enabled"] is False
+    for each in tree:
+        assert_refusal(each.get(LIST), 401, "unauthenticated", DISABLED)
+    assert (other.get(LIST).status, admin.get(LIST).status) == (200, 200)
+    assert_refused(exchange(admin, issuer.token(id), id))
+    assert admin.patch(path, {"enabled": True}).json["enabled"] is True
+    assert [each.get(LIST).status for each in tree] == [200] * 3
+    assert parent.get(LIST).status == 401
+
+
+def test_a_credential_is_shown_as_enabled_until_its_keys_are_inactive(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    key = signed_in(admin, issuer, id)
+
+    def broken() -> None:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    with before_transaction(2, broken):
+        assert admin.patch(path, {"enabled": False}).status == 503
+    assert (admin.get(path).json["enabled"], key.get(LIST).status) == (True, 200)
+    assert_refused(exchange(admin, issuer.token(id), id))
+    assert admin.patch(path, {"enabled": False}).json["enabled"] is False
+    assert key.get(LIST).status == 401
+
+
+def test_a_key_that_is_made_while_the_credential_is_disabled_is_covered(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    key = signed_in(admin, issuer, id)
+    with before_transaction(1, lambda: admin.patch(path, {"enabled": False})):
+        assert_refusal(key.post("/api_keys", {}), 401, "unauthenticated", DISABLED)
+    admin.patch(path, {"enabled": True})
+    with before_transaction(1, lambda: admin.patch(path, {"enabled": False})):
+        assert_refused(exchange(admin, issuer.token(id), id))
+    assert admin.get(f"{path}/usage").json["last_refusal"]["reason"] == "disabled"
+
+
+def test_a_credential_with_live_keys_is_not_deleted(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    key = signed_in(admin, issuer, id)
+    child(key)
+    msg = "2 API keys that it issued, or that such keys made, are live: offboard it first."
+    assert_refusal(admin.delete(path), 409, "conflict", msg)
+    for each in admin.get("/api_keys").json["keys"]:
+        if each["created_by"] != "operator":
+            assert admin.delete(f"/api_keys/{each['id']}").status == 204
+    assert admin.delete(path).status == 204
+    assert_refused(exchange(admin, issuer.token(id), id))
+
+
+def test_keys_from_before_the_longest_lifetime_are_not_read(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    signed_in(admin, issuer, id)
+    with reads() as found:
+        assert admin.patch(path, {"enabled": False}).status == 200
+    assert found == [2]  # the two keys of the last 12 hours

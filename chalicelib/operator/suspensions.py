@@ -15,7 +15,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
 from chalicelib.model.offboarding import offboarding
-from chalicelib.model.offboarding.offboarding import Progress
+from chalicelib.model.offboarding.offboarding import OffboardingResult
 from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.operator import accounts, keys, owners
 from chalicelib.operator.command_line import (
@@ -81,7 +81,7 @@ def _noun(id: str) -> str:
 
 def offboard_id(
     account_id: str, id: str, choice: Choice, *, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[Progress]:
+) -> Iterator[OffboardingResult]:
     """Offboard a user, bot, key or federated credential. Yields the report of each call until it is complete.
 
     Raises UnknownId, CommandError.
@@ -134,7 +134,7 @@ def _command(kind: Kind, others: str) -> click.Command:
     return offboard
 
 
-def _print(report: Progress) -> None:
+def _print(report: OffboardingResult) -> None:
     ended = ", ".join(f"{number} {kind.name}" for kind, number in report.ended.items()) or "nothing"
     print(f"{'complete' if report.complete else 'not complete yet'}: ended {ended}", flush=True)
     if report.complete:

@@ -24,7 +24,7 @@ _AT_ONCE = 100  # resources that are read before their keys are locked
 
 
 @dataclass(frozen=True)
-class Progress:
+class OffboardingResult:
     """The result of one call. `ended` counts the ends of this call by kind."""
 
     complete: bool
@@ -34,7 +34,7 @@ class Progress:
     kept_more: int
 
 
-def offboard(change: Change, account: str, id: str, choice: Choice) -> Progress | None:
+def offboard(change: Change, account: str, id: str, choice: Choice) -> OffboardingResult | None:
     """Offboard a user, bot, API key or federated credential, for at most 8 seconds.
 
     Returns None if it does not exist. `change` has the actor of all events. Raises LastAdmin, ListFull,
@@ -51,7 +51,7 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Progress 
         walk.ends.counts[kinds.API_KEYS] = 1
     wait = 0 if is_complete or not is_whole else max(0, roots.settled_at(walk.ends.root) - clock.seconds())
     kept, more = walk.kept()
-    return Progress(is_complete, wait, walk.ends.counts, kept, more)
+    return OffboardingResult(is_complete, wait, walk.ends.counts, kept, more)
 
 
 class Walk:

@@ -9,7 +9,7 @@ from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
 from chalicelib.model.offboarding import offboarding
-from chalicelib.model.offboarding.offboarding import Progress
+from chalicelib.model.offboarding.offboarding import OffboardingResult
 from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.resources.owned import owner_of
 from chalicelib.schema.rules import if_empty
@@ -89,7 +89,7 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
     return resource.endpoint("POST", path, 200, offboard, show=None, **own)
 
 
-def to_json(report: Progress) -> dict[str, Any]:
+def to_json(report: OffboardingResult) -> dict[str, Any]:
     """Return a report as the API shows it."""
     counters = {
         "keys": kinds.API_KEYS,

@@ -128,7 +128,7 @@ class GatewayRecords:
 
     @raises_unavailable
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
-        return reservations.find_free_address(account, addresses)
+        return base_names.find_free_address(account, addresses)
 
     def _is_below_tunnel_domain(self, name: str) -> bool:
         """Return whether a name is below TUNNEL_DOMAIN. True for all TCP addresses."""

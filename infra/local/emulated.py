@@ -35,6 +35,8 @@ PARAMETERS = {
     "RECORD_FORMAT": "RecordFormat",
     "TUNNEL_DOMAIN": "TunnelDomain",
     "TCP_PORTS": "TcpPorts",
+    "ACME_DIRECTORY": "AcmeDirectory",
+    "ACME_DNS_ZONE": "AcmeDnsZone",
     "LOG_LEVEL": "LogLevel",
 }
 

@@ -5,8 +5,10 @@ A base name has one record, a shared key of the storage. `name_counts` counts th
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from random import SystemRandom
+from typing import Any
 
 from chalicelib import clock, domains
 from chalicelib.model.base import kinds
@@ -28,6 +30,7 @@ OPERATOR_NAME_RULE = "must not be reserved by the operator"
 
 Settings = tuple[str, str]  # TUNNEL_DOMAIN and TCP_PORTS
 
+_AT_ONCE = 100  # addresses in one read
 _SETTINGS = items.scope(EDGE, "/settings"), "names"
 _RESERVATIONS = (kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS)
 _RESERVED = frozenset(kind.path for kind in _RESERVATIONS)
@@ -258,3 +261,22 @@ def list_reservations(account: str, name: str) -> list[str]:
 def is_taken_by_operator(taken: Taken) -> bool:
     """Return whether the operator has a name that is taken."""
     return kinds.is_internal(taken.by)
+
+
+def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
+    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
+    shuffled = SystemRandom().sample(addresses, len(addresses))
+    for start in range(0, len(shuffled), _AT_ONCE):
+        some = shuffled[start : start + _AT_ONCE]
+        records = dynamodb.get_each(*((f"{KIND}#{address}", unique_keys.ID) for address in some))
+        for address, record in zip(some, records, strict=True):
+            if _is_free(record, account):
+                return address
+    return None
+
+
+def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:
+    if record is None:
+        return True
+    is_held = "holder" in record or "sharers" in record
+    return not is_held and (record.get("account") == account or record.get("rests", 0) <= clock.seconds())

@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from random import SystemRandom
 from typing import Any, Self
 
-from chalicelib import clock, domains
+from chalicelib import domains
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.records import Described, References
 from chalicelib.model.names import base_names, name_counts, proofs
 from chalicelib.model.names.proofs import Proof
-from chalicelib.storage.client import dynamodb
+from chalicelib.model.tls.certificate_policies import CertificatePolicy
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import decoding, items, table, unique_keys
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-_AT_ONCE = 100  # addresses in one read
 PROVED_DOMAIN = "domain"  # the kind of the key of a proved domain
+_AUDITED_IF_SET = ("certificate_management_policy", "keep_headers")
 _RESERVED_DOMAIN = "reserved_domain"  # the kind of its key in its account
 
 
@@ -29,27 +28,43 @@ class ReservedDomain(Described):
     domain: str
     region: str = ""
     certificate_id: str = ""
-    certificate_management_policy: None = None
+    certificate_management_policy: Mapping[str, str] | None = None
+    issued_certificate_id: str = ""  # the value of `certificate_id` if the issuer has set it
     resolves_to: list[str] = field(default_factory=list)
     proxy_protocol: bool = False
     keep_headers: list[str] = field(default_factory=list)
     proof: Mapping[str, Any] = field(default_factory=dict)
 
-    AUDITED = ("domain", "region", "certificate_id", "proxy_protocol", "keep_headers")
+    AUDITED = ("domain", "region", "certificate_id", "certificate_management_policy", "proxy_protocol", "keep_headers")
 
     def audited_fields(self) -> dict[str, Any]:
-        return {name: value for name, value in super().audited_fields().items() if value or name != "keep_headers"}
+        return {name: value for name, value in super().audited_fields().items() if value or name not in _AUDITED_IF_SET}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         stored = super().of(record)
-        _ = stored.progress
+        _ = stored.progress, stored.policy
         return stored
 
     @property
     def progress(self) -> Proof | None:
         """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
         return decoding.decode(Proof, self.proof) if self.proof else None
+
+    def to_record(self) -> dict[str, Any]:
+        record = super().to_record()
+        return {name: value for name, value in record.items() if value or name != "issued_certificate_id"}
+
+    @property
+    def policy(self) -> CertificatePolicy | None:
+        """Return the policy of automatic certificates, or None. Raises MalformedRecord."""
+        policy = self.certificate_management_policy
+        return None if policy is None else decoding.decode(CertificatePolicy, policy)
+
+    @property
+    def chosen_certificate_id(self) -> str:
+        """Return `certificate_id` if the account has set it, "" if the issuer has."""
+        return "" if self.certificate_id == self.issued_certificate_id else self.certificate_id
 
     def references(self) -> References:
         return {"certificate_id": [self.certificate_id] if self.certificate_id else []}
@@ -243,18 +258,6 @@ def proved_scope(domain: str) -> str:
     return items.scope(kinds.EDGE, f"/proved/{domain}")
 
 
-def find_free_address(account: str, addresses: Sequence[str]) -> str | None:
-    """Return a random address that is free for an account, or None. Raises aws.Unavailable."""
-    shuffled = SystemRandom().sample(addresses, len(addresses))
-    for start in range(0, len(shuffled), _AT_ONCE):
-        some = shuffled[start : start + _AT_ONCE]
-        records = dynamodb.get_each(*((f"{base_names.KIND}#{address}", unique_keys.ID) for address in some))
-        for address, record in zip(some, records, strict=True):
-            if _is_free(record, account):
-                return address
-    return None
-
-
 def uses_proxy_protocol(account: str, name: str, tunnel_domain: str) -> bool:
     """Return whether the reservation of the name of a tunnel has `proxy_protocol`.
 
@@ -283,10 +286,3 @@ def decode_proxy_protocol(address: Item) -> bool:
         return records.decode(ReservedAddr, address).proxy_protocol
     except MalformedRecord:
         raise UnreadableReservation from None
-
-
-def _is_free(record: Mapping[str, Any] | None, account: str) -> bool:
-    if record is None:
-        return True
-    is_held = "holder" in record or "sharers" in record
-    return not is_held and (record.get("account") == account or record.get("rests", 0) <= clock.seconds())

@@ -8,7 +8,7 @@ from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New, plain
 from chalicelib.model.base import kinds
-from chalicelib.model.names import base_names, reservations
+from chalicelib.model.names import base_names
 from chalicelib.model.names.reservations import ReservedAddr
 from chalicelib.resources.names.reserved_domains import Region
 from chalicelib.schema.fields import DescribedShape, Shown
@@ -42,9 +42,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     base_names.check_settings()
     if not (base_names.domain() and base_names.ports()):
         raise Conflict("No ports can be reserved here: the operator has not set TCP_PORTS.")
-    addr = reservations.find_free_address(
-        caller.account, [base_names.port_address(port) for port in base_names.ports()]
-    )
+    addr = base_names.find_free_address(caller.account, [base_names.port_address(port) for port in base_names.ports()])
     if addr is None:
         raise Conflict("All ports are reserved: none is left.")
     values = {name: value for name, value in request.values().items() if name != "addr"}

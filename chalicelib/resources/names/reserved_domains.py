@@ -1,10 +1,9 @@
 """Reserved domains. Outside TUNNEL_DOMAIN, an account must prove that it owns them."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from chalicelib import clock, domains
 from chalicelib.http import messages
@@ -12,16 +11,23 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, InvalidRequest, RateLimited, UnknownReference
 from chalicelib.http.resource import EditableResource, New, plain
-from chalicelib.model import changes
 from chalicelib.model.base import kinds, records
 from chalicelib.model.changes import Change as OneChange
-from chalicelib.model.names import bans, base_names, proof_checks, proofs, reservations
-from chalicelib.model.names.proofs import Proof, TooSoon
+from chalicelib.model.names import bans, base_names, proof_checks, proofs, renewal_schedule, reservations
+from chalicelib.model.names.proofs import TooSoon
 from chalicelib.model.names.reservations import ReservedDomain
-from chalicelib.schema.fields import DescribedShape, Ref, Shown, Text, Timestamp
+from chalicelib.resources.names import certificate_management, verifications
+from chalicelib.resources.names.certificate_management import (
+    CertificatePolicyGiven,
+    CertificatePolicyShown,
+    CertificateStatus,
+)
+from chalicelib.resources.names.verifications import ReservedDomainVerification
+from chalicelib.schema.fields import DescribedShape, Ref, Shown, Text
 from chalicelib.schema.header_fields import KeepHeaders
-from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_empty, if_null, max_bytes
+from chalicelib.schema.rules import After, Unchanged, entries, id_of, if_empty, if_null, max_bytes
 from chalicelib.schema.shapes import ABSENT, NoFields, Shape
+from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
 
@@ -37,18 +43,11 @@ def _certificate(text: str) -> str:
     return text and str(_CERTIFICATE.check(text))
 
 
-def _no_policy(given: Any) -> None:
-    if given is not None:
-        raise ValueError("must be null: certificates are not issued here yet")
-
-
 _CERTIFICATE = id_of("certificate_id", "must be the id of a TLS certificate (cert_…)")
 Domain = Annotated[str, After(_domain, {"pattern": f"^(?:[*][.])?{domains.PATTERN}[.]?$", "format": "own-domain"})]
 # There is only one region: the clients' values are accepted and shown as "".
 Region = Annotated[Text, max_bytes(255), After(lambda _: "")]
 CertificateId = Annotated[str, After(_certificate, _CERTIFICATE.json_schema), if_empty("")]
-# Only null is accepted. The schema is wider because client generators have no type for a field that is always null.
-Policy = Annotated[None, Plain(_no_policy, {"type": ["object", "null"], "not": {"type": "object"}})]
 
 
 class Change(DescribedShape):
@@ -58,8 +57,10 @@ class Change(DescribedShape):
     certificate_id: Annotated[CertificateId, Unchanged((None, ""))] = ""
     """TLS certificate that the domain is served with, before any other that covers it."""
 
-    certificate_management_policy: Policy = None
-    """Must be null: certificates are uploaded."""
+    certificate_management_policy: Annotated[CertificatePolicyGiven | None, Unchanged((None,))] = None
+    """How the certificate of the domain is issued and renewed automatically. Not together with `certificate_id`. DELETE
+    of the policy ends it.
+    """
 
     resolves_to: Annotated[list[str], entries(0, 0), if_null([])] = []
     """Must be null or empty."""
@@ -78,27 +79,13 @@ class Create(Change):
     certificate_id: CertificateId = ""
     """TLS certificate that the domain is served with, before any other that covers it."""
 
+    certificate_management_policy: CertificatePolicyGiven | None = None
+    """How the certificate of the domain is issued and renewed automatically; null: certificates are uploaded. Not
+    together with `certificate_id`.
+    """
+
     proxy_protocol: Annotated[bool, if_null(False)] = False
     """True: the upstream expects the PROXY protocol. It cannot be changed."""
-
-
-class ReservedDomainVerification(Shape):
-    """The state of the proof of a domain, and the TXT record that proves it."""
-
-    name: str
-    """The name of the TXT record."""
-
-    value: str
-    """The value of the TXT record, unique to this reservation."""
-
-    status: Literal["pending", "verified", "lapsing", "lapsed"]
-    """`lapsing`: the record has been missing for less than seven days, and the domain is still served."""
-
-    checked_at: Timestamp | None
-    """When the record was last checked, RFC 3339; null if never."""
-
-    error: str
-    """Why the domain is not proved, as a sentence; empty if it is."""
 
 
 class ReservedDomainShown(DescribedShape, Shown):
@@ -114,16 +101,18 @@ class ReservedDomainShown(DescribedShape, Shown):
     """A CNAME of the domain to this target proves it too; null below the domain of tunnels."""
 
     certificate: Ref | None
-    """The TLS certificate that was chosen for it; null if the best certificate that covers it is used."""
+    """The TLS certificate that was chosen or last issued for it; null if the best one that covers it is used."""
 
-    certificate_management_policy: str | None
-    """Null: certificates are uploaded."""
+    certificate_management_policy: CertificatePolicyShown | None
+    """How its certificate is issued and renewed automatically; null if certificates are uploaded."""
 
-    certificate_management_status: str | None
-    """Null: certificates are uploaded."""
+    certificate_management_status: CertificateStatus | None
+    """The state of its automatic certificate; null without a policy."""
 
     acme_challenge_cname_target: str | None
-    """Null: certificates are uploaded."""
+    """A CNAME of `_acme-challenge.<domain>` to this target lets certificates be issued by DNS, as wildcards require.
+    Null without a policy, or if the operator offers none.
+    """
 
     resolves_to: list[str]
     """Always empty."""
@@ -142,15 +131,16 @@ def make(caller: Caller, id: str, request: Create) -> New:
     base_names.check_settings()
     _refuse_kept(request.domain)
     stored = ReservedDomain.of(request.values())
+    certificate_management.check(stored, stored.policy)
     if base_names.is_below(request.domain):
         return New(stored)
     value, label = secrets.token_hex(16), secrets.token_hex(16)
     target = f"{label}.cname.{base_names.domain()}" if base_names.domain() else ""
     proof = proofs.begin(clock.seconds(), value=value, cname_target=target)
     stored = replace(stored, proof=asdict(proof))
-    return New(
-        stored, also=proof_checks.schedule(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record()))
-    )
+    unseen, entry = renewal_schedule.begin(caller.account, id, clock.seconds()) if stored.policy else ({}, [])
+    checks = proof_checks.schedule(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record()))
+    return New(stored, also=[*checks, *entry], unseen=unseen)
 
 
 def _refuse_kept(domain: str) -> None:
@@ -164,28 +154,21 @@ def _responses(found: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
     for item in found:
         stored = records.decode(ReservedDomain, item)
         unset = (name for name in ("proxy_protocol", "keep_headers") if not getattr(stored, name))
-        hidden = {"certificate_id", "proof", *unset}
+        hidden = {"certificate_id", "issued_certificate_id", "proof", *unset}
         shown = {name: value for name, value in plain(ReservedDomain, item, call).items() if name not in hidden}
         proof = stored.progress
         yield {
             **shown,
             "cname_target": proof.cname_target or None if proof else None,
             "certificate": messages.ref(call.base_url, stored.certificate_id) if stored.certificate_id else None,
-            "certificate_management_status": None,
-            "acme_challenge_cname_target": None,
-            **({"verification": _verification(stored.domain, proof)} if proof else {}),
+            **certificate_management.responses(stored, item),
+            **({"verification": verifications.response(stored.domain, proof)} if proof else {}),
         }
 
 
-def _verification(domain: str, proof: Proof) -> dict[str, Any]:
-    checked = datetime.fromtimestamp(proof.checked_at, UTC)
-    return {
-        "name": proofs.record_name(domain),
-        "value": proof.value,
-        "status": proof.status,
-        "checked_at": clock.rfc3339(checked) if proof.checked_at else None,
-        "error": proof.error,
-    }
+def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a body without the mark that the issuer has set its certificate."""
+    return {name: value for name, value in body.items() if name != "issued_certificate_id"}
 
 
 def _remove(change: OneChange, scope: str, id: str) -> bool:
@@ -194,7 +177,8 @@ def _remove(change: OneChange, scope: str, id: str) -> bool:
     def attempt() -> bool:
         item = table.find(scope, id)
         if item:
-            change.remove(item).also(*proof_checks.unschedule(item)).commit()
+            _, entry = renewal_schedule.end(item)
+            change.remove(item).also(*proof_checks.unschedule(item), *entry).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -213,18 +197,36 @@ class ReservedDomains(EditableResource):
             self.endpoint("POST", f"{one}/verify", 202, self.verify, **verify),
         )
 
+    def patch(self, call: Call) -> Item:
+        return self._rewritten(call, lambda item: self.changed(item, call.body))
+
+    def changed(self, item: Item, request: Shape) -> Item:
+        """Return a reservation with the requested fields, if its certificate and policy allow them."""
+        changed = super().changed(item, request)
+        given = request.fields_set()
+        if given.get("certificate_id"):
+            changed = replace(changed, body=_unmarked(changed.body))
+        if policy := getattr(request, "certificate_management_policy", None):
+            changed = replace(changed, body={**changed.body, "certificate_management_policy": policy.values()})
+        after = ReservedDomain.of(changed.body)
+        if given.keys() & {"certificate_id", "certificate_management_policy"}:
+            certificate_management.check(after, after.policy if policy else None)
+        return changed
+
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
             own = [reference for reference in item.references if reference.field != "certificate_id"]
-            body = {**item.body, "certificate_id": ""}
-            return replace(
-                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
-            )
+            body = {**_unmarked(item.body), "certificate_id": ""}
+            return replace(item, body=body, references=tuple(own)) if item.body.get("certificate_id") else item
 
         self._rewritten(call, without)
 
     def delete_policy(self, call: Call) -> None:
-        self._rewritten(call, lambda item: item)
+        def without(item: Item) -> Item:
+            has_policy = item.body.get("certificate_management_policy") is not None
+            return replace(item, body={**item.body, "certificate_management_policy": None}) if has_policy else item
+
+        self._rewritten(call, without)
 
     def verify(self, call: Call) -> Made:
         now = clock.seconds()
@@ -239,14 +241,24 @@ class ReservedDomains(EditableResource):
             except TooSoon as soon:
                 sentence = f"A check was requested less than a minute ago: wait {soon.wait} s."
                 raise RateLimited(sentence, retry_after=soon.wait) from None
-            call.change.rewrite(before, lambda _: after).also(*proof_checks.reschedule(before, after)).commit()
+            after, entry = renewal_schedule.follow(before, after, now)
+            checks = proof_checks.reschedule(before, after)
+            call.change.rewrite(before, lambda _: after).also(*checks, *entry).commit()
             return after
 
         return Made(writes.retried(attempt))
 
-    def _rewritten(self, call: Call, edit: Any) -> None:
-        if changes.rewrite(call.change, self.scope(call), call.id, edit) is None:
-            raise self.missing()
+    def _rewritten(self, call: Call, edit: Callable[[Item], Item]) -> Item:
+        """Change a reservation, and with it the schedule of its certificate. Raises NotFound."""
+
+        def attempt() -> Item:
+            before = self.get(call)
+            after, entry = edit(before), list[Write]()
+            if after != before:
+                after, entry = renewal_schedule.follow(before, after, clock.seconds())
+            return call.change.rewrite(before, lambda _: after).also(*entry).commit() or after
+
+        return writes.retried(attempt)
 
 
 RESOURCE = ReservedDomains(

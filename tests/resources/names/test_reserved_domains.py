@@ -103,9 +103,6 @@ def test_what_is_no_domain_of_one_s_own_is_refused(admin: Client) -> None:
     assert_invalid(admin.post(PATH, {"domain": "co.uk"}), {"domain": NO_SUFFIX})
     for domain in (D, f"*.{D}"):
         assert_invalid(admin.post(PATH, {"domain": domain}), {"domain": f"must be a name below {D}"})
-    rule = "must be null: certificates are not issued here yet"
-    answer = admin.post(PATH, {"domain": OWN, "certificate_management_policy": {"authority": "letsencrypt"}})
-    assert_invalid(answer, {"certificate_management_policy": rule})
     assert_invalid(
         admin.post(PATH, {"domain": OWN, "resolves_to": ["x"]}), {"resolves_to": "must have at most 0 entries"}
     )

@@ -1,0 +1,56 @@
+"""Policies of automatic certificates, and the settings that decide where policies are accepted."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib import domains
+from chalicelib.storage.records import places
+
+Authority = Literal["letsencrypt"]
+PolicyKeyType = Literal["ecdsa", "rsa"]
+
+NOT_OFFERED = "must not be set: automatic certificates are not offered here"
+NO_ZONE = "must not be set for a wildcard: they need ACME_DNS_ZONE, which the operator has not set"
+EARLIER_FORMAT = "must be null until RECORD_FORMAT is 4"
+COVERED = "must not be set below the domain of tunnels: it is covered by the operator's certificate"
+
+
+@dataclass(frozen=True)
+class CertificatePolicy:
+    """A policy: who issues the certificates of a domain, and the type of their keys."""
+
+    authority: Authority
+    private_key_type: PolicyKeyType = "ecdsa"
+
+
+def is_offered() -> bool:
+    """Return whether ACME_DIRECTORY is set."""
+    return bool(os.environ.get("ACME_DIRECTORY", "").strip())
+
+
+def zone() -> str:
+    """Return ACME_DNS_ZONE in its normal form, "" if it is unset. Raises ValueError."""
+    text = os.environ.get("ACME_DNS_ZONE", "").strip()
+    return domains.normal(text) if text else ""
+
+
+def find_objection(domain: str, tunnel_domain: str) -> str:
+    """Return why a domain cannot have a policy, or "". Raises ValueError if ACME_DNS_ZONE is malformed."""
+    if not is_offered():
+        return NOT_OFFERED
+    if places.written_format() < 4:  # earlier versions cannot read a reservation with a policy
+        return EARLIER_FORMAT
+    if domains.is_below(domain, tunnel_domain):
+        return COVERED
+    return NO_ZONE if domain.startswith(domains.WILDCARD) and not zone() else ""
+
+
+def alias_target(id: str) -> str:
+    """Return the target of the alias of a reservation, "" without ACME_DNS_ZONE.
+
+    Its label is a digest of the reservation's id, because ids are never used again. Raises ValueError.
+    """
+    label = hashlib.sha256(f"acme-challenge {id}".encode()).hexdigest()[:32]
+    return f"{label}.{zone()}" if zone() else ""

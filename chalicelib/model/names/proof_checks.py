@@ -6,10 +6,12 @@ The transaction that changes a reservation also moves its entry.
 
 from dataclasses import asdict, dataclass
 
+from chalicelib import clock
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.changes import Change
+from chalicelib.model.names import issued_certificates, renewal_schedule
 from chalicelib.model.names.proofs import Proof, ProofChange
 from chalicelib.model.names.reservations import ReservedDomain, list_proved, set_proof
 from chalicelib.storage.client import dynamodb, queries
@@ -89,8 +91,10 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
         before = _read_same(changed)
         if before is None:
             return False
-        after = set_proof(before, outcome.proof)
-        change = change.also(*reschedule(before, after))
+        after, others = _with_certificate(
+            before, set_proof(before, outcome.proof), outcome, is_lost=changed is not check
+        )
+        change = change.also(*reschedule(before, after), *others)
         if outcome.event:
             change = change.rewrite(before, lambda _, after=after: after, verb=outcome.event)  # type: ignore[misc]
         else:
@@ -100,6 +104,15 @@ def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofCha
     except (writes.Overtaken, Taken):
         return False
     return True
+
+
+def _with_certificate(before: Item, after: Item, outcome: ProofChange, *, is_lost: bool) -> tuple[Item, list[Write]]:
+    """Return a checked reservation with what the outcome means for its automatic certificate, and further writes."""
+    if is_lost:
+        return issued_certificates.withdraw(after)
+    if outcome.event == "verified":
+        return renewal_schedule.follow(before, after, clock.seconds())
+    return after, []
 
 
 def schedule(reservation: Item) -> list[Write]:

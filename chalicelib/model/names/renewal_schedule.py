@@ -5,15 +5,18 @@ of the entry among its hidden values, so that responses need no further call. A 
 it is still there: then the copy was the newest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
+from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls import renewals
 from chalicelib.model.tls.renewals import Renewal
-from chalicelib.storage.client.dynamodb import Condition, Write
-from chalicelib.storage.records import decoding, items
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import decoding, items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
@@ -35,6 +38,11 @@ class RenewalEntry:
     def id(self) -> str:
         return f"{_LAST - self.renewal.due_at:010}/{self.account}/{self.reservation}"
 
+    @property
+    def scope(self) -> str:
+        """Return the scope of the reservation."""
+        return items.scope(self.account, kinds.RESERVED_DOMAINS.path)
+
     def put(self, condition: Condition | None = None) -> Write:
         """Return the write that adds or replaces the entry."""
         return Write.put({"scope": SCOPE, "id": self.id, "body": asdict(self.renewal), "revision": 1}, condition)
@@ -47,6 +55,68 @@ class RenewalEntry:
         """Return the writes that give the entry another state. They fail if the entry was moved."""
         after = RenewalEntry(self.account, self.reservation, renewal)
         return (after.put(_EXISTS),) if after.id == self.id else (self.remove(), after.put())
+
+
+@dataclass(frozen=True)
+class DueRenewal:
+    """An entry that is due, with its reservation as it was read, or None if that was deleted."""
+
+    entry: RenewalEntry
+    item: Item | None
+
+    @property
+    def stored(self) -> ReservedDomain | None:
+        """Return the reservation if it has a policy, or None. Raises MalformedRecord."""
+        stored = ReservedDomain.of(self.item.body) if self.item else None
+        return stored if stored and stored.policy else None
+
+
+def find_due(now: int, most: int) -> list[DueRenewal]:
+    """Return at most `most` due entries, oldest first. Malformed ones are removed. Raises aws.Unavailable."""
+    pages = queries.pages(
+        {"scope": SCOPE, "now": f"{_LAST - now:010}"},
+        limit=most,
+        KeyConditionExpression="#scope = :scope AND #id >= :now",
+    )
+    found = {entry: record["id"] for record in next(pages)[:most] if (entry := _parse(record))}
+    records = table.records((entry.scope, entry.reservation) for entry in found)
+    live = {(item.account, item.id): item for it in records.values() if (item := items.live_item(it))}
+    return [DueRenewal(entry, live.get((entry.account, entry.reservation))) for entry in found]
+
+
+def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:
+    """Claim an entry until a Unix second. Return it, or None if another issuer was first. Raises aws.Unavailable."""
+    renewal = replace(due.entry.renewal, due_at=until, is_claimed=True, tried_at=now)
+    return _write(due, renewal)
+
+
+def conclude(due: DueRenewal, renewal: Renewal, now: int) -> bool:
+    """End an attempt without a certificate: store its outcome, and end the claim.
+
+    The entry is removed if the policy has ended meanwhile. A changed domain is tried again soon. Return False, without
+    a write, if the claim was lost. Raises aws.Unavailable.
+    """
+    current = table.find(due.entry.scope, due.entry.reservation)
+    released = replace(renewal, is_claimed=False)
+    if current is None or not has_policy(current):
+        return _remove(due, current)
+    if due.item is None or current.revision != due.item.revision:
+        released = renewals.hasten(released, now)
+    return _write(DueRenewal(due.entry, current), released) is not None
+
+
+def has_policy(reservation: Item) -> bool:
+    """Return whether a reservation is well-formed and has a policy."""
+    try:
+        return not reservation.malformed and ReservedDomain.of(reservation.body).policy is not None
+    except MalformedRecord:
+        return False
+
+
+def copy(reservation: Item, renewal: Renewal | None) -> Write:
+    """Return the write that copies the state of a certificate into its reservation, or removes it."""
+    sets = {f"unseen.{RENEWAL}": asdict(renewal) if renewal else None}
+    return Write.update(*reservation.place, Condition("attribute_exists(#unseen)"), sets=sets)
 
 
 def read(reservation: Item) -> Renewal | None:
@@ -98,3 +168,37 @@ def _changed(item: Item, change: Callable[[Renewal | None], Renewal]) -> tuple[I
     own = RenewalEntry(item.account, item.id, before or after)
     changed = replace(item, unseen={**item.unseen, RENEWAL: asdict(after)})
     return changed, [*own.replace(after)] if before else [own.put()]
+
+
+def _write(due: DueRenewal, renewal: Renewal) -> DueRenewal | None:
+    """Give an entry another state; return it, or None if the entry was moved."""
+    own = [*due.entry.replace(renewal), *([copy(due.item, renewal)] if due.item else [])]
+    if not _are_done(own):
+        return None
+    return DueRenewal(RenewalEntry(due.entry.account, due.entry.reservation, renewal), due.item)
+
+
+def _remove(due: DueRenewal, reservation: Item | None) -> bool:
+    return _are_done([due.entry.remove(), *([copy(reservation, None)] if reservation else [])])
+
+
+def _are_done(own: Sequence[Write]) -> bool:
+    try:
+        dynamodb.transact(own)
+    except TransactionFailed:
+        return False
+    return True
+
+
+def _parse(record: Mapping[str, Any]) -> RenewalEntry | None:
+    """Return the entry of a record, or None if it is malformed; then remove it, so that it is not read for ever."""
+    _, account, id = (*record["id"].split("/"), "", "")[:3]
+    try:
+        entry = RenewalEntry(account, id, decoding.decode(Renewal, record.get("body", {})))
+    except MalformedRecord as malformed:
+        decoding.report(record["scope"], record["id"], malformed)
+        entry = RenewalEntry("", "", Renewal(0))
+    if kinds.ACCOUNTS.has(account) and kinds.RESERVED_DOMAINS.has(id) and entry.id == record["id"]:
+        return entry
+    dynamodb.do(Write.delete(SCOPE, record["id"]))
+    return None

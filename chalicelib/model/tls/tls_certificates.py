@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from chalicelib import clock
+from chalicelib import clock, crypto
 from chalicelib.model.audit import details
 from chalicelib.model.base import kinds, packing, records
 from chalicelib.model.base.records import Described, Traced
@@ -15,10 +15,16 @@ from chalicelib.storage.records import decoding, items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 
+if TYPE_CHECKING:
+    from chalicelib.crypto.chains import Chain
+
 
 @dataclass(frozen=True, kw_only=True)
 class TlsCertificate(Traced):
-    """The stored form of an uploaded certificate. It has the PEM chain, leaf first, and fields of the leaf."""
+    """The stored form of a certificate. It has the PEM chain, leaf first, and fields of the leaf.
+
+    `issued_at` is None for an uploaded certificate.
+    """
 
     certificate_pem: str
     issued_at: str | None = None
@@ -39,6 +45,31 @@ class TlsCertificate(Traced):
 
     AUDITED = ("not_after",)
     PACKED = MappingProxyType({"certificate_pem": packing.CERTIFICATES})
+
+    @classmethod
+    def of_chain(cls, chain: "Chain", description: str = "", metadata: str = "", issued_at: str | None = None) -> Self:
+        """Return the certificate of a chain."""
+        leaf, subject = chain.leaf, chain.leaf.subject
+        return cls(
+            description=description,
+            metadata=metadata,
+            certificate_pem=chain.pem,
+            issued_at=issued_at,
+            subject_alternative_names={"dns_names": leaf.dns_names, "ips": leaf.ips},
+            not_before=clock.rfc3339(leaf.not_before),
+            not_after=clock.rfc3339(leaf.not_after),
+            key_usages=leaf.key_usages,
+            extended_key_usages=leaf.extended_key_usages,
+            private_key_type=crypto.keys.key_type(leaf.public_key),
+            issuer_common_name=leaf.issuer.common_name,
+            serial_number=leaf.serial_number,
+            subject_common_name=subject.common_name,
+            subject_organization=subject.organization,
+            subject_organizational_unit=subject.organizational_unit,
+            subject_locality=subject.locality,
+            subject_province=subject.province,
+            subject_country=subject.country,
+        )
 
     def audited_fields(self) -> dict[str, Any]:
         names = [name for of_type in self.subject_alternative_names.values() for name in of_type]

@@ -30,6 +30,7 @@ from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import replace_references
 
 
 def _domain(text: str) -> str:
@@ -215,9 +216,9 @@ class ReservedDomains(EditableResource):
 
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
-            own = [reference for reference in item.references if reference.field != "certificate_id"]
             body = {**_unmarked(item.body), "certificate_id": ""}
-            return replace(item, body=body, references=tuple(own)) if item.body.get("certificate_id") else item
+            references = replace_references(item.references, {"": ()})  # a reservation has only this one
+            return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
         self._rewritten(call, without)
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from chalicelib import clock, crypto
+from chalicelib import crypto
 from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds
+from chalicelib.model.changes import Change
+from chalicelib.model.names import issued_certificates
+from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls.tls_certificates import TlsCertificate
 from chalicelib.schema.fields import DescribedShape, Timestamp, TracedShape
 from chalicelib.schema.rules import Plain, WithData
 from chalicelib.schema.shapes import Shape
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records.items import Item
 
 _MAX_CHAIN = 64  # KiB
+_IN_USE = "A policy uses this certificate for {0}: DELETE the certificate or the policy of the reserved domain first."
 
 
 def _pem(value: Any) -> str:
@@ -112,30 +120,31 @@ class TLSCertificate(DescribedShape, TracedShape):
 
 
 def make(caller: Caller, id: str, request: TLSCreate) -> New:
-    leaf, subject = request.certificate_pem.leaf, request.certificate_pem.leaf.subject
-    return New(
-        TlsCertificate(
-            description=request.description,
-            metadata=request.metadata,
-            certificate_pem=request.certificate_pem.pem,
-            issued_at=None,  # set only for automatically issued certificates, which do not exist yet
-            subject_alternative_names={"dns_names": leaf.dns_names, "ips": leaf.ips},
-            not_before=clock.rfc3339(leaf.not_before),
-            not_after=clock.rfc3339(leaf.not_after),
-            key_usages=leaf.key_usages,
-            extended_key_usages=leaf.extended_key_usages,
-            private_key_type=crypto.keys.key_type(leaf.public_key),
-            issuer_common_name=leaf.issuer.common_name,
-            serial_number=leaf.serial_number,
-            subject_common_name=subject.common_name,
-            subject_organization=subject.organization,
-            subject_organizational_unit=subject.organizational_unit,
-            subject_locality=subject.locality,
-            subject_province=subject.province,
-            subject_country=subject.country,
-        ),
-        sealed={"private_key": crypto.keys.to_der(request.private_key_pem)},
-    )
+    stored = TlsCertificate.of_chain(request.certificate_pem, request.description, request.metadata)
+    return New(stored, sealed={"private_key": crypto.keys.to_der(request.private_key_pem)})
+
+
+def _remove(change: Change, scope: str, id: str) -> bool:
+    """Delete a certificate, unless a policy uses it. Return False if it does not exist."""
+
+    def attempt() -> bool:
+        item = table.find(scope, id)
+        if item:
+            change.remove(item).also(*_require_unused(item)).commit()
+        return item is not None
+
+    return writes.retried(attempt)
+
+
+def _require_unused(certificate: Item) -> Sequence[Write]:
+    """Return the check that no policy comes to use a certificate. Raises Conflict if one uses it."""
+    reservation = issued_certificates.find_reservation(certificate)
+    if reservation is None:
+        return ()
+    stored = ReservedDomain.of(reservation.body)
+    if stored.policy and stored.certificate_id == certificate.id:
+        raise Conflict(_IN_USE.format(stored.domain))
+    return [Write.check(*reservation.place, items.unchanged(reservation))]
 
 
 RESOURCE = EditableResource(
@@ -144,4 +153,6 @@ RESOURCE = EditableResource(
     create=TLSCreate,
     response=TLSCertificate,
     make=make,
+    remove=_remove,
+    errors={"DELETE": (Conflict,)},
 )

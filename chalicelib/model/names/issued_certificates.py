@@ -1,0 +1,148 @@
+"""Certificates that the issuer obtained for reserved domains.
+
+The private key is sealed before the certificate exists, with the id that the certificate will have, and is stored with
+the unfinished order. So an issuer that takes over another one's order completes it without a right to decrypt the key.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from chalicelib import clock, ids
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.changes import Change
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names.renewal_schedule import DueRenewal
+from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.model.tls.renewals import Renewal
+from chalicelib.model.tls.tls_certificates import TlsCertificate
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, items, table, writes
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import replace_references
+
+if TYPE_CHECKING:
+    from chalicelib.crypto.chains import Chain
+
+_ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
+_KEPT_FOR = 7 * 24 * 60 * 60  # seconds: a CA forgets an unfinished order before
+_RESERVATION = "reserved_domain"  # the hidden value of a certificate that names its reservation
+
+
+@dataclass(frozen=True)
+class UnfinishedOrder:
+    """An order at the CA, with what completes it: the request, and the private key of its certificate, sealed."""
+
+    url: str
+    certificate_id: str
+    request: bytes  # DER
+    key: bytes = field(repr=False)
+
+
+class LostCertificate(NamedTuple):
+    """A certificate whose domain another account has proved."""
+
+    account: str
+    certificate_id: str
+
+
+def put_order(due: DueRenewal, order: UnfinishedOrder) -> None:
+    """Store an unfinished order of a reservation, instead of an earlier one. Raises aws.Unavailable."""
+    record = {"body": vars(order), "expires": clock.seconds() + _KEPT_FOR, "revision": 1}
+    dynamodb.do(Write.put({"scope": _ORDERS, "id": _id(due), **record}))
+
+
+def find_order(due: DueRenewal) -> UnfinishedOrder | None:
+    """Return the unfinished order of a reservation, or None. Raises MalformedRecord, aws.Unavailable."""
+    record = dynamodb.get(_ORDERS, _id(due))
+    return decoding.decode(UnfinishedOrder, record["body"]) if record else None
+
+
+def remove_order(due: DueRenewal) -> Write:
+    """Return the write that removes the unfinished order of a reservation, if there is one."""
+    return Write.delete(_ORDERS, _id(due))
+
+
+def record(due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal) -> bool:
+    """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
+
+    Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
+    """
+    before = table.find(due.entry.scope, due.entry.reservation)
+    if before is None or not renewal_schedule.has_policy(before):
+        return False
+    done = replace(renewal, is_claimed=False, certificate_id=order.certificate_id)
+    change = Change(trail.EDGE).put(_item(due, order, chain), more={_RESERVATION: before.id})
+    after = _with_certificate(before, order.certificate_id, done)
+    try:
+        change.also(*writes.rewrite(before, after), *due.entry.replace(done), remove_order(due)).commit()
+    except writes.Overtaken:
+        return False
+    return True
+
+
+def find_reservation(certificate: Item) -> Item | None:
+    """Return the reservation that a certificate was issued for, or None. Raises aws.Unavailable."""
+    id = certificate.unseen.get(_RESERVATION)
+    if not isinstance(id, str):
+        return None
+    found = table.find(items.scope(certificate.account, kinds.RESERVED_DOMAINS.path), id)
+    return found if found and renewal_schedule.has_policy(found) else None
+
+
+def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
+    """Return a lost reservation without its issued certificate, and the write that makes the issuer revoke it."""
+    id = reservation.body.get("issued_certificate_id")
+    if not id or id != reservation.body.get("certificate_id"):
+        return reservation, []
+    body = {name: value for name, value in reservation.body.items() if name != "issued_certificate_id"}
+    references = replace_references(reservation.references, {"": ()})
+    lost = {"scope": _REVOCATIONS, "id": f"{reservation.account}/{id}", "body": {}, "revision": 1}
+    return replace(reservation, body={**body, "certificate_id": ""}, references=references), [Write.put(lost)]
+
+
+def find_lost(most: int) -> list[LostCertificate]:
+    """Return certificates to be revoked, because another account has proved their domains. Raises aws.Unavailable."""
+    found, _ = table.page(_REVOCATIONS, before=None, count=most)
+    return [LostCertificate(*item.id.split("/", 1)) for item in found]
+
+
+def read_chain(lost: LostCertificate) -> str | None:
+    """Return the chain of a lost certificate as PEM, or None if it was deleted. Raises aws.Unavailable."""
+    item = table.read(items.scope(lost.account, kinds.TLS_CERTIFICATES.path), lost.certificate_id)
+    return records.decode(TlsCertificate, item).certificate_pem if item else None
+
+
+def forget_lost(lost: LostCertificate) -> None:
+    """Record that a lost certificate was revoked. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
+
+
+def _item(due: DueRenewal, order: UnfinishedOrder, chain: "Chain") -> Item:
+    issued_at = clock.rfc3339(clock.now())
+    domain = ReservedDomain.of(due.item.body).domain if due.item else ""
+    stored = TlsCertificate.of_chain(chain, f"Issued for {domain}", issued_at=issued_at)
+    return Item(
+        items.scope(due.entry.account, kinds.TLS_CERTIFICATES.path),
+        order.certificate_id,
+        {**stored.packed(), "created_at": ids.time_of(order.certificate_id)},
+        unseen={_RESERVATION: due.entry.reservation},
+        sealed={"private_key": order.key},
+    )
+
+
+def _with_certificate(before: Item, id: str, renewal: Renewal) -> Item:
+    """Return the next revision of a reservation, with an issued certificate."""
+    return replace(
+        before,
+        body={**before.body, "certificate_id": id, "issued_certificate_id": id},
+        unseen={**before.unseen, renewal_schedule.RENEWAL: vars(renewal)},
+        references=replace_references(before.references, {"": ()}),
+        revision=items.following(before),
+    )
+
+
+def _id(due: DueRenewal) -> str:
+    return f"{due.entry.account}/{due.entry.reservation}"

@@ -1,0 +1,220 @@
+"""Attempts of the issuer as the table shows them: claims, outcomes, and issued certificates."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from chalicelib import clock, crypto, ids
+from chalicelib.crypto.chains import Chain
+from chalicelib.model.names import issued_certificates, proof_checks, proofs, renewal_schedule
+from chalicelib.model.names.issued_certificates import UnfinishedOrder
+from chalicelib.model.names.proofs import CheckResult
+from chalicelib.model.names.renewal_schedule import DueRenewal
+from chalicelib.storage import vault
+from chalicelib.storage.records import table
+from tests import openssl
+from tests.refusals import assert_refused
+from tests.transports import Client
+
+DOMAIN = "app.example.com"
+POLICY = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
+NOW = clock.seconds()
+
+
+@pytest.fixture(autouse=True)
+def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
+
+
+def reserved(client: Client, domain: str = DOMAIN) -> dict[str, Any]:
+    made: dict[str, Any] = client.create(
+        "/reserved_domains", {"domain": domain, "certificate_management_policy": POLICY}
+    )
+    return made
+
+
+def shown(client: Client, reservation: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/reserved_domains/{reservation['id']}").json
+    return found
+
+
+def claimed(later: int = 0) -> DueRenewal:
+    """Claim the only entry for ten minutes, `later` seconds from now."""
+    now = clock.seconds() + later
+    (due,) = renewal_schedule.find_due(now, 10)
+    mine = renewal_schedule.claim(due, now, now + 600)
+    assert mine
+    assert renewal_schedule.claim(due, now, now + 600) is None
+    return mine
+
+
+def chain() -> Chain:
+    made = openssl.issue(extensions=(f"subjectAltName=DNS:{DOMAIN}",))
+    return crypto.chains.read(made.certificate, 1 << 16)
+
+
+def issue(client: Client, due: DueRenewal) -> str:
+    """Store a certificate for a claimed entry as the issuer does; return its id."""
+    id = ids.new("cert")
+    order = UnfinishedOrder(
+        "https://ca.example/order/1", id, b"request", vault.seal(b"key", vault.context(client.account, id))
+    )
+    issued_certificates.put_order(due, order)
+    assert issued_certificates.find_order(due) == order
+    renewal = replace(due.entry.renewal, due_at=NOW + 9000, started_at=0, renews_at=NOW + 9000)
+    assert issued_certificates.record(due, order, chain(), renewal)
+    assert not issued_certificates.record(due, order, chain(), renewal)
+    assert issued_certificates.find_order(due) is None
+    return id
+
+
+def test_an_issued_certificate_is_referenced_with_one_event(admin: Client) -> None:
+    made = reserved(admin)
+    id = issue(admin, claimed())
+    after = shown(admin, made)
+    assert after["certificate"]["id"] == id
+    renews_at = clock.rfc3339(clock.at(NOW + 9000))
+    assert after["certificate_management_status"] == {"renews_at": renews_at, "provisioning_job": None}
+    certificate = admin.get(f"/tls_certificates/{id}").json
+    assert certificate["subject_alternative_names"]["dns_names"] == [DOMAIN]
+    assert (certificate["description"], bool(certificate["issued_at"])) == (f"Issued for {DOMAIN}", True)
+    assert "created_by" not in certificate
+    (event,) = admin.get(f"/audit_events?resource_id={id}").json["audit_events"]
+    assert (event["action"], event["actor"]["type"]) == ("tls_certificate.create", "edge")
+    assert event["details"] == {
+        "fingerprint": event["details"]["fingerprint"],
+        "names": [DOMAIN],
+        "not_after": certificate["not_after"],
+        "reserved_domain": made["id"],
+    }
+    assert renewal_schedule.find_due(clock.seconds(), 10) == []
+
+
+def test_a_reference_of_the_issuer_is_not_a_chosen_certificate(admin: Client) -> None:
+    made = reserved(admin)
+    address = f"/reserved_domains/{made['id']}"
+    id = issue(admin, claimed())
+    certificate = f"/tls_certificates/{id}"
+    first = "DELETE the certificate or the policy of the reserved domain first."
+    sentence = f"A policy uses this certificate for {DOMAIN}: {first}"
+    assert_refused(admin.delete(certificate), 409, "conflict", sentence, {})
+    changed = admin.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}}).json
+    assert (changed["certificate"]["id"], len(renewal_schedule.find_due(clock.seconds() + 60, 10))) == (id, 1)
+    exclusive = admin.patch(address, {"certificate_id": id})
+    assert (exclusive.status, sorted(exclusive.json["details"])[:2]) == (
+        400,
+        ["certificate_id", "certificate_management_policy"],
+    )
+    admin.delete(f"{address}/certificate_management_policy")
+    assert shown(admin, made)["certificate"]["id"] == id
+    again = admin.patch(address, {"certificate_management_policy": POLICY}).json
+    assert again["certificate"]["id"] == id
+    admin.delete(f"{address}/certificate")
+    assert shown(admin, made)["certificate"] is None
+    admin.delete(certificate)
+
+
+def test_a_removed_certificate_is_ordered_again(admin: Client) -> None:
+    made = reserved(admin)
+    issue(admin, claimed())
+    admin.delete(f"/reserved_domains/{made['id']}/certificate")
+    status = shown(admin, made)["certificate_management_status"]
+    assert status["provisioning_job"]["retries_at"] is None
+    assert [it.entry.reservation for it in renewal_schedule.find_due(clock.seconds() + 60, 10)] == [made["id"]]
+    assert renewal_schedule.find_due(clock.seconds(), 10) == []  # at most one attempt a minute
+
+
+def test_a_failed_attempt_is_shown_without_a_revision_and_an_event(admin: Client) -> None:
+    made = reserved(admin)
+    before = admin.get(f"/reserved_domains/{made['id']}")
+    due = claimed()
+    failed = replace(due.entry.renewal, due_at=NOW + 300, error_code="caa_forbids", msg="Change it.", attempts=2)
+    assert renewal_schedule.conclude(due, failed, NOW)
+    assert not renewal_schedule.conclude(due, failed, NOW)
+    after = admin.get(f"/reserved_domains/{made['id']}")
+    assert after.json["certificate_management_status"]["provisioning_job"] == {
+        "error_code": "caa_forbids",
+        "msg": "Change it.",
+        "started_at": made["created_at"],
+        "retries_at": clock.rfc3339(clock.at(NOW + 300)),
+    }
+    tags = [answer.headers["etag"].strip('"').partition("-") for answer in (before, after)]
+    assert tags[0][0] == tags[1][0]
+    assert tags[0][2] != tags[1][2]
+    assert len(admin.get(f"/audit_events?resource_id={made['id']}").json["audit_events"]) == 1
+
+
+def test_a_change_during_an_attempt_makes_the_next_one_follow_soon(admin: Client) -> None:
+    made = reserved(admin)
+    due = claimed()
+    admin.patch(f"/reserved_domains/{made['id']}", {"description": "d"})
+    failed = replace(due.entry.renewal, due_at=NOW + 3000, error_code="internal", msg="Wait.", attempts=3)
+    assert renewal_schedule.conclude(due, failed, clock.seconds())
+    (next_one,) = renewal_schedule.find_due(clock.seconds() + 60, 10)
+    assert (next_one.entry.renewal.attempts, next_one.entry.renewal.is_claimed) == (0, False)
+
+
+@pytest.mark.parametrize("ended", ["", "/certificate_management_policy"])
+def test_a_policy_that_ends_during_an_attempt_leaves_nothing(admin: Client, ended: str) -> None:
+    made = reserved(admin)
+    due = claimed()
+    admin.delete(f"/reserved_domains/{made['id']}{ended}")
+    assert len([*table.every(renewal_schedule.SCOPE)]) == 1
+    id = ids.new("cert")
+    order = UnfinishedOrder("https://ca.example/order/1", id, b"request", b"key")
+    assert not issued_certificates.record(due, order, chain(), due.entry.renewal)
+    assert renewal_schedule.conclude(due, due.entry.renewal, NOW)
+    assert [*table.every(renewal_schedule.SCOPE)] == []
+
+
+def test_an_ended_claim_is_due_again_with_its_order(admin: Client) -> None:
+    reserved(admin)
+    due, other = claimed(), claimed(later=601)
+    assert renewal_schedule.conclude(due, due.entry.renewal, NOW) is False
+    assert other.entry.renewal.is_claimed
+
+
+def test_a_malformed_entry_is_removed_and_others_are_read(admin: Client) -> None:
+    made = reserved(admin)
+    (due,) = renewal_schedule.find_due(clock.seconds(), 10)
+    broken = replace(due.entry, reservation="rd_no")
+    broken.put()
+    assert [it.entry.reservation for it in renewal_schedule.find_due(clock.seconds(), 10)] == [made["id"]]
+
+
+def checked(reservation: dict[str, Any], kind: Literal["present", "absent"]) -> None:
+    """Record the result of a check of a proof, as the live edge does."""
+    now = clock.seconds()
+    (due,) = [it for it in proof_checks.find_due(now, 10) if it.id == reservation["id"]]
+    owner = proof_checks.find_proved(due.domain)
+    if owner is None or owner.id == due.id:
+        assert proof_checks.record(due, proofs.apply_check(due.proof, CheckResult(kind), now))
+        return
+    step, lost = proofs.apply_contest(due.proof, owner.proof, CheckResult("absent"), now)
+    assert proof_checks.record(due, step, (owner, lost) if lost else None)
+
+
+def test_a_proof_hastens_a_job_that_waits(admin: Client) -> None:
+    made = reserved(admin)
+    due = claimed()
+    failed = replace(due.entry.renewal, due_at=NOW + 9000, error_code="domain_unproved", msg="Prove it.", attempts=4)
+    assert renewal_schedule.conclude(due, failed, NOW)
+    checked(made, "present")
+    assert [it.entry.reservation for it in renewal_schedule.find_due(clock.seconds() + 60, 10)] == [made["id"]]
+
+
+def test_a_domain_that_another_account_proves_loses_its_certificate(admin: Client, stranger: Client) -> None:
+    lost, won = reserved(admin), reserved(stranger)
+    checked(lost, "present")
+    (mine,) = [it for it in renewal_schedule.find_due(clock.seconds(), 10) if it.entry.account == admin.account]
+    due = renewal_schedule.claim(mine, NOW, NOW + 600)
+    assert due
+    id = issue(admin, due)
+    checked(won, "present")
+    assert (shown(admin, lost)["certificate"], shown(admin, lost)["verification"]["status"]) == (None, "lapsed")
+    (revoked,) = issued_certificates.find_lost(10)
+    assert revoked == (admin.account, id)
+    assert issued_certificates.read_chain(revoked) == chain().pem
+    issued_certificates.forget_lost(revoked)
+    assert issued_certificates.find_lost(10) == []

@@ -10,7 +10,7 @@ from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
 from chalicelib.model.edges.edge_status import Report
-from chalicelib.model.names import base_names, proofs
+from chalicelib.model.names import base_names, proofs, renewal_schedule
 from chalicelib.model.names.proofs import CheckResult, ProofChange
 from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.model.serving.account_records import AccountRecords
@@ -21,6 +21,7 @@ from chalicelib.operator.accounts import create_account, list_accounts
 from chalicelib.operator.keys import issue_key
 from chalicelib.operator.names import ban_name
 from chalicelib.storage.client import aws, dynamodb
+from chalicelib.storage.records import table, writes
 from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Settings
 from edge.store import table as store
@@ -209,9 +210,13 @@ def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
 
 def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     stranger = create_account("stranger", "admin")[2]
-    for client in (admin, admin.with_token(stranger)):
-        client.create("/reserved_domains", {"domain": "app.example.com"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
+        for client in (admin, admin.with_token(stranger)):
+            policy = {"certificate_management_policy": {"authority": "letsencrypt"}}
+            client.create("/reserved_domains", {"domain": "app.example.com", **policy})
     now = clock.seconds()
+    _fail_and_issue(now)
     first, second = edge.due(now, 10)
     first = edge.claim(first, until=now) or first
     assert edge.record(first, proofs.apply_check(first.proof, CheckResult("present"), now))
@@ -228,6 +233,18 @@ def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     wildcard = admin.create("/edges/https", {"hostports": ["*.example.com:443"]})["id"]
     assert _read_records(admin.account, wildcard).edges
     assert edge.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
+
+
+def _fail_and_issue(now: int) -> None:
+    """Make the jobs of all automatic certificates wait, and give their domains issued certificates."""
+    for due in renewal_schedule.find_due(now, 10):
+        claimed = renewal_schedule.claim(due, now, now + 600)
+        assert claimed
+        assert renewal_schedule.conclude(claimed, replace(claimed.entry.renewal, due_at=now + 9000), now)
+        item = table.find(due.entry.scope, due.entry.reservation)
+        assert item
+        body = {**item.body, **dict.fromkeys(("certificate_id", "issued_certificate_id"), "cert_1")}
+        writes.commit(writes.rewrite(item, replace(item, body=body, revision=item.revision + 1)))
 
 
 def _sign_in_with_a_certificate(admin: Client, edge: store.TableStore) -> None:

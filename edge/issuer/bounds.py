@@ -1,0 +1,67 @@
+"""Bounds of orders: how many there may be in a period for a domain, an account, and all accounts. Pure.
+
+Times are Unix seconds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HOUR, _DAY = 3600, 86400
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At most `count` orders in any period of `seconds`. `limit` completes the sentence of a job."""
+
+    count: int
+    seconds: int
+    limit: str
+
+    def admits_at(self, times: Sequence[int], now: int) -> int:
+        """Return when the next order is admitted after those at some times, 0 for now."""
+        recent = sorted(it for it in times if it > now - self.seconds)
+        return recent[-self.count] + self.seconds if len(recent) >= self.count else 0
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """All bounds. Tests use smaller ones."""
+
+    failed: Bound = Bound(5, _DAY, "this domain has had five failed orders in a day")
+    issued: Bound = Bound(4, 7 * _DAY, "this domain has got four certificates in a week")
+    account: Bound = Bound(20, _HOUR, "the account has had 20 orders in an hour")
+    every: Bound = Bound(250, 3 * _HOUR, "the service has reached its limit of orders")
+    registered: Bound = Bound(40, 7 * _DAY, "the names below this registered domain have had 40 orders in a week")
+
+
+@dataclass(frozen=True)
+class History:
+    """The times of earlier orders: of the domain, its account, all accounts, and the registered domain."""
+
+    failed: Sequence[int] = ()
+    issued: Sequence[int] = ()
+    account: Sequence[int] = ()
+    every: Sequence[int] = ()
+    registered: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound that is reached, and when it admits the next order."""
+
+    sentence: str
+    not_before: int
+
+
+def find_limit(bounds: Bounds, history: History, now: int, *, replaces: bool) -> Limit | None:
+    """Return the bound that admits an order last, or None if all admit it now.
+
+    Orders that replace a certificate do not count for the bounds that mirror those of the CA.
+    """
+    checks = [(bounds.failed, history.failed), (bounds.account, history.account)]
+    if not replaces:
+        checks += [(bounds.issued, history.issued), (bounds.every, history.every)]
+        checks.append((bounds.registered, history.registered))
+    reached = [(bound.admits_at(times, now), bound.limit) for bound, times in checks]
+    not_before, sentence = max(reached)
+    return Limit(sentence, not_before) if not_before else None

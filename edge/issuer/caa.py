@@ -1,0 +1,45 @@
+"""Whether CAA records admit the CA (RFC 8659 and 8657). Pure: the caller finds the records of the closest ancestor."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_CRITICAL = 128
+_KNOWN = frozenset({"issue", "issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"})
+
+
+class CaaRecord(NamedTuple):
+    """A CAA record."""
+
+    flags: int
+    tag: str
+    value: str
+
+
+class Wish(NamedTuple):
+    """What an order needs: the CA's identities, the account's URL, the challenge, and whether it is for a wildcard."""
+
+    identities: tuple[str, ...]
+    account_url: str
+    method: str
+    is_wildcard: bool = False
+
+
+def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
+    """Return whether CAA records admit an order. A CA without identities does not check them."""
+    found = [record._replace(tag=record.tag.lower()) for record in records]
+    if any(it.flags & _CRITICAL and it.tag not in _KNOWN for it in found):
+        return False
+    wild = [it for it in found if it.tag == "issuewild"]
+    relevant = wild if wish.is_wildcard and wild else [it for it in found if it.tag == "issue"]
+    return not relevant or not wish.identities or any(_admits(it.value, wish) for it in relevant)
+
+
+def _admits(value: str, wish: Wish) -> bool:
+    issuer, *parts = (part.strip() for part in value.split(";"))
+    if issuer.lower().removesuffix(".") not in wish.identities:
+        return False
+    parameters = [(name.strip().lower(), text.strip()) for name, _, text in (it.partition("=") for it in parts if it)]
+    accounts = [text for name, text in parameters if name == "accounturi"]
+    methods = [text for name, text in parameters if name == "validationmethods"]
+    of_account = not accounts or accounts == [wish.account_url]
+    return of_account and all(wish.method in (it.strip() for it in text.split(",")) for text in methods)

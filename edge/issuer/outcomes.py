@@ -1,0 +1,106 @@
+"""The state of a domain's certificate after an attempt: when the next one follows, and what the owner reads. Pure."""
+
+from dataclasses import dataclass, replace
+
+from chalicelib.model.tls.renewals import ErrorCode, Renewal
+from edge.issuer.renewal_times import Plan
+
+_INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
+_SPREAD = 0.2  # the share by which an interval varies at random
+_MAX_SENTENCE = 255  # bytes of a sentence of the CA
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an attempt failed: a code, and a sentence that says what to do first.
+
+    `not_before` is a Unix second before which the CA or a bound admits no order, 0 for none.
+    """
+
+    code: ErrorCode
+    msg: str
+    not_before: int = 0
+
+
+def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal:
+    """Return the state after a failed attempt. `random` is from 0 to 1. The order stays, to be continued."""
+    interval = _INTERVALS[min(renewal.attempts, len(_INTERVALS) - 1)]
+    retries_at = now + int(interval * (1 + _SPREAD * (2 * random - 1)))
+    return replace(
+        renewal,
+        due_at=max(retries_at, failure.not_before),
+        is_claimed=False,
+        started_at=renewal.started_at or now,
+        attempts=renewal.attempts + 1,
+        not_before=failure.not_before,
+        error_code=failure.code,
+        msg=failure.msg,
+    )
+
+
+def succeed(renewal: Renewal, certificate_id: str, plan: Plan) -> Renewal:
+    """Return the state after a certificate was issued."""
+    return Renewal(
+        due_at=plan.due_at, tried_at=renewal.tried_at, renews_at=plan.renews_at, certificate_id=certificate_id
+    )
+
+
+def postpone(renewal: Renewal, plan: Plan) -> Renewal:
+    """Return the state after the CA was asked for its window and no renewal is due."""
+    return replace(renewal, due_at=plan.due_at, renews_at=plan.renews_at, is_claimed=False)
+
+
+def domain_unproved(domain: str) -> Failure:
+    """Return the failure of a domain that the account has not proved."""
+    return Failure("domain_unproved", f"Prove {domain} with the record in its 'verification'; the order then follows.")
+
+
+def dns_alias_missing(domain: str, target: str) -> Failure:
+    """Return the failure of a wildcard without an alias."""
+    name = f"_acme-challenge.{domain.removeprefix('*.')}"
+    return Failure("dns_alias_missing", f"Add the record {name} CNAME {target}, which a wildcard requires.")
+
+
+def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
+    """Return the failure of a domain whose CAA records do not admit the CA."""
+    issuer = identities[0] if identities else "the CA"
+    return Failure(
+        "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not admit it for this challenge."
+    )
+
+
+def http_unreachable(domain: str, address: str, port: int, answer: str) -> Failure:
+    """Return the failure of a domain whose address does not answer the preflight. `answer` is a status or an error."""
+    hint = f"Point {domain} to this service and open port {port}"
+    return Failure("http_unreachable", f"{hint}: {address or 'no public address'} {answer}.")
+
+
+def challenge_failed(sentence: str) -> Failure:
+    """Return the failure of a challenge that the CA rejected."""
+    return Failure("challenge_failed", f"Check the DNS records of the domain; the CA says: {_clean(sentence)}")
+
+
+def rate_limited(limit: str, not_before: int) -> Failure:
+    """Return the failure of an order that a bound forbids."""
+    return Failure("rate_limited", f"Wait until 'retries_at': {limit}.", not_before)
+
+
+def ca_unreachable(not_before: int = 0) -> Failure:
+    """Return the failure of a CA that does not answer."""
+    return Failure("ca_unreachable", "Wait: the CA does not answer, and the order is tried again.", not_before)
+
+
+def rejected_identifier(domain: str, sentence: str) -> Failure:
+    """Return the failure of a domain for which the CA issues nothing."""
+    return Failure("rejected_identifier", f"Use another domain than {domain}; the CA says: {_clean(sentence)}")
+
+
+def internal() -> Failure:
+    """Return any other failure. Its reason is only in the operator's log."""
+    return Failure("internal", "Wait, or ask the operator: the order failed for a reason that is not the domain's.")
+
+
+def _clean(sentence: str) -> str:
+    """Return a sentence of the CA in one line of printable characters, at most 255 bytes long."""
+    line = " ".join("".join(it if it.isprintable() else " " for it in sentence).split())
+    return line.encode()[:_MAX_SENTENCE].decode(errors="ignore")

@@ -1,0 +1,58 @@
+"""What the preflight decides from what it found: the challenge of an order, or why there can be none. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib.domains import WILDCARD
+from chalicelib.model.tls.renewals import Method
+from edge.issuer import caa, outcomes
+from edge.issuer.caa import CaaRecord, Wish
+from edge.issuer.outcomes import Failure
+
+Finding = Literal["present", "absent", "unknown"]
+
+
+@dataclass(frozen=True)
+class HttpAnswer:
+    """What an address answered to the preflight: a status, or an error as a phrase. `is_ours` if it was our token."""
+
+    address: str
+    answer: str
+    is_ours: bool
+
+
+@dataclass(frozen=True)
+class Authority:
+    """The CA as CAA records name it, and our account there."""
+
+    identities: tuple[str, ...]
+    account_url: str
+
+
+def choose_method(domain: str, alias: Finding) -> Method:
+    """Return the challenge of a domain: by DNS for wildcards, and for names with an alias."""
+    return "dns-01" if domain.startswith(WILDCARD) or alias == "present" else "http-01"
+
+
+def check_domain(domain: str, *, is_verified: bool, alias: Finding, target: str) -> Failure | None:
+    """Return why a domain cannot be ordered, from its proof and its alias, or None."""
+    if not is_verified:
+        return outcomes.domain_unproved(domain)
+    if not domain.startswith(WILDCARD) or alias == "present":
+        return None
+    return outcomes.dns_alias_missing(domain, target)
+
+
+def check_caa(domain: str, records: Sequence[CaaRecord], authority: Authority, method: Method) -> Failure | None:
+    """Return why CAA records forbid an order, or None."""
+    wish = Wish(authority.identities, authority.account_url, method, domain.startswith(WILDCARD))
+    return None if caa.admits(records, wish) else outcomes.caa_forbids(domain, authority.identities)
+
+
+def check_answers(domain: str, answers: Sequence[HttpAnswer], port: int) -> Failure | None:
+    """Return why the CA would not find the answer of a challenge, or None. Every public address must answer."""
+    if not answers:
+        return outcomes.http_unreachable(domain, "", port, "was found")
+    wrong = next((it for it in answers if not it.is_ours), None)
+    return outcomes.http_unreachable(domain, wrong.address, port, wrong.answer) if wrong else None

@@ -1,0 +1,67 @@
+"""When a certificate is renewed: in the window of the CA (RFC 9773), otherwise at a fraction of its lifetime. Pure.
+
+Times are Unix seconds.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+_DAY = 86400
+_SHORT = 10 * _DAY  # the lifetime below which half of it is left at the renewal, instead of a third
+_MIN_RECHECK, _MAX_RECHECK = 60, _DAY  # seconds until the window is requested again
+
+
+@dataclass(frozen=True)
+class Validity:
+    """The validity of a certificate."""
+
+    start: int
+    end: int
+
+    @property
+    def lifetime(self) -> int:
+        return self.end - self.start
+
+    def is_urgent(self, now: int) -> bool:
+        """Return whether less than a sixth of the lifetime is left, so that its renewal comes first."""
+        return 6 * (self.end - now) < self.lifetime
+
+    def is_late(self, now: int) -> bool:
+        """Return whether at most a fifth of the lifetime is left, which raises an alarm."""
+        return 5 * (self.end - now) <= self.lifetime
+
+
+@dataclass(frozen=True)
+class Window:
+    """The window in which the CA suggests to renew, and the seconds after which to request it again."""
+
+    start: int
+    end: int
+    retry_after: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When to renew, and when to request the window again, 0 for never."""
+
+    renews_at: int
+    rechecks_at: int
+
+    @property
+    def due_at(self) -> int:
+        """Return when the issuer must look at the certificate next."""
+        return min(self.renews_at, self.rechecks_at) if self.rechecks_at else self.renews_at
+
+
+def plan(certificate_id: str, validity: Validity, window: Window | None, now: int) -> Plan:
+    """Return when to renew a certificate. `window` is None if the CA suggests none."""
+    if window is None:
+        left = validity.lifetime // (2 if validity.lifetime < _SHORT else 3)
+        return Plan(validity.end - left, 0)
+    renews_at = window.start + int(_share(certificate_id) * max(0, window.end - window.start))
+    return Plan(renews_at, now + max(_MIN_RECHECK, min(window.retry_after, _MAX_RECHECK)))
+
+
+def _share(certificate_id: str) -> float:
+    """Return a number from 0 to 1, the same each time, so that an unchanged window gives the same time."""
+    return int.from_bytes(hashlib.sha256(certificate_id.encode()).digest()[:6]) / (1 << 48)

@@ -1,0 +1,48 @@
+"""Which due certificates are attempted first: urgent renewals, then accounts take turns. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A due entry of the schedule. `ends_at` is when its certificate ends if the renewal is urgent, otherwise 0."""
+
+    account: str
+    id: str
+    due_at: int
+    ends_at: int = 0
+
+
+@dataclass
+class Turns:
+    """The turns of accounts. Each attempt is one turn, also of urgent renewals."""
+
+    _count: int = 0
+    _last: dict[str, int] = field(default_factory=dict)  # the number of the last turn of each account
+
+    def choose(self, due: Iterable[Candidate], most: int) -> list[Candidate]:
+        """Return at most `most` candidates, in the order in which to attempt them, and count their turns."""
+        found = sorted(due, key=lambda it: (it.due_at, it.id))
+        urgent = sorted((it for it in found if it.ends_at), key=lambda it: it.ends_at)
+        others = [it for it in found if not it.ends_at]
+        chosen = [*urgent, *self._in_turn(others)][:most]
+        for it in chosen:
+            self._count += 1
+            self._last[it.account] = self._count
+        self._forget({it.account for it in found})
+        return chosen
+
+    def _in_turn(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates round by round; accounts whose last turn is longest ago come first in each round."""
+        seen, rounds = Counter[str](), defaultdict[int, list[Candidate]](list)
+        for it in found:
+            rounds[seen[it.account]].append(it)
+            seen[it.account] += 1
+        by_turn = (sorted(some, key=lambda it: self._last.get(it.account, 0)) for _, some in sorted(rounds.items()))
+        return [it for some in by_turn for it in some]
+
+    def _forget(self, accounts: set[str]) -> None:
+        """Forget accounts without due entries: they come first when they have one."""
+        self._last = {account: turn for account, turn in self._last.items() if account in accounts}

@@ -1,0 +1,47 @@
+"""Bounds of orders, as tables of earlier ones."""
+
+import pytest
+
+from edge.issuer import bounds
+from edge.issuer.bounds import Bound, Bounds, History, Limit
+
+NOW, DAY = 1_800_000_000, 86400
+ALL = Bounds()
+
+
+@pytest.mark.parametrize(
+    ("times", "admitted"),
+    [
+        ((), 0),
+        ((NOW - 1,), 0),
+        ((NOW - 1, NOW - 9), NOW + 1),
+        ((NOW - 1, NOW - 10), 0),
+        ((NOW, NOW - 1, NOW - 2), NOW + 9),
+    ],
+)
+def test_a_bound_admits_the_next_order_when_an_old_one_leaves_its_period(times: tuple[int, ...], admitted: int) -> None:
+    assert Bound(2, 10, "").admits_at(times, NOW) == admitted
+
+
+@pytest.mark.parametrize(
+    ("history", "first", "renewal"),
+    [
+        (History(), None, None),
+        (History(failed=[NOW - 5] * 4, issued=[NOW - 5] * 3, account=[NOW] * 19, every=[NOW] * 249), None, None),
+        (History(failed=[NOW - 5] * 5), *[Limit(ALL.failed.limit, NOW - 5 + DAY)] * 2),
+        (History(account=[NOW - 5] * 20), *[Limit(ALL.account.limit, NOW - 5 + 3600)] * 2),
+        (History(issued=[NOW - 5] * 4), Limit(ALL.issued.limit, NOW - 5 + 7 * DAY), None),
+        (History(every=[NOW - 5] * 250), Limit(ALL.every.limit, NOW - 5 + 3 * 3600), None),
+        (History(registered=[NOW - 5] * 40), Limit(ALL.registered.limit, NOW - 5 + 7 * DAY), None),
+        (  # the latest of several counts
+            History(every=[NOW - 5] * 250, account=[NOW - 5] * 20),
+            Limit(ALL.every.limit, NOW - 5 + 3 * 3600),
+            Limit(ALL.account.limit, NOW - 5 + 3600),
+        ),
+    ],
+)
+def test_the_last_bound_to_admit_an_order_is_named(
+    history: History, first: Limit | None, renewal: Limit | None
+) -> None:
+    assert bounds.find_limit(ALL, history, NOW, replaces=False) == first
+    assert bounds.find_limit(ALL, history, NOW, replaces=True) == renewal

@@ -1,0 +1,74 @@
+"""Fairness among accounts, with a clock of the test: a busy account delays no other."""
+
+from collections import Counter, defaultdict
+
+from edge.issuer import bounds
+from edge.issuer.bounds import Bounds, History
+from edge.issuer.turns import Candidate, Turns
+
+MINUTE = 60
+
+
+def due(counts: dict[str, int]) -> list[Candidate]:
+    return [
+        Candidate(account, f"{account}-{number}", 0) for account, count in counts.items() for number in range(count)
+    ]
+
+
+def test_urgent_renewals_come_first_and_then_accounts_in_turn() -> None:
+    candidates = [
+        Candidate("a", "a1", 1),
+        Candidate("a", "a2", 2),
+        Candidate("a", "a3", 3),
+        Candidate("b", "b1", 9),
+        Candidate("c", "c1", 8, ends_at=200),
+        Candidate("c", "c2", 9, ends_at=100),
+    ]
+    assert [it.id for it in Turns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
+
+
+def test_accounts_take_turns_over_several_choices() -> None:
+    turns, left = Turns(), due({"a": 5, "b": 2, "c": 1})
+    chosen = []
+    while left:
+        (it,) = turns.choose(left, 1)
+        chosen.append(it.account)
+        left.remove(it)
+    assert "".join(chosen) == "abcabaaa"
+
+
+def simulate(counts: dict[str, int], limits: Bounds) -> tuple[dict[str, list[int]], list[int]]:
+    """Return when the domains of each account are ordered, and all times of orders, with a minute for each round."""
+    turns, left, now = Turns(), {it.id: it for it in due(counts)}, 0
+    of_account: dict[str, list[int]] = defaultdict(list)
+    every: list[int] = []
+    waits: dict[str, int] = {}
+    while left:
+        open_ = [it for it in left.values() if waits.get(it.account, 0) <= now]
+        room = 0 if limits.every.admits_at(every, now) else 10
+        for it in turns.choose(open_, room):
+            history = History(account=of_account[it.account], every=every)
+            limit = bounds.find_limit(limits, history, now, replaces=False)
+            if limit is None:
+                of_account[it.account].append(now)
+                every.append(now)
+                del left[it.id]
+            else:
+                waits[it.account] = limit.not_before
+        now += MINUTE
+    return of_account, every
+
+
+def test_an_account_with_a_thousand_due_domains_delays_no_other() -> None:
+    limits = Bounds()
+    others = {f"account-{number:02}": 21 if number < 20 else 20 for number in range(49)}
+    busy, every = simulate({"busy": 1000, **others}, limits)
+    calm, _ = simulate({"busy": 10, **others}, limits)
+    assert Counter({account: len(times) for account, times in busy.items()}) == {"busy": 1000, **others}
+    # The others' first ten domains come exactly as early. In rounds 11 to 21 the busy account takes a turn that it
+    # would not have with ten domains: eleven turns, at ten a minute.
+    later = [busy[account][place] - time for account in others for place, time in enumerate(calm[account])]
+    assert max(later) <= limits.every.seconds
+    assert sum(it > 2 * MINUTE for it in later) <= 11 * len(later) // limits.every.count
+    for start in range(len(every) - limits.every.count):
+        assert every[start + limits.every.count] - every[start] >= limits.every.seconds

@@ -1,4 +1,4 @@
-"""Whether CAA records admit the CA (RFC 8659 and 8657). Pure: the caller finds the records of the closest ancestor."""
+"""Evaluation of CAA records (RFC 8659 and 8657). Pure: the caller finds the records of the closest ancestor."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class CaaRecord(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What an order needs: the CA's identities, the account's URL, the challenge, and whether it is for a wildcard."""
+    """The needs of an order: the CA's identities, the account's URL, the challenge, and if it is for a wildcard."""
 
     identities: tuple[str, ...]
     account_url: str

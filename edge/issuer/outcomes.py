@@ -62,7 +62,7 @@ def dns_alias_missing(domain: str, target: str) -> Failure:
 
 
 def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
-    """Return the failure of a domain whose CAA records do not admit the CA."""
+    """Return the failure of CAA records that do not admit the CA."""
     issuer = identities[0] if identities else "the CA"
     return Failure(
         "caa_forbids", f"Add {issuer} to the CAA records of {domain}, which do not admit it for this challenge."
@@ -70,7 +70,7 @@ def caa_forbids(domain: str, identities: tuple[str, ...]) -> Failure:
 
 
 def http_unreachable(domain: str, address: str, port: int, answer: str) -> Failure:
-    """Return the failure of a domain whose address does not answer the preflight. `answer` is a status or an error."""
+    """Return the failure of an address that does not answer the preflight. `answer` is a status or an error."""
     hint = f"Point {domain} to this service and open port {port}"
     return Failure("http_unreachable", f"{hint}: {address or 'no public address'} {answer}.")
 

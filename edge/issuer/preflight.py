@@ -1,4 +1,4 @@
-"""What the preflight decides from what it found: the challenge of an order, or why there can be none. Pure."""
+"""Decisions of the preflight from its findings: the challenge of an order, or its obstacle. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Finding = Literal["present", "absent", "unknown"]
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """What an address answered to the preflight: a status, or an error as a phrase. `is_ours` if it was our token."""
+    """The answer of an address to the preflight: a status, or an error as a phrase. `is_ours` if it was our token."""
 
     address: str
     answer: str
@@ -23,7 +23,7 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True)
-class Authority:
+class CaAccount:
     """The CA as CAA records name it, and our account there."""
 
     identities: tuple[str, ...]
@@ -44,7 +44,7 @@ def check_domain(domain: str, *, is_verified: bool, alias: Finding, target: str)
     return outcomes.dns_alias_missing(domain, target)
 
 
-def check_caa(domain: str, records: Sequence[CaaRecord], authority: Authority, method: Method) -> Failure | None:
+def check_caa(domain: str, records: Sequence[CaaRecord], authority: CaAccount, method: Method) -> Failure | None:
     """Return why CAA records forbid an order, or None."""
     wish = Wish(authority.identities, authority.account_url, method, domain.startswith(WILDCARD))
     return None if caa.admits(records, wish) else outcomes.caa_forbids(domain, authority.identities)

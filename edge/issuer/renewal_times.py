@@ -32,7 +32,7 @@ class Validity:
 
 
 @dataclass(frozen=True)
-class Window:
+class RenewalWindow:
     """The window in which the CA suggests to renew, and the seconds after which to request it again."""
 
     start: int
@@ -49,11 +49,11 @@ class Plan:
 
     @property
     def due_at(self) -> int:
-        """Return when the issuer must look at the certificate next."""
+        """Return when the certificate is due next."""
         return min(self.renews_at, self.rechecks_at) if self.rechecks_at else self.renews_at
 
 
-def plan(certificate_id: str, validity: Validity, window: Window | None, now: int) -> Plan:
+def plan(certificate_id: str, validity: Validity, window: RenewalWindow | None, now: int) -> Plan:
     """Return when to renew a certificate. `window` is None if the CA suggests none."""
     if window is None:
         left = validity.lifetime // (2 if validity.lifetime < _SHORT else 3)

@@ -42,7 +42,7 @@ class UnfinishedOrder:
 
 
 class LostCertificate(NamedTuple):
-    """A certificate whose domain another account has proved."""
+    """A certificate for a domain that another account has proved."""
 
     account: str
     certificate_id: str

@@ -19,7 +19,7 @@ _EXCLUSIVE = "must not be set together with {}: DELETE the other one first"
 
 
 class CertificatePolicyGiven(Shape):
-    """How the certificate of a domain is issued and renewed."""
+    """The issue and renewal of the certificate of a domain."""
 
     authority: Authority
     """Who issues it: `letsencrypt` is the authority that the operator has chosen."""
@@ -29,7 +29,7 @@ class CertificatePolicyGiven(Shape):
 
 
 class CertificatePolicyShown(Shape):
-    """How the certificate of a domain is issued and renewed."""
+    """The issue and renewal of the certificate of a domain."""
 
     authority: Authority
     """Who issues it: `letsencrypt` is the authority that the operator has chosen."""

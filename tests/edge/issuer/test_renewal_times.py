@@ -3,7 +3,7 @@
 import pytest
 
 from edge.issuer import renewal_times
-from edge.issuer.renewal_times import Plan, Validity, Window
+from edge.issuer.renewal_times import Plan, RenewalWindow, Validity
 
 DAY = 86400
 
@@ -17,7 +17,7 @@ def test_without_a_window_a_fraction_of_the_lifetime_is_left(days: int, left: fl
 
 
 def test_a_time_in_the_window_stays_the_same() -> None:
-    validity, window = Validity(0, 90 * DAY), Window(50 * DAY, 60 * DAY, 6 * 3600)
+    validity, window = Validity(0, 90 * DAY), RenewalWindow(50 * DAY, 60 * DAY, 6 * 3600)
     plans = {id: renewal_times.plan(id, validity, window, DAY) for id in ("cert_1", "cert_2", "cert_3")}
     assert all(window.start <= it.renews_at < window.end for it in plans.values())
     assert len({it.renews_at for it in plans.values()}) == 3
@@ -27,14 +27,14 @@ def test_a_time_in_the_window_stays_the_same() -> None:
 
 
 def test_a_window_in_the_past_is_due_at_once() -> None:
-    plan = renewal_times.plan("cert_1", Validity(0, 90 * DAY), Window(0, 10, 60), DAY)
+    plan = renewal_times.plan("cert_1", Validity(0, 90 * DAY), RenewalWindow(0, 10, 60), DAY)
     assert plan.renews_at <= 10
     assert plan.due_at == plan.renews_at
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(0, 60), (59, 60), (60, 60), (21600, 21600), (9 * DAY, DAY)])
 def test_the_window_is_requested_again_after_a_minute_to_a_day(retry_after: int, seconds: int) -> None:
-    window = Window(50 * DAY, 60 * DAY, retry_after)
+    window = RenewalWindow(50 * DAY, 60 * DAY, retry_after)
     assert renewal_times.plan("cert_1", Validity(0, 90 * DAY), window, 7).rechecks_at == 7 + seconds
 
 

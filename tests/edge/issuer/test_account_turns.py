@@ -2,9 +2,9 @@
 
 from collections import Counter, defaultdict
 
-from edge.issuer import bounds
-from edge.issuer.bounds import Bounds, History
-from edge.issuer.turns import Candidate, Turns
+from edge.issuer import order_bounds
+from edge.issuer.account_turns import AccountTurns, Candidate
+from edge.issuer.order_bounds import History, OrderBounds
 
 MINUTE = 60
 
@@ -24,11 +24,11 @@ def test_urgent_renewals_come_first_and_then_accounts_in_turn() -> None:
         Candidate("c", "c1", 8, ends_at=200),
         Candidate("c", "c2", 9, ends_at=100),
     ]
-    assert [it.id for it in Turns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
+    assert [it.id for it in AccountTurns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
 
 
 def test_accounts_take_turns_over_several_choices() -> None:
-    turns, left = Turns(), due({"a": 5, "b": 2, "c": 1})
+    turns, left = AccountTurns(), due({"a": 5, "b": 2, "c": 1})
     chosen = []
     while left:
         (it,) = turns.choose(left, 1)
@@ -37,9 +37,9 @@ def test_accounts_take_turns_over_several_choices() -> None:
     assert "".join(chosen) == "abcabaaa"
 
 
-def simulate(counts: dict[str, int], limits: Bounds) -> tuple[dict[str, list[int]], list[int]]:
+def simulate(counts: dict[str, int], limits: OrderBounds) -> tuple[dict[str, list[int]], list[int]]:
     """Return when the domains of each account are ordered, and all times of orders, with a minute for each round."""
-    turns, left, now = Turns(), {it.id: it for it in due(counts)}, 0
+    turns, left, now = AccountTurns(), {it.id: it for it in due(counts)}, 0
     of_account: dict[str, list[int]] = defaultdict(list)
     every: list[int] = []
     waits: dict[str, int] = {}
@@ -48,7 +48,7 @@ def simulate(counts: dict[str, int], limits: Bounds) -> tuple[dict[str, list[int
         room = 0 if limits.every.admits_at(every, now) else 10
         for it in turns.choose(open_, room):
             history = History(account=of_account[it.account], every=every)
-            limit = bounds.find_limit(limits, history, now, replaces=False)
+            limit = order_bounds.find_limit(limits, history, now, replaces=False)
             if limit is None:
                 of_account[it.account].append(now)
                 every.append(now)
@@ -60,7 +60,7 @@ def simulate(counts: dict[str, int], limits: Bounds) -> tuple[dict[str, list[int
 
 
 def test_an_account_with_a_thousand_due_domains_delays_no_other() -> None:
-    limits = Bounds()
+    limits = OrderBounds()
     others = {f"account-{number:02}": 21 if number < 20 else 20 for number in range(49)}
     busy, every = simulate({"busy": 1000, **others}, limits)
     calm, _ = simulate({"busy": 10, **others}, limits)

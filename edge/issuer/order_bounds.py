@@ -24,7 +24,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class OrderBounds:
     """All bounds. Tests use smaller ones."""
 
     failed: Bound = Bound(5, _DAY, "this domain has had five failed orders in a day")
@@ -53,7 +53,7 @@ class Limit:
     not_before: int
 
 
-def find_limit(bounds: Bounds, history: History, now: int, *, replaces: bool) -> Limit | None:
+def find_limit(bounds: OrderBounds, history: History, now: int, *, replaces: bool) -> Limit | None:
     """Return the bound that admits an order last, or None if all admit it now.
 
     Orders that replace a certificate do not count for the bounds that mirror those of the CA.

@@ -2,11 +2,11 @@
 
 import pytest
 
-from edge.issuer import bounds
-from edge.issuer.bounds import Bound, Bounds, History, Limit
+from edge.issuer import order_bounds
+from edge.issuer.order_bounds import Bound, History, Limit, OrderBounds
 
 NOW, DAY = 1_800_000_000, 86400
-ALL = Bounds()
+ALL = OrderBounds()
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_a_bound_admits_the_next_order_when_an_old_one_leaves_its_period(times: 
 def test_the_last_bound_to_admit_an_order_is_named(
     history: History, first: Limit | None, renewal: Limit | None
 ) -> None:
-    assert bounds.find_limit(ALL, history, NOW, replaces=False) == first
-    assert bounds.find_limit(ALL, history, NOW, replaces=True) == renewal
+    assert order_bounds.find_limit(ALL, history, NOW, replaces=False) == first
+    assert order_bounds.find_limit(ALL, history, NOW, replaces=True) == renewal

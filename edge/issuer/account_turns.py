@@ -16,7 +16,7 @@ class Candidate:
 
 
 @dataclass
-class Turns:
+class AccountTurns:
     """The turns of accounts. Each attempt is one turn, also of urgent renewals."""
 
     _count: int = 0
@@ -35,7 +35,7 @@ class Turns:
         return chosen
 
     def _in_turn(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Return candidates round by round; accounts whose last turn is longest ago come first in each round."""
+        """Return candidates round by round. In each round, accounts with the oldest last turn come first."""
         seen, rounds = Counter[str](), defaultdict[int, list[Candidate]](list)
         for it in found:
             rounds[seen[it.account]].append(it)

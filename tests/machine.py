@@ -50,6 +50,7 @@ NEEDS = {
     "putty": Need((("plink",), ("puttygen",)), ("putty-tools",)),
     "redis": Need((("redis-server",), ("redis-cli",)), ("redis-server", "redis-tools")),
     "ssh": Need((("ssh",), ("ssh-keygen",)), ("openssh-client",)),
+    "pebble": Need((("pebble",),), ("pebble",)),
     "promtool": Need((("promtool",),), ("prometheus",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),

@@ -1,0 +1,136 @@
+"""Requests to a CA: Debian's pebble, which rejects some nonces, and believes each challenge."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from edge.issuer.acme_client import AcmeClient, AttemptFailed, CaSettings, renewal_id
+from tests import openssl
+from tests.needs import need
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DOMAIN, WILDCARD = "app.example.com", "*.example.com"
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaSettings]:
+    """Start pebble; return how to reach it."""
+    need("pebble")
+    folder = tmp_path_factory.mktemp("pebble")
+    own = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
+    (folder / "certificate").write_text(own.certificate)
+    (folder / "key").write_text(own.key)
+    port = free_port()
+    config = {
+        "listenAddress": f"127.0.0.1:{port}",
+        "certificate": str(folder / "certificate"),
+        "privateKey": str(folder / "key"),
+        "httpPort": 5002,
+        "tlsPort": 5001,
+    }
+    (folder / "config.json").write_text(json.dumps({"pebble": config}))
+    environment = {**os.environ, "PEBBLE_VA_ALWAYS_VALID": "1", "PEBBLE_VA_NOSLEEP": "1"}
+    command = ["pebble", "-config", str(folder / "config.json")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as pebble:
+        wait_for(port, folder / "certificate")
+        yield CaSettings(f"https://localhost:{port}/dir", "mailto:ops@example.com", bundle=str(folder / "certificate"))
+        pebble.terminate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def wait_for(port: int, bundle: Path) -> None:
+    """Wait until pebble completes handshakes."""
+    context = ssl.create_default_context(cafile=bundle)
+    for _ in range(100):
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as plain:
+                context.wrap_socket(plain, server_hostname="localhost").close()
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError
+
+
+def request(domain: str) -> x509.CertificateSigningRequest:
+    names = x509.SubjectAlternativeName([x509.DNSName(domain)])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    return builder.add_extension(names, critical=False).sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+
+
+def wait_until(client: AcmeClient, order: str, *statuses: str) -> str:
+    for _ in range(200):
+        if (status := client.status(order)) in statuses:
+            return status
+        time.sleep(0.05)
+    raise TimeoutError(status)
+
+
+def test_an_account_is_registered_once(settings: CaSettings) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    urls = {AcmeClient(settings, key).register() for _ in range(3)}
+    assert len(urls) == 1
+
+
+@pytest.mark.parametrize(("domain", "method"), [(DOMAIN, "http-01"), (DOMAIN, "dns-01"), (WILDCARD, "dns-01")])
+def test_another_client_of_the_account_completes_an_order(settings: CaSettings, domain: str, method: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    client = AcmeClient(settings, key)
+    client.register()
+    order = client.order(domain)
+    (challenge,) = client.challenges(order, method)  # type: ignore[arg-type]
+    assert challenge.domain == domain.removeprefix("*.")
+    assert challenge.value.startswith(challenge.token) is (method == "http-01")
+    client.answer(challenge)
+    wait_until(client, order, "ready")
+    assert client.challenges(order, method) == []  # type: ignore[arg-type]
+    other = AcmeClient(settings, key)
+    other.register()
+    made = request(domain)
+    other.finalize(order, made)
+    wait_until(other, order, "valid")
+    (leaf, *_) = x509.load_pem_x509_certificates(other.download(order).encode())
+    assert leaf.public_key() == made.public_key()
+    assert leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(
+        x509.DNSName
+    ) == [domain]
+    assert other.renewal_window(leaf) is None  # pebble 2.4.0 suggests none
+    other.revoke(leaf, 5)
+
+
+def test_a_certificate_is_named_as_in_rfc_9773() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = bytes.fromhex("69885b6b87464041e1b37b847ba0ae2cde01c8d4")
+    builder = x509.CertificateBuilder(serial_number=0x87654321).subject_name(x509.Name([])).issuer_name(x509.Name([]))
+    builder = builder.public_key(key.public_key()).not_valid_before(START).not_valid_after(START + timedelta(days=1))
+    named = builder.add_extension(x509.AuthorityKeyIdentifier(issuer, None, None), critical=False)
+    assert renewal_id(named.sign(key, hashes.SHA256())) == "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
+
+
+def test_an_unknown_order_and_an_absent_ca_fail_with_their_codes(settings: CaSettings) -> None:
+    client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
+    client.register()
+    with pytest.raises(AttemptFailed) as unknown:
+        client.status(settings.directory.replace("/dir", "/my-order/none"))
+    assert unknown.value.failure.code == "ca_unreachable"
+    with pytest.raises(AttemptFailed) as rejected:
+        client.order("not a domain")
+    assert rejected.value.failure.code == "internal"
+    with pytest.raises(AttemptFailed) as absent:
+        AcmeClient(CaSettings(f"https://localhost:{free_port()}/dir"), ec.generate_private_key(ec.SECP256R1()))
+    assert absent.value.failure.code == "ca_unreachable"

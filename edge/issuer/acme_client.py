@@ -23,6 +23,7 @@ from josepy.util import ComparableECKey
 
 from chalicelib.model.tls.renewals import Method
 from edge.issuer import outcomes
+from edge.issuer.attempts import AttemptFailed
 from edge.issuer.outcomes import Failure
 from edge.issuer.renewal_times import RenewalWindow
 
@@ -35,14 +36,6 @@ _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
 }
-
-
-class AttemptFailed(Exception):
-    """An attempt failed. `reason` is for the operator's log."""
-
-    def __init__(self, failure: Failure, reason: str) -> None:
-        super().__init__(reason)
-        self.failure, self.reason = failure, reason
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from edge.issuer.acme_client import AcmeClient, AttemptFailed, CaSettings, renewal_id
+from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
+from edge.issuer.attempts import AttemptFailed
 from tests import openssl
 from tests.needs import need
 

@@ -1,0 +1,102 @@
+"""TXT records by signed updates, at a name server of the test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataclass
+import dns.tsig
+import dns.update
+import pytest
+
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.issuer_settings import DnsSettings, TsigKey
+from edge.issuer.txt_records import TxtRecords
+
+ZONE, NAME = "acme.example.com", "label.acme.example.com"
+KEY = TsigKey("updates", b"0123456789abcdef")
+
+
+class Server:
+    """A name server that applies signed updates of TXT records, and rejects all others."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, set[str]] = {}
+        self._keys = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret)}
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        length = int.from_bytes(await reader.readexactly(2))
+        wire = await reader.readexactly(length)
+        try:
+            update = dns.message.from_wire(wire, keyring=self._keys)
+        except dns.exception.DNSException:
+            update = dns.message.from_wire(wire, keyring=False)
+            reply = dns.message.make_response(update)
+            reply.set_rcode(dns.rcode.NOTAUTH)
+        else:
+            assert isinstance(update, dns.update.UpdateMessage)
+            assert update.had_tsig
+            self._apply(update)
+            reply = dns.message.make_response(update)
+        answer = reply.to_wire()
+        writer.write(len(answer).to_bytes(2) + answer)
+        await writer.drain()
+        writer.close()
+
+    def _apply(self, update: dns.update.UpdateMessage) -> None:
+        for rrset in update.update:
+            name = rrset.name.to_text(omit_final_dot=True)
+            if rrset.deleting:
+                self.records.pop(name, None)
+            else:
+                self.records.setdefault(name, set()).update(it.strings[0].decode() for it in rrset)
+
+
+@asynccontextmanager
+async def served(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]:
+    server = Server()
+    listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        yield server, TxtRecords(DnsSettings(ZONE, "127.0.0.1", port, key))
+
+
+def test_a_record_is_added_and_removed() -> None:
+    async def change() -> None:
+        async with served() as (server, records):
+            await records.add(NAME, "first")
+            await records.add(NAME, "first")
+            assert server.records == {NAME: {"first"}}
+            await records.remove(NAME)
+            await records.remove(NAME)
+            assert server.records == {}
+
+    asyncio.run(change())
+
+
+def test_an_update_with_another_key_fails_for_the_operator() -> None:
+    async def change() -> None:
+        async with served(TsigKey("updates", b"another")) as (server, records):
+            with pytest.raises(AttemptFailed) as failed:
+                await records.add(NAME, "first")
+            assert failed.value.failure.code == "internal"
+            assert server.records == {}
+
+    asyncio.run(change())
+
+
+def test_an_absent_server_fails_for_the_operator() -> None:
+    async def change() -> None:
+        async with served() as (_, records):
+            pass
+        with pytest.raises(AttemptFailed) as failed:
+            await records.remove(NAME)
+        assert (failed.value.failure.code, str(failed.value)) == (
+            "internal",
+            "the DNS server failed: ConnectionRefusedError",
+        )
+
+    asyncio.run(change())

@@ -1,0 +1,173 @@
+"""One order at the CA, from any step to its certificate. Another issuer continues it from what is stored. Blocks."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from chalicelib import crypto
+from chalicelib.crypto.chains import Chain
+from chalicelib.model.names.issued_certificates import UnfinishedOrder
+from chalicelib.model.tls.certificate_policies import PolicyKeyType
+from chalicelib.model.tls.renewals import Method
+from edge.issuer import outcomes
+from edge.issuer.attempts import AttemptFailed
+
+_PAUSE = 1.0  # seconds between reads of an order's status
+_MAX_CHAIN = 65536  # bytes
+
+
+class PublishedChallenge(Protocol):
+    """A challenge of the CA. `value` answers it."""
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
+
+
+class OrderingCa(Protocol):
+    """The CA. Every method blocks and raises AttemptFailed."""
+
+    def order(self, domain: str, replaces: x509.Certificate | None) -> str:
+        """Order a certificate; return the URL of the order."""
+
+    def status(self, order: str) -> str:
+        """Return the status of an order."""
+
+    def challenges(self, order: str, method: Method) -> list[PublishedChallenge]:
+        """Return the pending challenges. Raises AttemptFailed for one that was rejected."""
+
+    def answer(self, challenge: PublishedChallenge) -> None:
+        """Tell the CA that an answer can be read."""
+
+    def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
+        """Send the certificate request."""
+
+    def download(self, order: str) -> str:
+        """Return the chain as PEM."""
+
+
+class OrderStore(Protocol):
+    """The stored order of one domain, and the answers of its challenges. Every method blocks."""
+
+    def find(self) -> UnfinishedOrder | None:
+        """Return the unfinished order, or None."""
+
+    def put(self, order: UnfinishedOrder) -> None:
+        """Store an unfinished order."""
+
+    def drop(self) -> None:
+        """Remove an order that the CA has ended."""
+
+    def seal(self, key: bytes) -> tuple[str, bytes]:
+        """Return the id of a new certificate, and a private key (DER) sealed for it."""
+
+    def publish(self, challenge: PublishedChallenge) -> None:
+        """Make the answer of a challenge readable for the CA, and wait until it is."""
+
+    def withdraw(self) -> None:
+        """Remove the answers of all challenges, if there are any."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The certificate that is wanted. `replaces` is the certificate that it renews, or None."""
+
+    domain: str
+    key_type: PolicyKeyType
+    method: Method
+    replaces: x509.Certificate | None = None
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """A chain from the CA, and the stored order with its sealed key."""
+
+    chain: Chain
+    order: UnfinishedOrder
+
+
+def obtain(
+    wanted: Wanted,
+    ca: OrderingCa,
+    store: OrderStore,
+    *,
+    until: float,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Obtained:
+    """Return a certificate from a stored order, or from a new one. Raises AttemptFailed.
+
+    The order stays stored for another attempt, unless the CA has ended it. `until` is a Unix second.
+    """
+    order = store.find() or _begin(wanted, ca, store)
+    with _withdrawing(store):
+        while (status := ca.status(order.url)) != "valid":
+            if status == "pending":
+                _answer(wanted, ca, store, order)
+            elif status == "ready":
+                ca.finalize(order.url, x509.load_der_x509_csr(order.request))
+            elif status == "invalid":
+                _end(wanted, ca, store, order)
+            if now() >= until:
+                raise AttemptFailed(outcomes.ca_unreachable(), f"the order is still {status}")
+            sleep(_PAUSE)
+        return Obtained(_checked(ca.download(order.url), wanted, order, now()), order)
+
+
+def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
+    """Create a key and an order. The order is stored before anything else happens with it."""
+    key = rsa.generate_private_key(65537, 2048) if wanted.key_type == "rsa" else ec.generate_private_key(ec.SECP256R1())
+    names = x509.SubjectAlternativeName([x509.DNSName(wanted.domain)])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    request = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    id, sealed = store.seal(crypto.keys.to_der(key))
+    url = ca.order(wanted.domain, wanted.replaces)
+    order = UnfinishedOrder(url, id, request.public_bytes(serialization.Encoding.DER), sealed)
+    store.put(order)
+    return order
+
+
+def _answer(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
+    for challenge in ca.challenges(order.url, wanted.method):
+        store.publish(challenge)
+        ca.answer(challenge)
+
+
+def _end(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
+    """Drop an invalid order. Raises AttemptFailed with the reason of the CA."""
+    store.drop()
+    ca.challenges(order.url, wanted.method)
+    raise AttemptFailed(outcomes.internal(), "the CA has ended the order without a reason")
+
+
+@contextmanager
+def _withdrawing(store: OrderStore) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        store.withdraw()
+
+
+def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Chain:
+    """Return a chain if it is what was ordered. Raises AttemptFailed."""
+    try:
+        chain = crypto.chains.read(pem, _MAX_CHAIN)
+    except ValueError as error:
+        raise AttemptFailed(outcomes.internal(), f"the chain of the CA {error}") from None
+    leaf, request = chain.leaf, x509.load_der_x509_csr(order.request)
+    checks = {
+        "has another key": leaf.public_key == request.public_key(),
+        "has other names": sorted(leaf.dns_names) == [wanted.domain] and not leaf.ips,
+        "is not valid now": leaf.not_before.timestamp() <= now < leaf.not_after.timestamp(),
+    }
+    if wrong := [problem for problem, is_right in checks.items() if not is_right]:
+        raise AttemptFailed(outcomes.internal(), f"the certificate of the CA {wrong[0]}")
+    return chain

@@ -1,0 +1,196 @@
+"""Orders at a CA of the test: killed at each step and continued, rejected, and of a wrong certificate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from chalicelib.model.names.issued_certificates import UnfinishedOrder
+from edge.issuer import ordering, outcomes
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.ordering import Obtained, Wanted
+
+DOMAIN, NOW = "app.example.com", datetime.now(UTC).timestamp()
+CA_KEY = ec.generate_private_key(ec.SECP256R1())
+CA_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "CA of the test")])
+WANTED = Wanted(DOMAIN, "ecdsa", "http-01")
+
+
+class Killed(BaseException):
+    """The process was killed."""
+
+
+class Token(NamedTuple):
+    """A challenge of the CA."""
+
+    token: str
+    value: str
+
+
+@dataclass
+class World:
+    """A CA and a store that survive the issuers, which are killed before or after a numbered call."""
+
+    killed_at: int = -1
+    calls: list[str] = field(default_factory=list)
+    orders: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, x509.CertificateSigningRequest] = field(default_factory=dict)
+    stored: UnfinishedOrder | None = None
+    published: set[str] = field(default_factory=set)
+    names: tuple[str, ...] = (DOMAIN,)
+    is_rejected: bool = False
+    replaced: list[Any] = field(default_factory=list)
+
+    def step(self, name: str) -> None:
+        self.calls.append(name)
+        if len(self.calls) == self.killed_at:
+            raise Killed
+
+
+class Ca:
+    """The CA as an issuer sees it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def order(self, domain: str, replaces: x509.Certificate | None) -> str:
+        self._world.step("order")
+        url = f"https://ca.example/{len(self._world.orders)}"
+        self._world.orders[url] = "pending"
+        self._world.replaced.append(replaces)
+        return url
+
+    def status(self, order: str) -> str:
+        self._world.step("status")
+        return self._world.orders[order]
+
+    def challenges(self, order: str, method: str) -> list[Any]:
+        self._world.step("challenges")
+        if self._world.orders[order] == "invalid":
+            raise AttemptFailed(outcomes.challenge_failed("Wrong answer"), "unauthorized")
+        return [Token("token", "token.value")]
+
+    def answer(self, challenge: Any) -> None:
+        self._world.step("answer")
+        is_right = challenge.value in self._world.published and not self._world.is_rejected
+        self._world.orders[[*self._world.orders][-1]] = "ready" if is_right else "invalid"
+
+    def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
+        self._world.step("finalize")
+        self._world.requests[order] = request
+        self._world.orders[order] = "valid"
+
+    def download(self, order: str) -> str:
+        self._world.step("download")
+        return issue(self._world.requests[order], self._world.names)
+
+
+class Store:
+    """The store as an issuer sees it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def find(self) -> UnfinishedOrder | None:
+        self._world.step("find")
+        return self._world.stored
+
+    def put(self, order: UnfinishedOrder) -> None:
+        self._world.step("put")
+        self._world.stored = order
+
+    def drop(self) -> None:
+        self._world.step("drop")
+        self._world.stored = None
+
+    def seal(self, key: bytes) -> tuple[str, bytes]:
+        self._world.step("seal")
+        return "cert_1", key
+
+    def publish(self, challenge: Any) -> None:
+        self._world.step("publish")
+        self._world.published.add(challenge.value)
+
+    def withdraw(self) -> None:
+        self._world.published.clear()
+
+
+def issue(request: x509.CertificateSigningRequest, names: tuple[str, ...]) -> str:
+    start = datetime.now(UTC) - timedelta(hours=1)
+    builder = x509.CertificateBuilder(serial_number=x509.random_serial_number()).subject_name(x509.Name([]))
+    builder = builder.issuer_name(CA_NAME).public_key(request.public_key())
+    builder = builder.not_valid_before(start).not_valid_after(start + timedelta(days=90))
+    alternative = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
+    made = builder.add_extension(alternative, critical=False).sign(CA_KEY, hashes.SHA256())
+    return made.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def obtain(world: World, wanted: Wanted = WANTED, now: Callable[[], float] = lambda: NOW) -> Obtained:
+    return ordering.obtain(wanted, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
+
+
+STEPS = ["find", "seal", "order", "put", "status", "challenges", "publish", "answer", "status", "finalize", "status"]
+STEPS = [*STEPS, "download"]
+
+
+def test_an_order_goes_from_step_to_step() -> None:
+    world = World()
+    obtained = obtain(world)
+    assert (world.calls, obtained.chain.leaf.dns_names, obtained.order) == (STEPS, [DOMAIN], world.stored)
+    assert world.published == set()
+    own = serialization.load_der_private_key(obtained.order.key, None)
+    assert own.public_key() == obtained.chain.leaf.public_key
+
+
+@pytest.mark.parametrize("killed_at", range(1, len(STEPS) + 1))
+def test_an_order_that_was_stored_is_continued_after_a_kill(killed_at: int) -> None:
+    world = World(killed_at)
+    with pytest.raises(Killed):
+        obtain(world)
+    obtained = obtain(world)
+    orders_before_the_store = 2 if STEPS[killed_at - 1] == "put" else 1
+    assert (len(world.orders), world.published) == (orders_before_the_store, set())
+    assert obtained.chain.leaf.public_key == x509.load_der_x509_csr(obtained.order.request).public_key()
+
+
+def test_a_rejected_challenge_ends_the_order_with_the_words_of_the_ca() -> None:
+    world = World(is_rejected=True)
+    with pytest.raises(AttemptFailed) as failed:
+        obtain(world)
+    assert failed.value.failure == outcomes.challenge_failed("Wrong answer")
+    assert (world.stored, world.published) == (None, set())
+    world.is_rejected = False
+    obtain(world)
+    assert len(world.orders) == 2
+
+
+def test_a_certificate_of_other_names_is_not_used() -> None:
+    with pytest.raises(AttemptFailed) as failed:
+        obtain(World(names=(DOMAIN, "other.example.com")))
+    assert (failed.value.failure.code, failed.value.reason) == ("internal", "the certificate of the CA has other names")
+
+
+def test_a_certificate_that_is_not_valid_now_is_not_used() -> None:
+    with pytest.raises(AttemptFailed) as failed:
+        obtain(World(), now=lambda: NOW - 86400)
+    assert failed.value.reason == "the certificate of the CA is not valid now"
+
+
+def test_a_slow_order_is_left_for_another_attempt() -> None:
+    world = World()
+    with pytest.raises(AttemptFailed) as failed:
+        obtain(world, now=lambda: NOW + 60)
+    assert (failed.value.failure.code, world.stored is None) == ("ca_unreachable", False)
+    obtain(world)
+    assert len(world.orders) == 1
+
+
+def test_an_rsa_key_has_2048_bits() -> None:
+    key: Any = obtain(World(), Wanted(DOMAIN, "rsa", "http-01")).chain.leaf.public_key
+    assert key.key_size == 2048

@@ -45,6 +45,7 @@ _ENTRANCES = {  # the module or package by which a role's code is entered
     "chalicelib.http.middleware.": "api",
     "chalicelib.authorizer.": "authorizer",
     "chalicelib.operator.": "operator",
+    "edge.issuer.": "issuer",
     "edge.": "edge",
     "chalicelib.model.serving.": "edge",  # in threads of its own
 }
@@ -65,11 +66,13 @@ class Role:
 @cache
 def roles() -> Mapping[str, Role]:
     """Return the roles by which the service works, by name."""
-    edge = _template("edge.yaml")["EdgeRole"]["Policies"][0]["PolicyDocument"]
+    of_edge = _template("edge.yaml")
+    edge, issuer = (of_edge[it]["Policies"][0]["PolicyDocument"] for it in ("EdgeRole", "EdgeIssuerRole"))
     return {
         "api": Role(_filled(_of_function("policy-api.json")), boundary()),
         "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
         "edge": Role(_filled(edge)),
+        "issuer": Role(_filled(issuer)),
         "deployer": Role(_of_role("DeployRole")),
         "service": Role(_of_role("ServiceRole")),
         "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),

@@ -65,6 +65,11 @@ def remove_order(due: DueRenewal) -> Write:
     return Write.delete(_ORDERS, _id(due))
 
 
+def drop_order(due: DueRenewal) -> None:
+    """Remove the unfinished order of a reservation, if there is one. Raises aws.Unavailable."""
+    dynamodb.do(remove_order(due))
+
+
 def record(due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal) -> bool:
     """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
 

@@ -1,0 +1,48 @@
+"""Answers of pending HTTP-01 challenges. The issuer writes them, and control answers the CA with them.
+
+Each write adds an entry to the change log, so control reads answers only of domains that have an order.
+"""
+
+from dataclasses import dataclass
+
+from chalicelib import clock
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import change_log, decoding
+from chalicelib.storage.records.change_log import Place
+
+PREFIX = "acme_challenge#"  # of the scopes; each has one record, with the domain as its id
+LIFETIME = 60 * 60  # seconds
+
+
+@dataclass(frozen=True)
+class PendingChallenge:
+    """The token of a challenge, and the body that answers it."""
+
+    token: str
+    answer: str
+
+
+def put(domain: str, challenge: PendingChallenge) -> None:
+    """Make the answer of a domain's challenge readable for an hour. Raises aws.Unavailable."""
+    expires = clock.seconds() + LIFETIME
+    record = {"scope": f"{PREFIX}{domain}", "id": domain, "body": vars(challenge), "expires": expires, "revision": 1}
+    dynamodb.transact([Write.put(record), change_log.entry_of(Place(f"{PREFIX}{domain}", domain))])
+
+
+def find(domain: str) -> PendingChallenge | None:
+    """Return the pending challenge of a domain, or None. Raises MalformedRecord, aws.Unavailable."""
+    record = dynamodb.get(f"{PREFIX}{domain}", domain)
+    if record is None or record["expires"] <= clock.seconds():
+        return None
+    return decoding.decode(PendingChallenge, record["body"])
+
+
+def remove(domain: str) -> None:
+    """Remove the answer of a domain's challenge, if there is one. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(f"{PREFIX}{domain}", domain))
+
+
+def find_domain(place: Place) -> str | None:
+    """Return the domain of an answer at a place in the change log, or None if it is no answer."""
+    return place.id if place.scope == f"{PREFIX}{place.id}" else None

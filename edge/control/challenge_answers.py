@@ -1,0 +1,52 @@
+"""Answers of control to challenges over HTTP-01 (RFC 8555, section 8.3). Pure."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
+
+Standing = Literal["known", "unreserved", "unknown"]  # of the host that is requested
+
+_MOST = 10_000  # domains
+_PATH = "/.well-known/acme-challenge/"
+
+
+@dataclass(frozen=True)
+class ChallengeResponse:
+    """The response to a challenge. `location` is the address of a redirect, or ""."""
+
+    status: Literal[200, 308, 404]
+    body: str = ""
+    location: str = ""
+
+
+class PendingDomains:
+    """The domains for which the change log reported an order in the last hour, at most 10,000."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._ends: OrderedDict[str, float] = OrderedDict()  # the oldest first
+
+    def add(self, domain: str, now: float) -> None:
+        """Remember a domain for an hour, instead of the oldest one if there are too many."""
+        self._ends[domain] = now + LIFETIME
+        self._ends.move_to_end(domain)
+        if len(self._ends) > self._most:
+            self._ends.popitem(last=False)
+
+    def has(self, domain: str, now: float) -> bool:
+        """Return whether an order of a domain can be pending."""
+        return self._ends.get(domain, 0) > now
+
+
+def respond(path: str, pending: PendingChallenge | None, standing: Standing, https: str) -> ChallengeResponse:
+    """Return the response to a request. `https` is the host's address without a path.
+
+    Only the token of a pending challenge gets its answer. Names that another account may have a minute later get 404,
+    like unknown names. Others are redirected, so that their own upstream answers.
+    """
+    token = path.partition("?")[0].removeprefix(_PATH)
+    if pending and token == pending.token:
+        return ChallengeResponse(200, pending.answer)
+    return ChallengeResponse(308, location=f"{https}{path}") if standing == "known" else ChallengeResponse(404)

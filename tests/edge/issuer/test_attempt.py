@@ -1,0 +1,158 @@
+"""Attempts of an issuer with the table and a CA of the test: issue, renewal, failures, and kills."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from chalicelib import clock
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls.renewals import Method, Renewal
+from edge.issuer import outcomes
+from edge.issuer.attempt import Attempt
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.renewal_times import RenewalWindow
+from tests.conftest import stored
+from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
+from tests.transports import Client
+
+POLICY = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
+DAY = 86400
+
+
+@pytest.fixture(autouse=True)
+def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
+
+
+class WindowedCa(Ca):
+    """The CA with renewal information. It believes a challenge if its answer is in the table."""
+
+    def __init__(self, world: World, window: RenewalWindow | None = None) -> None:
+        super().__init__(world)
+        self._own, self.window = world, window
+
+    def answer(self, challenge: Any) -> None:
+        every = (it.to_json()["Attributes"] for some in stored().values() for it in some.values())
+        own = [it for it in every if it["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
+        self._own.published |= {it["body"]["M"]["answer"]["S"] for it in own}  # read without rights
+        super().answer(challenge)
+
+    def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
+        return self.window
+
+
+@dataclass
+class Issuer:
+    """An issuer with a clock of its own."""
+
+    ca: WindowedCa
+    failure: AttemptFailed | None = None
+    later: int = 0
+
+    def now(self) -> float:
+        return clock.seconds() + self.later
+
+    def preflight(self, stored: ReservedDomain, renewal: Renewal) -> Method:
+        if self.failure:
+            raise self.failure
+        return "http-01"
+
+    def run(self) -> None:
+        """Claim what is due, and make an attempt at it."""
+        now = int(self.now())
+        for due in renewal_schedule.find_due(now, 10):
+            claimed = renewal_schedule.claim(due, now, now + 600)
+            assert claimed
+            Attempt(self.ca, self.preflight, now=self.now, sleep=lambda _: None, random=lambda: 0.5).run(claimed)
+
+
+def reserved(client: Client) -> str:
+    made = client.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": POLICY})
+    return f"/reserved_domains/{made['id']}"
+
+
+def status(client: Client, address: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(address).json["certificate_management_status"]
+    return found
+
+
+def test_a_domain_gets_its_certificate_and_nothing_is_left(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    Issuer(WindowedCa(world)).run()
+    after = admin.get(address).json
+    (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
+    assert after["certificate"]["id"] == certificate["id"]
+    assert certificate["subject_alternative_names"]["dns_names"] == [DOMAIN]
+    end, start = (clock.parse(certificate[name]).timestamp() for name in ("not_after", "not_before"))
+    renews_at = clock.parse(after["certificate_management_status"]["renews_at"]).timestamp()
+    assert end - renews_at == (end - start) // 3
+    assert after["certificate_management_status"]["provisioning_job"] is None
+    assert challenge_records.find(DOMAIN) is None
+
+
+def test_a_failed_preflight_costs_the_ca_no_request(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    failed = AttemptFailed(outcomes.domain_unproved(DOMAIN), "")
+    Issuer(WindowedCa(world), failed).run()
+    job = status(admin, address)["provisioning_job"]
+    assert (job["error_code"], world.calls) == ("domain_unproved", [])
+    assert clock.parse(job["retries_at"]).timestamp() - clock.parse(job["started_at"]).timestamp() in (60, 61)
+    Issuer(WindowedCa(world), later=62).run()
+    assert status(admin, address)["provisioning_job"] is None
+
+
+def test_a_renewal_names_the_replaced_certificate(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    Issuer(WindowedCa(world)).run()
+    first = admin.get(address).json["certificate"]["id"]
+    now = clock.seconds()
+    far, past = RenewalWindow(now + 50 * DAY, now + 51 * DAY, 60), RenewalWindow(now - 9, now - 1, 60)
+    ca = WindowedCa(world, far)
+    Issuer(ca, later=70 * DAY).run()  # the fraction of the lifetime has come, and the CA suggests a time before
+    second = admin.get(address).json["certificate"]["id"]
+    assert second != first
+    assert [it is not None for it in world.replaced] == [False, True]
+    ca.window = past
+    Issuer(ca, later=70 * DAY + 61).run()
+    assert len(world.orders) == 3
+
+
+def test_a_certificate_that_is_not_due_is_only_planned_again(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    now = clock.seconds()
+    ca = WindowedCa(world, RenewalWindow(now + 50 * DAY, now + 51 * DAY, 3600))
+    Issuer(ca).run()
+    before = status(admin, address)
+    ca.window = RenewalWindow(now + 20 * DAY, now + 20 * DAY, 3600)
+    Issuer(ca, later=3601).run()
+    assert before["renews_at"] > status(admin, address)["renews_at"] == clock.rfc3339(clock.at(now + 20 * DAY))
+    assert (len(world.orders), status(admin, address)["provisioning_job"]) == (1, None)
+
+
+@pytest.mark.parametrize("killed_at", range(1, 9))
+def test_a_killed_attempt_is_continued_when_its_claim_has_ended(admin: Client, killed_at: int) -> None:
+    address, world = reserved(admin), World(killed_at)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    Issuer(WindowedCa(world), later=590).run()
+    assert admin.get(address).json["certificate"] is None
+    Issuer(WindowedCa(world), later=601).run()
+    (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
+    assert admin.get(address).json["certificate"]["id"] == certificate["id"]
+    events = admin.get(f"/audit_events?resource_id={certificate['id']}").json["audit_events"]
+    assert (len(world.orders), len(events), challenge_records.find(DOMAIN)) == (1, 1, None)
+
+
+def test_a_policy_that_ended_during_an_attempt_is_cleaned_up(admin: Client) -> None:
+    address, world = reserved(admin), World(killed_at=3)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    admin.delete(f"{address}/certificate_management_policy")
+    Issuer(WindowedCa(world), later=601).run()
+    assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
+    assert replace(world, calls=[]).stored is None
+    assert admin.get("/tls_certificates").json["tls_certificates"] == []

@@ -14,7 +14,7 @@ from chalicelib.model.names import issued_certificates, renewal_schedule
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
-from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls import certificate_policies, challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.storage import vault
@@ -37,11 +37,11 @@ class AttemptCa(OrderingCa, Protocol):
 class TxtWriter(Protocol):
     """Writes the TXT record of a challenge at the target of an alias. Raises AttemptFailed."""
 
-    def add(self, id: str, value: str) -> None:
-        """Add a value for a reservation, and wait until all name servers have it."""
+    def add(self, name: str, value: str) -> None:
+        """Add a TXT record, and wait until all name servers have it."""
 
-    def remove(self, id: str) -> None:
-        """Remove the values of a reservation, if there are any."""
+    def remove(self, name: str) -> None:
+        """Remove the TXT records of a name, if there are any."""
 
 
 Preflight = Callable[[ReservedDomain, Renewal], Method]  # raises AttemptFailed
@@ -156,10 +156,10 @@ class _DomainStore:
         if self.method == "http-01":
             challenge_records.put(self.domain, PendingChallenge(challenge.token, challenge.value))
         elif self.txt:
-            self.txt.add(self.due.entry.reservation, challenge.value)
+            self.txt.add(certificate_policies.alias_target(self.due.entry.reservation), challenge.value)
 
     def withdraw(self) -> None:
         if self.method == "http-01":
             challenge_records.remove(self.domain)
         elif self.txt:
-            self.txt.remove(self.due.entry.reservation)
+            self.txt.remove(certificate_policies.alias_target(self.due.entry.reservation))

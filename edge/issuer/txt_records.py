@@ -1,14 +1,11 @@
-"""TXT records of challenges, by signed updates (RFC 2136, RFC 8945)."""
+"""TXT records of challenges, by signed updates (RFC 2136, RFC 8945). Every method blocks."""
 
-import dns.asyncquery
-import dns.asyncresolver
 import dns.exception
 import dns.name
+import dns.query
 import dns.rcode
 import dns.tsig
-import dns.tsigkeyring
 import dns.update
-from dns.message import Message
 
 from edge.issuer import outcomes
 from edge.issuer.attempts import AttemptFailed
@@ -25,27 +22,25 @@ class TxtRecords:
         self._settings = settings
         self._keys = {dns.name.from_text(settings.key.name): dns.tsig.Key(settings.key.name, settings.key.secret)}
 
-    async def add(self, name: str, value: str) -> None:
+    def add(self, name: str, value: str) -> None:
         """Add a TXT record. The same value again changes nothing. Raises AttemptFailed."""
         update = self._update()
         update.add(dns.name.from_text(name), _TTL, "TXT", f'"{value}"')
-        await self._send(update)
+        self._send(update)
 
-    async def remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove all TXT records of a name, if there are any. Raises AttemptFailed."""
         update = self._update()
         update.delete(dns.name.from_text(name), "TXT")
-        await self._send(update)
+        self._send(update)
 
     def _update(self) -> dns.update.UpdateMessage:
         return dns.update.UpdateMessage(self._settings.zone, keyring=self._keys, keyalgorithm=dns.tsig.HMAC_SHA256)
 
-    async def _send(self, update: dns.update.UpdateMessage) -> None:
+    def _send(self, update: dns.update.UpdateMessage) -> None:
         """Send an update over TCP, because the answer must be of the server that was asked."""
         try:
-            answer: Message = await dns.asyncquery.tcp(
-                update, self._settings.host, timeout=_TIMEOUT, port=self._settings.port
-            )
+            answer = dns.query.tcp(update, self._settings.host, timeout=_TIMEOUT, port=self._settings.port)
         except (dns.exception.DNSException, OSError, EOFError) as error:
             raise AttemptFailed(outcomes.internal(), f"the DNS server failed: {type(error).__name__}") from None
         if answer.rcode() != dns.rcode.NOERROR:

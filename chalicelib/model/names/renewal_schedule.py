@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from chalicelib import ids
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.names.reservations import ReservedDomain
@@ -125,9 +126,9 @@ def read(reservation: Item) -> Renewal | None:
     return None if copy is None else decoding.decode(Renewal, copy)
 
 
-def begin(account: str, id: str, now: int) -> tuple[dict[str, object], list[Write]]:
+def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
     """Return the hidden values of a new reservation with a policy, and the write of its entry."""
-    entry = RenewalEntry(account, id, renewals.begin(now))
+    entry = RenewalEntry(account, id, renewals.begin(int(ids.created_at(id).timestamp())))
     return {RENEWAL: asdict(entry.renewal)}, [entry.put()]
 
 

@@ -139,7 +139,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     target = f"{label}.cname.{base_names.domain()}" if base_names.domain() else ""
     proof = proofs.begin(clock.seconds(), value=value, cname_target=target)
     stored = replace(stored, proof=asdict(proof))
-    unseen, entry = renewal_schedule.begin(caller.account, id, clock.seconds()) if stored.policy else ({}, [])
+    unseen, entry = renewal_schedule.begin(caller.account, id) if stored.policy else ({}, [])
     checks = proof_checks.schedule(Item(caller.scope(kinds.RESERVED_DOMAINS.path), id, stored.to_record()))
     return New(stored, also=[*checks, *entry], unseen=unseen)
 

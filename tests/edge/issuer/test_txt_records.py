@@ -67,11 +67,11 @@ async def served(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]
 def test_a_record_is_added_and_removed() -> None:
     async def change() -> None:
         async with served() as (server, records):
-            await records.add(NAME, "first")
-            await records.add(NAME, "first")
+            for _ in range(2):
+                await asyncio.to_thread(records.add, NAME, "first")
             assert server.records == {NAME: {"first"}}
-            await records.remove(NAME)
-            await records.remove(NAME)
+            for _ in range(2):
+                await asyncio.to_thread(records.remove, NAME)
             assert server.records == {}
 
     asyncio.run(change())
@@ -81,7 +81,7 @@ def test_an_update_with_another_key_fails_for_the_operator() -> None:
     async def change() -> None:
         async with served(TsigKey("updates", b"another")) as (server, records):
             with pytest.raises(AttemptFailed) as failed:
-                await records.add(NAME, "first")
+                await asyncio.to_thread(records.add, NAME, "first")
             assert failed.value.failure.code == "internal"
             assert server.records == {}
 
@@ -93,7 +93,7 @@ def test_an_absent_server_fails_for_the_operator() -> None:
         async with served() as (_, records):
             pass
         with pytest.raises(AttemptFailed) as failed:
-            await records.remove(NAME)
+            await asyncio.to_thread(records.remove, NAME)
         assert (failed.value.failure.code, str(failed.value)) == (
             "internal",
             "the DNS server failed: ConnectionRefusedError",

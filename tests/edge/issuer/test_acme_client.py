@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.tls.tls_certificates import open_private_key, read_certificates
 from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
+from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
 from tests import openssl
 from tests.needs import need
+from tests.transports import Client
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DOMAIN, WILDCARD = "app.example.com", "*.example.com"
@@ -112,6 +116,29 @@ def test_another_client_of_the_account_completes_an_order(settings: CaSettings, 
     ) == [domain]
     assert other.renewal_window(leaf) is None  # pebble 2.4.0 suggests none
     other.revoke(leaf, 5)
+
+
+@pytest.mark.parametrize("key_type", ["ecdsa", "rsa"])
+def test_a_domain_gets_its_certificate_from_the_ca(
+    settings: CaSettings, admin: Client, key_type: str, tunnel_domain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", settings.directory)
+    policy = {"authority": "letsencrypt", "private_key_type": key_type}
+    made = admin.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": policy})
+    client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
+    client.register()
+    now = int(time.time())
+    (due,) = renewal_schedule.find_due(now, 10)
+    claimed = renewal_schedule.claim(due, now, now + 600)
+    assert claimed
+    Attempt(client, lambda *_: "http-01", sleep=lambda _: time.sleep(0.05)).run(claimed)
+    (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
+    assert admin.get(f"/reserved_domains/{made['id']}").json["certificate"]["id"] == certificate["id"]
+    assert certificate["subject_alternative_names"] == {"dns_names": [DOMAIN], "ips": []}
+    assert certificate["private_key_type"] == key_type
+    sealed = read_certificates(admin.account)[0]
+    own = serialization.load_der_private_key(open_private_key(sealed), None)
+    assert own.public_key() == x509.load_pem_x509_certificate(sealed.certificate.chain.encode()).public_key()
 
 
 def test_a_certificate_is_named_as_in_rfc_9773() -> None:

@@ -4,15 +4,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from chalicelib.model.names.renewal_schedule import RenewalEntry
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """A due entry of the schedule. `ends_at` is when its certificate ends if the renewal is urgent, otherwise 0."""
+    """A due entry of the schedule. `urgent_at` is 0 unless its renewal is urgent now."""
 
     account: str
     id: str
     due_at: int
-    ends_at: int = 0
+    urgent_at: int = 0
+
+
+def candidate(entry: RenewalEntry, now: int) -> Candidate:
+    """Return the candidate of an entry of the schedule."""
+    urgent_at = entry.renewal.urgent_at
+    is_urgent = 0 < urgent_at <= now
+    return Candidate(entry.account, entry.reservation, entry.renewal.due_at, urgent_at if is_urgent else 0)
 
 
 @dataclass
@@ -25,8 +34,8 @@ class AccountTurns:
     def choose(self, due: Iterable[Candidate], most: int) -> list[Candidate]:
         """Return at most `most` candidates, in the order in which to attempt them, and count their turns."""
         found = sorted(due, key=lambda it: (it.due_at, it.id))
-        urgent = sorted((it for it in found if it.ends_at), key=lambda it: it.ends_at)
-        others = [it for it in found if not it.ends_at]
+        urgent = sorted((it for it in found if it.urgent_at), key=lambda it: it.urgent_at)
+        others = [it for it in found if not it.urgent_at]
         chosen = [*urgent, *self._in_turn(others)][:most]
         for it in chosen:
             self._count += 1

@@ -23,13 +23,14 @@ from josepy.util import ComparableECKey
 
 from chalicelib.model.tls.renewals import Method
 from edge.issuer import outcomes
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.outcomes import Failure
 from edge.issuer.renewal_times import RenewalWindow
 
 OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
 
 _TIMEOUT = 20  # seconds for one request
+_MAX_REPEATS = 5  # of a request with a rejected nonce
 _REJECTED = frozenset({"rejectedIdentifier", "unsupportedIdentifier"})
 _OF_CHALLENGES = frozenset({"connection", "dns", "dnssec", "incorrectResponse", "tls", "unauthorized"})
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
@@ -49,20 +50,20 @@ class CaSettings:
     eab: tuple[str, str] | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True)
-class Challenge:
-    """A challenge of an order. `value` answers it: the body over HTTP, or the TXT record."""
-
-    domain: str
-    token: str
-    value: str
-    body: messages.ChallengeBody = field(repr=False)
-
-
 class NewOrder(messages.NewOrder):
     """A new order that names the certificate that it replaces (RFC 9773, section 5)."""
 
     replaces: str | None = json_field("replaces", omitempty=True)
+
+
+class _Client(client.ClientV2):
+    """A client that repeats requests with a rejected nonce (RFC 8555, section 6.5), more often than the library."""
+
+    def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
+        for _ in range(_MAX_REPEATS):
+            with _suppress_rejected_nonces():
+                return super()._post(*args, **kwargs)
+        return super()._post(*args, **kwargs)
 
 
 class AcmeClient:
@@ -79,7 +80,7 @@ class AcmeClient:
             self._net.verify_ssl = settings.bundle  # type: ignore[assignment]  # requests takes a path too
         self._net.session.hooks["response"].append(self._note)
         with self._failures():
-            self._acme = client.ClientV2(client.ClientV2.get_directory(settings.directory, self._net), self._net)
+            self._acme = _Client(_Client.get_directory(settings.directory, self._net), self._net)
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -203,6 +204,16 @@ class AcmeClient:
             raise AttemptFailed(_failure(error, not_before), str(error)) from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:
             raise AttemptFailed(outcomes.ca_unreachable(), f"{type(error).__name__}: {error}") from None
+
+
+@contextmanager
+def _suppress_rejected_nonces() -> Iterator[None]:
+    """Ignore that the CA has rejected a nonce."""
+    try:
+        yield
+    except messages.Error as error:
+        if error.code != "badNonce":
+            raise
 
 
 def renewal_id(certificate: x509.Certificate) -> str:

@@ -19,8 +19,8 @@ from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.storage import vault
 from edge.issuer import ordering, outcomes, renewal_times
-from edge.issuer.attempts import AttemptFailed
-from edge.issuer.ordering import Obtained, OrderingCa, PublishedChallenge, Wanted
+from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.ordering import Obtained, OrderingCa, Wanted
 from edge.issuer.renewal_times import Plan, RenewalWindow, Validity
 
 _ORDER_TIME = 300  # seconds for one order: half of a claim
@@ -101,18 +101,17 @@ class Attempt:
     def _record(self, due: DueRenewal, obtained: Obtained) -> None:
         certificate = x509.load_pem_x509_certificate(obtained.chain.pem.encode())
         plan = self._plan(obtained.order.certificate_id, certificate)
-        done = outcomes.succeed(due.entry.renewal, obtained.order.certificate_id, plan)
+        done = outcomes.succeed(due.entry.renewal, obtained.order.certificate_id, plan, _validity(certificate))
         if not issued_certificates.record(due, obtained.order, obtained.chain, done):
             _logger.warning("A certificate of %s is not used: the policy has ended.", due.entry.reservation)
 
     def _plan(self, id: str, certificate: x509.Certificate) -> Plan:
-        start, end = (int(it.timestamp()) for it in (certificate.not_valid_before_utc, certificate.not_valid_after_utc))
         try:
             window = self.ca.renewal_window(certificate)
         except AttemptFailed as failed:  # a certificate is renewed in time without the CA's suggestion
             _logger.warning("The renewal information of %s cannot be read: %s", id, failed.reason)
             window = None
-        return renewal_times.plan(id, Validity(start, end), window, self._second)
+        return renewal_times.plan(id, _validity(certificate), window, self._second)
 
     def _certificate(self, due: DueRenewal, renewal: Renewal) -> x509.Certificate | None:
         """Return the issued certificate of a domain, or None without one."""
@@ -128,6 +127,11 @@ class Attempt:
         _DomainStore(due, "", self.txt, "dns-01").withdraw()
         issued_certificates.drop_order(due)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
+
+
+def _validity(certificate: x509.Certificate) -> Validity:
+    times = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    return Validity(*(int(it.timestamp()) for it in times))
 
 
 @dataclass
@@ -152,7 +156,7 @@ class _DomainStore:
         id = ids.new("cert")
         return id, vault.seal(key, vault.context(self.due.entry.account, id))
 
-    def publish(self, challenge: PublishedChallenge) -> None:
+    def publish(self, challenge: Challenge) -> None:
         if self.method == "http-01":
             challenge_records.put(self.domain, PendingChallenge(challenge.token, challenge.value))
         elif self.txt:

@@ -1,6 +1,19 @@
-"""The error that ends an attempt."""
+"""A challenge of an attempt, and the error that ends one."""
+
+from dataclasses import dataclass, field
+from typing import Any
 
 from edge.issuer.outcomes import Failure
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A challenge of the CA. `value` answers it: the body over HTTP, or the TXT record. `body` is the client's own."""
+
+    domain: str
+    token: str
+    value: str
+    body: Any = field(default=None, repr=False)
 
 
 class AttemptFailed(Exception):

@@ -16,20 +16,10 @@ from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.tls.certificate_policies import PolicyKeyType
 from chalicelib.model.tls.renewals import Method
 from edge.issuer import outcomes
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 
 _PAUSE = 1.0  # seconds between reads of an order's status
 _MAX_CHAIN = 65536  # bytes
-
-
-class PublishedChallenge(Protocol):
-    """A challenge of the CA. `value` answers it."""
-
-    @property
-    def token(self) -> str: ...
-
-    @property
-    def value(self) -> str: ...
 
 
 class OrderingCa(Protocol):
@@ -41,10 +31,10 @@ class OrderingCa(Protocol):
     def status(self, order: str) -> str:
         """Return the status of an order."""
 
-    def challenges(self, order: str, method: Method) -> list[PublishedChallenge]:
+    def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges. Raises AttemptFailed for one that was rejected."""
 
-    def answer(self, challenge: PublishedChallenge) -> None:
+    def answer(self, challenge: Challenge) -> None:
         """Tell the CA that an answer can be read."""
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
@@ -69,7 +59,7 @@ class OrderStore(Protocol):
     def seal(self, key: bytes) -> tuple[str, bytes]:
         """Return the id of a new certificate, and a private key (DER) sealed for it."""
 
-    def publish(self, challenge: PublishedChallenge) -> None:
+    def publish(self, challenge: Challenge) -> None:
         """Make the answer of a challenge readable for the CA, and wait until it is."""
 
     def withdraw(self) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from chalicelib.model.tls.renewals import ErrorCode, Renewal
-from edge.issuer.renewal_times import Plan
+from edge.issuer.renewal_times import Plan, Validity
 
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
 _SPREAD = 0.2  # the share by which an interval varies at random
@@ -38,10 +38,14 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal
     )
 
 
-def succeed(renewal: Renewal, certificate_id: str, plan: Plan) -> Renewal:
+def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validity) -> Renewal:
     """Return the state after a certificate was issued."""
     return Renewal(
-        due_at=plan.due_at, tried_at=renewal.tried_at, renews_at=plan.renews_at, certificate_id=certificate_id
+        due_at=plan.due_at,
+        tried_at=renewal.tried_at,
+        renews_at=plan.renews_at,
+        urgent_at=validity.urgent_at,
+        certificate_id=certificate_id,
     )
 
 

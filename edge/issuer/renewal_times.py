@@ -22,9 +22,10 @@ class Validity:
     def lifetime(self) -> int:
         return self.end - self.start
 
-    def is_urgent(self, now: int) -> bool:
-        """Return whether less than a sixth of the lifetime is left, so that its renewal comes first."""
-        return 6 * (self.end - now) < self.lifetime
+    @property
+    def urgent_at(self) -> int:
+        """Return when a sixth of the lifetime is left: from then on its renewal comes first."""
+        return self.end - self.lifetime // 6
 
     def is_late(self, now: int) -> bool:
         """Return whether at most a fifth of the lifetime is left, which raises an alarm."""

@@ -37,6 +37,7 @@ class Renewal:
     attempts: int = 0  # failed ones since the job or the last change of the domain
     not_before: int = 0  # a bound of the CA or of the issuer: no order before it
     renews_at: int = 0
+    urgent_at: int = 0  # from then on a renewal comes before all others
     error_code: ErrorCode = ""
     msg: str = ""
     certificate_id: str = ""  # the last issued certificate

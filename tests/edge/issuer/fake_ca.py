@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from edge.issuer import outcomes
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 
 DOMAIN = "app.example.com"
 CA_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -20,13 +20,6 @@ CA_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "CA of the test")])
 
 class Killed(BaseException):
     """The process was killed."""
-
-
-class Token(NamedTuple):
-    """A challenge of the CA."""
-
-    token: str
-    value: str
 
 
 @dataclass
@@ -66,13 +59,13 @@ class Ca:
         self._world.step("status")
         return self._world.orders[order]
 
-    def challenges(self, order: str, method: str) -> list[Any]:
+    def challenges(self, order: str, method: str) -> list[Challenge]:
         self._world.step("challenges")
         if self._world.orders[order] == "invalid":
             raise AttemptFailed(outcomes.challenge_failed("Wrong answer"), "unauthorized")
-        return [Token("token", "token.value")]
+        return [Challenge(DOMAIN, "token", "token.value")]
 
-    def answer(self, challenge: Any) -> None:
+    def answer(self, challenge: Challenge) -> None:
         self._world.step("answer")
         is_right = challenge.value in self._world.published and not self._world.is_rejected
         self._world.orders[[*self._world.orders][-1]] = "ready" if is_right else "invalid"

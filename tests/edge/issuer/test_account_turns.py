@@ -2,7 +2,9 @@
 
 from collections import Counter, defaultdict
 
-from edge.issuer import order_bounds
+from chalicelib.model.names.renewal_schedule import RenewalEntry
+from chalicelib.model.tls.renewals import Renewal
+from edge.issuer import account_turns, order_bounds
 from edge.issuer.account_turns import AccountTurns, Candidate
 from edge.issuer.order_bounds import History, OrderBounds
 
@@ -21,10 +23,17 @@ def test_urgent_renewals_come_first_and_then_accounts_in_turn() -> None:
         Candidate("a", "a2", 2),
         Candidate("a", "a3", 3),
         Candidate("b", "b1", 9),
-        Candidate("c", "c1", 8, ends_at=200),
-        Candidate("c", "c2", 9, ends_at=100),
+        Candidate("c", "c1", 8, urgent_at=200),
+        Candidate("c", "c2", 9, urgent_at=100),
     ]
     assert [it.id for it in AccountTurns().choose(candidates, 10)] == ["c2", "c1", "a1", "b1", "a2", "a3"]
+
+
+def test_a_renewal_is_urgent_from_its_time_on() -> None:
+    entry = RenewalEntry("acct_1", "rd_1", Renewal(50, urgent_at=100))
+    assert [account_turns.candidate(entry, now).urgent_at for now in (99, 100, 101)] == [0, 100, 100]
+    first = RenewalEntry("acct_1", "rd_1", Renewal(50))
+    assert account_turns.candidate(first, 101) == Candidate("acct_1", "rd_1", 50)
 
 
 def test_accounts_take_turns_over_several_choices() -> None:

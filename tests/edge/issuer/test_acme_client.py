@@ -45,7 +45,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaSettings]:
         "tlsPort": 5001,
     }
     (folder / "config.json").write_text(json.dumps({"pebble": config}))
-    environment = {**os.environ, "PEBBLE_VA_ALWAYS_VALID": "1", "PEBBLE_VA_NOSLEEP": "1"}
+    environment = {
+        **os.environ,
+        "PEBBLE_VA_ALWAYS_VALID": "1",
+        "PEBBLE_VA_NOSLEEP": "1",
+        "PEBBLE_WFE_NONCEREJECT": "15",
+    }
     command = ["pebble", "-config", str(folder / "config.json")]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as pebble:
         wait_for(port, folder / "certificate")

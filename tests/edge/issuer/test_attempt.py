@@ -13,7 +13,7 @@ from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.renewals import Method, Renewal
 from edge.issuer import outcomes
 from edge.issuer.attempt import Attempt
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.renewal_times import RenewalWindow
 from tests.conftest import stored
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
@@ -35,7 +35,7 @@ class WindowedCa(Ca):
         super().__init__(world)
         self._own, self.window = world, window
 
-    def answer(self, challenge: Any) -> None:
+    def answer(self, challenge: Challenge) -> None:
         every = (it.to_json()["Attributes"] for some in stored().values() for it in some.values())
         own = [it for it in every if it["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
         self._own.published |= {it["body"]["M"]["answer"]["S"] for it in own}  # read without rights

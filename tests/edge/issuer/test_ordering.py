@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from edge.issuer import ordering, outcomes
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.ordering import Obtained, Wanted
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 
@@ -40,7 +40,7 @@ class Store:
         self._world.step("seal")
         return "cert_1", key
 
-    def publish(self, challenge: Any) -> None:
+    def publish(self, challenge: Challenge) -> None:
         self._world.step("publish")
         self._world.published.add(challenge.value)
 

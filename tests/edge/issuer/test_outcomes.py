@@ -7,7 +7,7 @@ import pytest
 from chalicelib.model.tls.renewals import Renewal
 from edge.issuer import outcomes
 from edge.issuer.outcomes import Failure
-from edge.issuer.renewal_times import Plan
+from edge.issuer.renewal_times import Plan, Validity
 
 NOW = 1_800_000_000
 FAILURE = Failure("ca_unreachable", "Wait.")
@@ -45,8 +45,9 @@ def test_a_renewal_that_fails_starts_a_job() -> None:
 
 def test_an_issue_ends_the_job() -> None:
     failed = outcomes.fail(CLAIMED, FAILURE, NOW, 0.5)
-    after = outcomes.succeed(failed, "cert_2", Plan(NOW + 900, NOW + 100))
-    assert after == Renewal(NOW + 100, tried_at=NOW - 5, renews_at=NOW + 900, certificate_id="cert_2")
+    after = outcomes.succeed(failed, "cert_2", Plan(NOW + 900, NOW + 100), Validity(NOW, NOW + 1200))
+    expected = Renewal(NOW + 100, tried_at=NOW - 5, renews_at=NOW + 900, urgent_at=NOW + 1000, certificate_id="cert_2")
+    assert after == expected
     assert outcomes.postpone(replace(after, is_claimed=True), Plan(NOW + 800, 0)) == replace(
         after, due_at=NOW + 800, renews_at=NOW + 800
     )

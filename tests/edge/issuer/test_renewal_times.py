@@ -38,11 +38,8 @@ def test_the_window_is_requested_again_after_a_minute_to_a_day(retry_after: int,
     assert renewal_times.plan("cert_1", Validity(0, 90 * DAY), window, 7).rechecks_at == 7 + seconds
 
 
-@pytest.mark.parametrize(
-    ("left", "is_urgent", "is_late"),
-    [(0.21, False, False), (0.2, False, True), (0.17, False, True), (0.16, True, True)],
-)
-def test_the_rest_of_a_lifetime_is_urgent_or_late(left: float, is_urgent: bool, is_late: bool) -> None:
+@pytest.mark.parametrize(("left", "is_late"), [(0.21, False), (0.2, True), (0.16, True)])
+def test_a_fifth_of_a_lifetime_is_late_and_a_sixth_urgent(left: float, is_late: bool) -> None:
     validity = Validity(0, 90 * DAY)
-    now = validity.end - int(left * validity.lifetime)
-    assert (validity.is_urgent(now), validity.is_late(now)) == (is_urgent, is_late)
+    assert validity.is_late(validity.end - int(left * validity.lifetime)) is is_late
+    assert validity.urgent_at == 75 * DAY

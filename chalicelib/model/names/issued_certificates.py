@@ -88,6 +88,15 @@ def record(due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Ren
     return True
 
 
+def covers(account: str, certificate_id: str, domain: str) -> bool:
+    """Return whether a certificate covers a domain, true if it is unknown or uploaded. Raises aws.Unavailable."""
+    item = table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
+    if item is None or item.malformed or _RESERVATION not in item.unseen:
+        return True
+    names = records.decode(TlsCertificate, item).subject_alternative_names.get("dns_names", [])
+    return not {domain, f"*.{domain.partition('.')[2]}"}.isdisjoint(names)
+
+
 def find_reservation(certificate: Item) -> Item | None:
     """Return the reservation that a certificate was issued for, or None. Raises aws.Unavailable."""
     id = certificate.unseen.get(_RESERVATION)

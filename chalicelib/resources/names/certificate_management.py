@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from chalicelib import clock
 from chalicelib.http.errors import InvalidRequest
-from chalicelib.model.names import base_names, renewal_schedule
+from chalicelib.model.names import base_names, issued_certificates, renewal_schedule
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls import certificate_policies
 from chalicelib.model.tls.certificate_policies import Authority, CertificatePolicy, PolicyKeyType
@@ -15,6 +15,7 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
 POLICY, CERTIFICATE = "certificate_management_policy", "certificate_id"
+_NOT_COVERED = "must be a certificate that covers the domain, or one that was uploaded"
 _EXCLUSIVE = "must not be set together with {}: DELETE the other one first"
 
 
@@ -72,6 +73,13 @@ def check(stored: ReservedDomain, given: CertificatePolicy | None) -> None:
     objection = certificate_policies.find_objection(stored.domain, base_names.domain()) if given else ""
     if objection:
         raise InvalidRequest.of({POLICY: objection})
+
+
+def check_certificate(account: str, stored: ReservedDomain) -> None:
+    """Raise InvalidRequest if the chosen certificate was issued for another domain and does not cover this one."""
+    id = stored.chosen_certificate_id
+    if id and certificate_policies.is_offered() and not issued_certificates.covers(account, id, stored.domain):
+        raise InvalidRequest.of({CERTIFICATE: _NOT_COVERED})
 
 
 def responses(stored: ReservedDomain, item: Item) -> dict[str, Any]:

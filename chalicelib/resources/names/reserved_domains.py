@@ -133,6 +133,7 @@ def make(caller: Caller, id: str, request: Create) -> New:
     _refuse_kept(request.domain)
     stored = ReservedDomain.of(request.values())
     certificate_management.check(stored, stored.policy)
+    certificate_management.check_certificate(caller.account, stored)
     if base_names.is_below(request.domain):
         return New(stored)
     value, label = secrets.token_hex(16), secrets.token_hex(16)
@@ -212,6 +213,8 @@ class ReservedDomains(EditableResource):
         after = ReservedDomain.of(changed.body)
         if given.keys() & {"certificate_id", "certificate_management_policy"}:
             certificate_management.check(after, after.policy if policy else None)
+        if given.get("certificate_id"):
+            certificate_management.check_certificate(item.account, after)
         return changed
 
     def delete_certificate(self, call: Call) -> None:

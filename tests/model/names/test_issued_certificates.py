@@ -14,7 +14,7 @@ from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.storage import vault
 from chalicelib.storage.records import table
 from tests import openssl
-from tests.refusals import assert_refused
+from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
 
 DOMAIN = "app.example.com"
@@ -113,6 +113,16 @@ def test_a_reference_of_the_issuer_is_not_a_chosen_certificate(admin: Client) ->
     admin.delete(f"{address}/certificate")
     assert shown(admin, made)["certificate"] is None
     admin.delete(certificate)
+
+
+def test_an_issued_certificate_can_be_chosen_where_it_covers(admin: Client) -> None:
+    reserved(admin)
+    id = issue(admin, claimed())
+    body = {"domain": "other.example.com", "certificate_id": id}
+    rule = "must be a certificate that covers the domain, or one that was uploaded"
+    assert_invalid(admin.post("/reserved_domains", body), {"certificate_id": rule})
+    other = admin.create("/reserved_domains", {"domain": "other.example.com"})
+    assert_invalid(admin.patch(f"/reserved_domains/{other['id']}", {"certificate_id": id}), {"certificate_id": rule})
 
 
 def test_a_removed_certificate_is_ordered_again(admin: Client) -> None:

@@ -89,7 +89,7 @@ class Attempt:
     def _obtain(self, due: DueRenewal, stored: ReservedDomain, renewal: Renewal) -> Obtained:
         store = _DomainStore(due, stored.domain, self.txt)
         order = store.find()
-        method = renewal.method if order and renewal.method else self.preflight(stored, renewal)
+        method = order.method if order else self.preflight(stored, renewal)
         store.method = method
         is_renewal = 0 < renewal.renews_at <= self._second
         replaces = self._certificate(due, renewal) if is_renewal else None
@@ -124,8 +124,9 @@ class Attempt:
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove what an attempt has left of a domain without a policy, and its entry."""
-        _DomainStore(due, "", self.txt, "dns-01").withdraw()
-        issued_certificates.drop_order(due)
+        if order := issued_certificates.find_order(due):
+            _DomainStore(due, order.domain, self.txt, order.method).withdraw()
+            issued_certificates.drop_order(due)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
 
@@ -141,7 +142,7 @@ class _DomainStore:
     due: DueRenewal
     domain: str
     txt: TxtWriter | None
-    method: Method = ""
+    method: Method = "http-01"
 
     def find(self) -> UnfinishedOrder | None:
         return issued_certificates.find_order(self.due)

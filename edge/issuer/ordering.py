@@ -120,7 +120,8 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
     request = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
     id, sealed = store.seal(crypto.keys.to_der(key))
     url = ca.order(wanted.domain, wanted.replaces)
-    order = UnfinishedOrder(url, id, request.public_bytes(serialization.Encoding.DER), sealed)
+    encoded = request.public_bytes(serialization.Encoding.DER)
+    order = UnfinishedOrder(url, wanted.domain, wanted.method, id, encoded, sealed)
     store.put(order)
     return order
 

@@ -15,7 +15,7 @@ from chalicelib.model.changes import Change
 from chalicelib.model.names import renewal_schedule
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
-from chalicelib.model.tls.renewals import Renewal
+from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.model.tls.tls_certificates import TlsCertificate
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
@@ -36,6 +36,8 @@ class UnfinishedOrder:
     """An order at the CA, with what completes it: the request, and the private key of its certificate, sealed."""
 
     url: str
+    domain: str
+    method: Method
     certificate_id: str
     request: bytes  # DER
     key: bytes = field(repr=False)

@@ -18,7 +18,7 @@ ErrorCode = Literal[
     "rejected_identifier",
     "internal",
 ]
-Method = Literal["", "http-01", "dns-01"]
+Method = Literal["http-01", "dns-01"]
 
 _MINUTE = 60
 
@@ -41,9 +41,6 @@ class Renewal:
     error_code: ErrorCode = ""
     msg: str = ""
     certificate_id: str = ""  # the last issued certificate
-    order: str = ""  # the URL of an unfinished order
-    method: Method = ""  # of the unfinished order
-    key: str = ""  # a random value that names the private key of the unfinished order
 
     @property
     def retries_at(self) -> int:

@@ -11,7 +11,7 @@ from edge.issuer.renewal_times import Plan, Validity
 
 NOW = 1_800_000_000
 FAILURE = Failure("ca_unreachable", "Wait.")
-CLAIMED = Renewal(NOW + 600, is_claimed=True, started_at=NOW - 5, tried_at=NOW - 5, order="https://ca.example/1")
+CLAIMED = Renewal(NOW + 600, is_claimed=True, started_at=NOW - 5, tried_at=NOW - 5)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,12 @@ def issue(client: Client, due: DueRenewal) -> str:
     """Store a certificate for a claimed entry as the issuer does; return its id."""
     id = ids.new("cert")
     order = UnfinishedOrder(
-        "https://ca.example/order/1", id, b"request", vault.seal(b"key", vault.context(client.account, id))
+        "https://ca.example/order/1",
+        DOMAIN,
+        "http-01",
+        id,
+        b"request",
+        vault.seal(b"key", vault.context(client.account, id)),
     )
     issued_certificates.put_order(due, order)
     assert issued_certificates.find_order(due) == order
@@ -172,7 +177,7 @@ def test_a_policy_that_ends_during_an_attempt_leaves_nothing(admin: Client, ende
     admin.delete(f"/reserved_domains/{made['id']}{ended}")
     assert len([*table.every(renewal_schedule.SCOPE)]) == 1
     id = ids.new("cert")
-    order = UnfinishedOrder("https://ca.example/order/1", id, b"request", b"key")
+    order = UnfinishedOrder("https://ca.example/order/1", DOMAIN, "http-01", id, b"request", b"key")
     assert not issued_certificates.record(due, order, chain(), due.entry.renewal)
     assert renewal_schedule.conclude(due, due.entry.renewal, NOW)
     assert [*table.every(renewal_schedule.SCOPE)] == []

@@ -7,6 +7,7 @@ import pytest
 from chalicelib import clock
 from chalicelib.model.names import proof_checks, renewal_schedule
 from chalicelib.storage.records import table
+from tests import openssl
 from tests.names import TEAM, D
 from tests.refusals import assert_invalid
 from tests.transports import Client
@@ -206,3 +207,14 @@ def test_published_clients_create_read_and_clear_a_policy(
 def test_a_record_without_a_policy_is_read_as_before(admin: Client) -> None:
     made = reserved(admin, f"x.{D}")
     assert automatic(made) == NOTHING
+
+
+def test_a_removed_certificate_can_be_deleted_with_strict_references(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    id = admin.create("/tls_certificates", openssl.issue().upload)["id"]
+    made = reserved(admin, certificate_id=id)
+    assert admin.delete(f"/tls_certificates/{id}").status == 409
+    assert admin.delete(f"{address(made)}/certificate").status == 204
+    assert admin.delete(f"/tls_certificates/{id}").status == 204

@@ -46,9 +46,8 @@ class Caller:
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
-        """Return the owner of a resource that the caller creates (SPEC 5.4).
-
-        "" is the caller. Only admins may name another owner.
+        """Return the owner of a resource that the caller creates (SPEC 5.4). The id "" means the caller. Only admins
+        may name another owner.
 
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
@@ -135,7 +134,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
     Raises Forbidden if it lacks the scope for a request, or must not be used from the client's address. `template` is
     the path of the endpoint, `path` has the values of its variables.
     """
-    with suppress(AwsError):  # the record of a use is not worth a refusal
+    with suppress(AwsError):  # do not refuse a request because its use cannot be recorded
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):

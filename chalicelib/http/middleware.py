@@ -29,11 +29,11 @@ from chalicelib.storage.records.unique_keys import Taken
 from chalicelib.storage.records.writes import TransactionTooLarge
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
-ANY_PATH = "/{proxy+}"  # and for paths without one
+ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
 
 
 class Raised(ChaliceUnhandledError):
-    """Wraps an exception of a view. Chalice would answer any other before the middleware gets it."""
+    """Wraps an exception of a view. Chalice would answer other exceptions before the middleware gets them."""
 
 
 def wrap(app: Chalice) -> None:

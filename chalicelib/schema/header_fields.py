@@ -6,7 +6,7 @@ from typing import Annotated
 from chalicelib.schema.rules import After, entries, if_null
 
 _FORM = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}"
-# Headers that the edge sets or obeys, or that programs read as environment variables (httpoxy).
+# Headers that the edge sets or acts on, or that programs read as environment variables (httpoxy).
 _FORBIDDEN = r"x-forwarded-.*|forwarded|x-envoy-.*|proxy|connection|host|te|upgrade|transfer-encoding|content-length"
 
 

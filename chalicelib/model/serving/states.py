@@ -27,9 +27,10 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 class HostFacts:
     """The facts that decide about a host of an edge, or host:port of a TCP edge.
 
-    `reservation` is the account's that covers the host. `port_error` says why a TCP edge has no port, and `refusal`
-    why its connections cannot be forwarded, and `error` describes a problem of their backends. `certificate` is the id
-    of the host's certificate or "", and `certificate_error` is Envoy's error about one of them.
+    `reservation` is the account's reservation that covers the host. `port_error` says why a TCP edge has no port,
+    `refusal` why its connections cannot be forwarded, and `error` describes a problem with their backends.
+    `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
+    that covers the host.
     """
 
     name: str
@@ -85,7 +86,7 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
 
 
 def decide_route(edge: ServedEdge, route: ServedRoute) -> RouteState:
-    """Return whether a route can be open, whatever its backend is."""
+    """Return the state of a route, whatever the state of its backend."""
     unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
     if error := unenforced or _filter_cost_error(route):
         return RouteState("not_enforced", error)

@@ -152,7 +152,7 @@ def _issuer(call: Call) -> Issuer:
 
 
 def _is_of_own(caller: Caller, revocation: Item) -> bool:
-    """Return whether a revocation is of an existing certificate that the caller requested or made."""
+    """Return whether a revocation is of an existing certificate that the caller may revoke."""
     for kind, field in revocations.FIELDS.items():
         if id := revocation.body.get(field):
             certificate = table.find(items.scope(revocation.account, kind.path), id)

@@ -94,7 +94,7 @@ def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
 
 
 def _query(service: str, pins: Sequence[Pin]) -> list[Any]:
-    """Return OSV's answers in the order of the pins. Raises CommandError."""
+    """Return OSV's answers, one for each pin in the same order. Raises CommandError."""
     queries = [{"package": {"ecosystem": pin.ecosystem, "name": pin.name}, "version": pin.version} for pin in pins]
     request = Request(f"{service}/v1/querybatch", json.dumps({"queries": queries}).encode())
     request.add_header("Content-Type", "application/json")

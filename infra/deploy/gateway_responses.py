@@ -17,7 +17,7 @@ _INVALID = errors.InvalidRequest("The request is not one that the gateway can re
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
-    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone
+    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies only requests with an unsupported version
         f"Send the version header (${{VersionHeaders}}) with a supported version: {' or '.join(VERSIONS)}."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
@@ -49,7 +49,7 @@ RESPONSES: dict[str, ApiError] = {
 def in_definition() -> dict[str, Any]:
     """Return the responses as an extension of the API's definition.
 
-    So they exist from the first deployment on.
+    The responses then exist from the first deployment on.
     """
     return {
         name: {

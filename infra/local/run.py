@@ -26,7 +26,7 @@ ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
 _EDGE_HINT = "\n  'make edge' beside it gives what runs here public addresses: docs/edge.md\n"
 _MIN_FREE = 256 * 1024  # bytes; more than a new state needs
-PARENT = int(os.environ.get("END_WITH") or 0)  # this process ends with it; `make` sets its own id
+PARENT = int(os.environ.get("END_WITH") or 0)  # the id of a process that this one ends with: `make` sets its own
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def _warn_of_settings() -> None:
 
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
-    cloud.check_port(port, setting="PORT")  # again, because the embedded cloud may have taken it
+    cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

@@ -29,8 +29,8 @@ _MESSAGE = "This cloud belongs to a folder: send the access key id in that folde
 class Guard:
     """The ASGI application around the emulator.
 
-    Functions in a cloud with policies call it below `functions_path`, with credentials that it issued. These can be
-    computed by others, so the path is secret. Without functions it is empty.
+    Functions in a cloud with policies call it below `functions_path`, with credentials that it issued. Other users of
+    the machine could compute such credentials, so the path is secret. Without functions it is empty.
     """
 
     app: App

@@ -55,7 +55,7 @@ def pinned(root: Path) -> list[Pin]:
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
         pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}
         if not pins:
-            raise CommandError(f"{file.relative_to(root)} pins nothing that can be looked up.")
+            raise CommandError(f"{file.relative_to(root)} pins no package that can be looked up.")
         found |= pins
     return sorted(found)
 

@@ -216,7 +216,7 @@ def _as_command_error(what: str, failed: _InstallError) -> CommandError:
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "
-            "see that this machine is connected, then run make again."
+            "check that this machine is connected, then run make again."
         )
     errors = [line for line in failed.output.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
     return CommandError("\n".join([f"This could not be installed: {what}.", *errors[-10:]]))

@@ -141,7 +141,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         raise _lacking(missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
-            raise Forbidden("This API key may not be used: not from this address.")
+            raise Forbidden("This API key may not be used from this address.")
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
@@ -192,7 +192,7 @@ def _diagnose(text: str) -> str:
         return "This is an id: the token of a key is shown once, when the key is created. "
     if scheme.lower() == "bearer":
         return (
-            "This is not a whole token of this service. A token has 69 characters and begins with 'te_'. "
+            "This token is incomplete, or not of this service. A token has 69 characters and begins with 'te_'. "
             if sent
             else ""
         )

@@ -132,7 +132,7 @@ def _api_error(error: BaseException) -> ApiError:
         case aws.Misconfigured():
             return errors.InternalError(diagnosis.for_callers(error))
         case OtherSettingsError():
-            return errors.OtherSettings(f"Nothing was changed, until the operator corrects a setting. {error}")
+            return errors.OtherSettings(f"Nothing was changed: the operator must correct a setting first. {error}")
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():
@@ -155,7 +155,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyNames():
             return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
         case ListFull():
-            return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
+            return errors.Conflict(f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
@@ -169,7 +169,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyReferrers(reference=reference):
             rule = f"{reference.id} is used by {references.MAX_REFERRERS} others, the maximum"
             return errors.Conflict(
-                f"'{reference.field}' names a resource that cannot be used once more.", {reference.field: rule}
+                f"'{reference.field}' names a resource that has the maximum number of uses.", {reference.field: rule}
             )
 
 

@@ -156,7 +156,9 @@ def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
     try:
         revocations.revoke(Change(OPERATOR), authority, Revocation.of(record))
     except ListFull:
-        raise CommandError(f"The list of {authority.id} is full: delete revocations that it needs no more.") from None
+        raise CommandError(
+            f"The list of {authority.id} is full: delete revocations that are no longer needed."
+        ) from None
     except AlreadyRevoked:
         pass  # by an earlier run
     return True

@@ -15,7 +15,7 @@ def _kept(name: str) -> str:
         raise ValueError("must be the name of a header, of 64 characters at most")
     lower = name.lower()
     if re.fullmatch(_FORBIDDEN, re.sub("[^a-z0-9]", "-", lower)):
-        raise ValueError("must not be a header of connections, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…")
+        raise ValueError("must not be a connection header, Proxy, Forwarded, X-Forwarded-… or X-Envoy-…")
     return lower
 
 

@@ -154,7 +154,7 @@ def max_encoded(limit: int) -> After:
     def check(value: Any) -> Any:
         plain = value.values() if isinstance(value, Shape) else value
         if sizes.encoded(json.dumps(plain, separators=(",", ":"))) > limit:
-            raise ValueError(f"must be at most {limit} characters, counted in JSON that stands in JSON once more")
+            raise ValueError(f"must be at most {limit} characters, counted as JSON inside a JSON string")
         return value
 
     return After(check)

@@ -51,5 +51,8 @@ async def guard(settings: Settings, heartbeat: Heartbeat, envoy: Child) -> None:
         await asyncio.sleep(_PERIOD)
         with suppress(OSError):  # Envoy does not run
             if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
-                print("Control is away, and Envoy collects requests for certificates: it restarts.", file=sys.stderr)
+                print(
+                    "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
+                    file=sys.stderr,
+                )
                 envoy.restart()

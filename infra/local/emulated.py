@@ -113,7 +113,9 @@ def _make_room() -> None:
     stop()
     for path in PATHS:
         if os.path.lexists(path):
-            raise CommandError(f"{path} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
+            raise CommandError(
+                f"{path} does not belong to an emulated cloud: choose another place with DEPLOYED_DIR=…."
+            )
 
 
 def _forget() -> None:

@@ -58,7 +58,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
-        terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
+        terminal.say("\nStopped. All data is stored: 'make run' continues with it, 'make reset' deletes it.")
     finally:
         embedded.stop()
 
@@ -66,7 +66,7 @@ def main() -> None:
 def _explain(error: AwsError, embedded: Cloud) -> str:
     """Return one sentence about why the cloud cannot be used."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
-        return f"No space is left in {LOCAL}: make some, or choose another place with LOCAL_DIR=…."
+        return f"No space is left in {LOCAL}: free some space, or choose another place with LOCAL_DIR=…."
     return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."
 
 

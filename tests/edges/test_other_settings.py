@@ -28,7 +28,9 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def assert_unavailable(answer: Answer, sentence: str) -> None:
     assert (answer.status, answer.json["error_code"], answer.headers["retry-after"]) == (503, "unavailable", "60")
-    assert answer.json["msg"] == f"Nothing was changed, until the operator corrects a setting. {sentence}{CORRECTION}"
+    assert (
+        answer.json["msg"] == f"Nothing was changed: the operator must correct a setting first. {sentence}{CORRECTION}"
+    )
 
 
 @pytest.mark.parametrize(

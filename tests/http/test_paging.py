@@ -17,7 +17,7 @@ from tests.transports import Client
 BASE = "http://localhost"
 LIMIT = "must be a whole number from 1 to 100"
 ID = "must be an id of a resource that exists or existed"
-ONCE = "must be given once"
+ONCE = "must be sent only once"
 UNKNOWN = "is not a field here; known: before_id, limit, owner_id, beyond_rules"
 
 

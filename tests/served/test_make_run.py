@@ -168,7 +168,7 @@ def test_plain_chalice_local_without_an_environment_says_what_it_lacks(tmp_path:
         sentence = f"The service is not set up: {lacks}. docs/guide.md describes how."
         assert_refused(client.get("/api_keys"), 500, "internal_error", sentence)
         assert_refused(
-            client.send("OPTIONS", "/api_keys"), 405, "method_not_allowed", "This path answers to GET, POST."
+            client.send("OPTIONS", "/api_keys"), 405, "method_not_allowed", "This path supports only GET, POST."
         )
         assert_refused(client.get("/api_keys/"), 404, "no_such_route", NO_ROUTE)
 

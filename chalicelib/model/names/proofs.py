@@ -17,7 +17,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _GRACE = 7 * _DAY  # a proof survives if a missing record returns within this time
 _NO_ANSWER = 2 * _DAY  # if name servers do not answer for this time, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
-_PROVED_ELSEWHERE = "Another account has proved this domain, and its record is still there: that must be removed first."
+_PROVED_ELSEWHERE = "Another account has proved this domain, and its DNS record still exists: it must be removed first."
 _UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
 
 

@@ -18,7 +18,7 @@ _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
 _PORT_TAKEN = "Another edge of the account already has the port."
 _UNREADABLE = "The record of the host's reservation is malformed."
-_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
 _COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
 _NO_PATH = "No request can match the path, since it contains ? or #."
 

@@ -57,7 +57,7 @@ def plain(resource: Resource) -> Any:
     return json.loads(json.dumps(resource.body))
 
 
-MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
+MISDIRECTED = "421: this connection is for another host name: open a new connection.\n"
 
 
 def test_the_virtual_host_of_a_tunnel() -> None:

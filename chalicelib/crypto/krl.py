@@ -62,7 +62,7 @@ def _header(version: int, generated: datetime, comment: str) -> bytes:
     try:
         fixed = _HEADER.pack(_MAGIC, _FORMAT, version, int(generated.timestamp()), 0)
     except struct.error:
-        raise ValueError("a version and a date are numbers of 64 bits without a sign") from None
+        raise ValueError("a version and a date must be unsigned numbers of 64 bits") from None
     return fixed + _string(b"") + _string(comment.encode())
 
 

@@ -121,9 +121,9 @@ def _parsing(which: str) -> Iterator[None]:
     try:
         yield
     except TypeError:
-        reason = "a name in it is not text"
+        reason = "a name in the certificate is not text"
     except LookupError:
-        reason = "it contains an unknown number"
+        reason = "an extension has an unknown number"
     except _MALFORMED as error:
         reason = str(error)
     else:

@@ -137,7 +137,7 @@ def _api_error(error: BaseException) -> ApiError:
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources, and one change can add and remove at most as many"
+            rule = f"must name at most {most} resources, and one change can add or remove only as many"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field

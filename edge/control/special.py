@@ -47,7 +47,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names at a host have the scopes of a requirement."""
+        """Return whether all loaded names at a host already have the route scope for a requirement on handshakes."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -78,11 +78,11 @@ class SpecialNames:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether an account has work."""
+        """Return whether any account has work that is not done."""
         return bool(self._unread) or not all(it.is_idle for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether an account has work."""
+        """Return whether this account has work that is not done."""
         known = self._accounts.get(account)
         return any(it.account == account for it in self._unread) or (known is not None and not known.is_idle)
 

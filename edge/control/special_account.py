@@ -84,7 +84,7 @@ class SpecialAccount:
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._records: AccountRecords | None = None
-        self._read_ids: frozenset[str] = frozenset()  # the edges and tunnels of the records
+        self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
         self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host

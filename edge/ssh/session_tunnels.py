@@ -70,9 +70,9 @@ class SessionTunnels:
             self._requests -= 1
             self._end_terminals_if_idle()
         if self.is_gone:  # the client left while the store was asked
-            self._gateway.close(tunnel, "its client has gone")
+            self._gateway.close(tunnel, "its client disconnected")
             return False
-        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
+        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
 
     def require_tunnel(self) -> None:
         """Disconnect the client after a timeout without tunnels.
@@ -91,7 +91,7 @@ class SessionTunnels:
         if self._timeout:
             self._timeout.cancel()
         for tunnel in list(self._tunnels):
-            self._gateway.close(tunnel, "its client has gone")
+            self._gateway.close(tunnel, "its client disconnected")
 
     # Events of tunnels
 

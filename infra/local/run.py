@@ -24,7 +24,7 @@ from infra.local.cloud import HOST, Cloud
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
-_EDGE_HINT = "\n  'make edge' beside it gives what runs here public addresses: docs/edge.md\n"
+_EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
 _MIN_FREE = 256 * 1024  # bytes; more than a new state needs
 PARENT = int(os.environ.get("END_WITH") or 0)  # the id of a process that this one ends with: `make` sets its own
 

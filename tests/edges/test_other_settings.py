@@ -11,7 +11,7 @@ from tests.transports import Answer, Client
 
 D, OTHER = "tunnels.example", "other.example"
 CORRECTION = (
-    ": set the same as the table, or, to change it for all, stop what uses the table and run "
+    ": set the values of the table. To change them, stop what uses the table and run "
     "'python -m chalicelib names forget-settings'."
 )
 

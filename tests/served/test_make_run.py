@@ -105,7 +105,7 @@ def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
 
   . {file}; curl -H "Authorization: Bearer $API_KEY" -H 'Vendor-Version: 2' "$BASE_URL/api_keys"
 
-  'make edge' beside it gives what runs here public addresses: docs/edge.md
+  'make edge' gives servers on this machine public addresses: docs/edge.md
 
 """
     )

@@ -104,7 +104,7 @@ def compare_settings(stored: Settings, wanted: Settings) -> str:
         return ""
     there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
-        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 

@@ -10,7 +10,7 @@ from chalicelib.model.names.reservations import ServedReservation
 
 _UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
-_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
 _NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 _UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."

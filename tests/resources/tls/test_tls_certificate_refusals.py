@@ -199,7 +199,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a name that is bits": (
         lambda: patched(openssl.issue("/CN=1"), b"\x0c\x011", b"\x03\x01\0"),
-        "a name in it is not text",
+        "a name in the certificate is not text",
     ),
     "a negative serial number": (
         lambda: openssl.issue(options=("-set_serial", "-5")).certificate,
@@ -207,7 +207,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a TLS feature that there is not": (
         lambda: openssl.issue(extensions=("tlsfeature=1234",)).certificate,
-        "it contains an unknown number",
+        "an extension has an unknown number",
     ),
     "an extension twice": (
         lambda: patched(

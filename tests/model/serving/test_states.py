@@ -71,8 +71,8 @@ MUTUAL = edge(authorities=["ca_1"])
             HostFacts(HOST, True, certificate="operator"),
             HostState(
                 "refused",
-                f"No TLS certificate covers the host: upload one for {HOST} or *.example.com. Until then the operator's"
-                " is shown.",
+                f"No TLS certificate covers the host: upload one for {HOST} or *.example.com. Until then,"
+                " visitors get the operator's.",
                 "operator",
             ),
         ),

@@ -23,14 +23,14 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # changes of these have no details
+_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # events do not show their values
 
 
 @dataclass(frozen=True)
 class ItemChange:
     """A change of one item of a kind, None for an internal record.
 
-    `before` is None for a new item, `after` for a removed one. A step without writes leaves the item unchanged.
+    `before` is None for a new item, `after` is None for a removed one. A step without writes leaves the item unchanged.
     """
 
     kind: Kind | None
@@ -267,5 +267,5 @@ def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of a record that events show. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # of a fingerprint of what is no key
+    except ValueError:  # raised for the fingerprint of a text that is no key
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

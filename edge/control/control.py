@@ -52,7 +52,7 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
-_STATE_TIME = 2.0  # seconds in which a connected Envoy sends all that it has
+_STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
@@ -73,7 +73,7 @@ class Control:
         self._progress = Progress(settings.directory, "control")
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
         self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: _operator_pair(settings)}
-        self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
+        self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has: of the operator and of the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
@@ -90,7 +90,7 @@ class Control:
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
-        self._is_complete = False  # Envoy may have only what the catalog has
+        self._is_complete = False  # all names are loaded: what the catalog lacks can be removed from Envoy
         self.discovery.catalog.is_complete = False
 
     async def serve(self) -> None:
@@ -150,7 +150,7 @@ class Control:
                 await asyncio.sleep(_RETRY)
 
     def _complete(self) -> None:
-        """Remove what Envoy has from before this process started, once all names are loaded again."""
+        """Remove Envoy's resources of the previous process, once all names are loaded again."""
         has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
         if not self._is_complete and has_asked and self._loader.is_restored and not self._special.is_busy:
             self._is_complete = True
@@ -216,7 +216,7 @@ class Control:
         return await found.read()
 
     def is_current(self, since: float) -> bool:
-        """Return whether Envoy has answered about all changes from before a monotonic time."""
+        """Return whether Envoy has answered about all changes before a monotonic time."""
         is_busy = self._loader.is_busy or self._special.is_busy
         return self._read_at > since + POLL and not is_busy and self.discovery.is_settled
 
@@ -225,12 +225,18 @@ class Control:
 
 
 def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
-    """Add its socket to a gateway on this host, relative to the working directory of Envoy."""
+    """Return a gateway with the path of its socket, relative to Envoy's folder.
+
+    The path is "" if the gateway is not on this host.
+    """
     return replace(gateway, socket=sockets.address(settings.link_socket(gateway.id), settings.directory))
 
 
 def _version_key(link_authority: Authority) -> bytes:
-    """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
+    """Return the key from which versions of resources are computed.
+
+    It is the same after a restart, so Envoy keeps unchanged resources.
+    """
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
 
 

@@ -36,7 +36,7 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record for which tunnel a port is open, if any."""
+        """Record the tunnel for which a port is open, or that it is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # the gateway stops waiting anyway

@@ -25,7 +25,7 @@ R = TypeVar("R")
 _POLL = 2.0  # seconds between reads of due checks
 _CLAIM_LEASE = 60  # seconds: more than two checks of three seconds each, and their writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks
-_MAX_READ = 512  # due reservations at once: more than one account can have, so that it cannot hide others
+_MAX_READ = 512  # due reservations in one read: more than one account can have, so that no account delays the others
 
 
 class ProofStore(Protocol):
@@ -94,7 +94,7 @@ class ProofChecks:
 
     def _on_ended(self, task: asyncio.Task[None]) -> None:
         due = self._running.pop(task)
-        if not task.cancelled() and (error := task.exception()):  # it is due again when the claim expires
+        if not task.cancelled() and (error := task.exception()):  # the check is due again when its claim expires
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:

@@ -31,7 +31,7 @@ class Statuses:
     """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
 
     `has_envoy` returns whether Envoy is connected, `operator_names` the names in the operator's certificate. `on_found`
-    receives accounts and edges of the reports that this host wrote before it started.
+    receives the accounts and edges of the reports that a previous process of this host wrote.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Statuses:
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
-        """Read the reports that this host wrote before it started, and remove them unless they still apply."""
+        """Read the reports of the previous process of this host. Remove those that do not apply any more."""
         while True:
             with suppress(Unavailable):
                 found = await self._call(self._store.list_statuses, self._host)

@@ -14,14 +14,14 @@ from chalicelib.model.serving.edge_plans import RouteTarget
 from edge.plan.names import NamePlan
 
 WITHDRAWN_KIB = 1  # of a name that is only followed
-_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its page for other hosts; the rest
+_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
 _GROUP_KIB = 110.0  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
 
 
 def estimate(plan: NamePlan, backends: Mapping[str, ServedBackend]) -> int:
-    """Return the KiB that a name takes in Envoy. What several names share counts for each of them."""
+    """Return the KiB that a name takes in Envoy. Resources that several names share count for each of them."""
     if not plan.is_served:
         return WITHDRAWN_KIB
     if plan.edge is None:

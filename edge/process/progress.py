@@ -1,6 +1,6 @@
-"""What a process does at the moment, in a file that its supervisor reads.
+"""The progress of a process, in a file that its supervisor reads.
 
-A process that stops to write it is stuck or stopped.
+A process that no longer writes the file is stuck or stopped.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Progress:
 
 
 class Heartbeat:
-    """Since when another process has reported nothing."""
+    """Measures for how long another process has reported nothing."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._at = progress, time.monotonic()

@@ -80,7 +80,7 @@ class SshGateway:
                 await self._end()
 
     def _work(self, here: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield what runs until the gateway ends."""
+        """Yield the coroutines that run until the gateway ends."""
         yield self._announce_for_ever(here)
         yield self._leases.renew_for_ever()
         yield self._leases.follow_for_ever(Follower(self.store, time.time()))
@@ -177,7 +177,7 @@ class SshGateway:
                 self._blocked = BlockedNetworks(await asyncio.to_thread(self.store.list_blocked_networks))
                 for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
                     session.block()
-                self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
+                self.tunnels.abort_blocked(self._blocked)  # new ones too: Envoy checks at the first byte
             await asyncio.sleep(_BLOCKS_PERIOD)
 
     async def _end(self) -> None:

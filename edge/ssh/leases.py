@@ -30,7 +30,7 @@ class Leases:
         self._thread = ThreadPoolExecutor(1)  # only for renewals, so that they never wait for other calls
 
     async def renew_for_ever(self) -> None:
-        """Renew all leases three times within each; retry after a second if the store does not answer."""
+        """Renew all leases three times per lease time. Retry after a second if the store does not answer."""
         pause = self._limits.lease / 3
         while True:
             await asyncio.sleep(pause)
@@ -52,7 +52,7 @@ class Leases:
 
     async def follow_for_ever(self, follower: Follower) -> None:
         """Renew the tunnels that a change concerns at once, so that a revocation acts within a second."""
-        changed: set[str] = set()  # ids of tunnels with an unread refusal; kept if the store does not answer
+        changed: set[str] = set()  # ids of tunnels with an unread refusal; they stay if the store does not answer
         while True:
             await asyncio.sleep(_POLL)
             with suppress(Unavailable):  # the next renewal finds what has ended

@@ -1,4 +1,7 @@
-"""References between resources. With STRICT_REFERENCES their targets must exist, else only the form is checked."""
+"""References between resources.
+
+With STRICT_REFERENCES their targets must exist. Otherwise only the form of the ids is checked.
+"""
 
 import os
 

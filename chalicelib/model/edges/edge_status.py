@@ -21,8 +21,8 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
-_VALIDITY = timedelta(days=1)  # of a trial with errors, which a live host repeats more often
-_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
+_VALIDITY = timedelta(days=1)  # of the result of a trial with errors; a live host repeats the trial more often
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # for earlier versions
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 
 
@@ -76,7 +76,8 @@ class EdgeStatus:
 class Report:
     """A host's report about a revision of an edge.
 
-    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
+    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. Envoy accepted all other
+    parts.
     """
 
     revision: int

@@ -226,7 +226,7 @@ def _referring_routes(edge: Item) -> set[str]:
 
 
 def _delete_route(change: Change, route: Item) -> None:
-    """Remove a route, also if only modules of it were ever stored."""
+    """Remove a route, even if only its modules were ever stored."""
     if not route.malformed and not (route.body and route.is_live):
         direct_writes.drop(route)
         return

@@ -115,7 +115,7 @@ class TrafficPolicyModule(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class MutualTlsModule(StoredModule):
-    """The ids of certificate authorities. A client requires a certificate by one of them."""
+    """The ids of certificate authorities. Clients must have a certificate that one of them issued."""
 
     certificate_authority_ids: list[str]
 

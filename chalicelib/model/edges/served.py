@@ -246,7 +246,7 @@ def _require(is_whole: bool, field: str) -> None:
 
 
 def _is_id(value: object) -> bool:
-    """Return whether a value has the prefix of a known kind."""
+    """Return whether a value has the prefix of an id of a known kind."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

@@ -1,4 +1,4 @@
-"""The entries of edges in the list of special names."""
+"""The entries of edges in the list of special names, which special_names.py describes."""
 
 from collections.abc import Mapping
 

@@ -67,7 +67,7 @@ def check_settings() -> None:
 def check_settings_for(hosts: Iterable[str]) -> None:
     """Check the settings for a service with these hosts.
 
-    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError,
+    Settings that differ from the table's are accepted if no host is below either domain. Raises OtherSettingsError,
     ValueError.
     """
     try:
@@ -79,7 +79,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Do the same as `check_settings` for given settings, once per table and process."""
+    """Check given settings as `check_settings` does, once per table and process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -104,7 +104,7 @@ def compare_settings(stored: Settings, wanted: Settings) -> str:
         return ""
     there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
-        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 
@@ -211,7 +211,7 @@ def key(name: str, *, field: str = "") -> UniqueKey:
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the key of an edge with a hostport."""
+    """Return the unique key that an edge has for a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
@@ -256,5 +256,5 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Return whether the operator has a name that is taken."""
+    """Return whether the taker of a name is the operator."""
     return kinds.is_internal(taken.by)

@@ -38,7 +38,7 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge that used a hostport until `ended_at`, "" if it still does. Its audit events show since when."""
+    """An edge that used a hostport until `ended_at`, which is "" if it still does. Its audit events show the start."""
 
     account: str
     edge: str
@@ -64,7 +64,7 @@ def record_tunnel(
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
     """Return the last tunnel of a name at a Unix second, or None.
 
-    It was opened by then, and may have ended by then. One read. Raises aws.Unavailable.
+    The tunnel had been opened by that second, but may also have ended by then. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
     return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None

@@ -19,7 +19,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 _AT_ONCE = 100  # addresses in one read
 PROVED_DOMAIN = "domain"  # the kind of the key of a proved domain
-_RESERVED_DOMAIN = "reserved_domain"  # the kind of its key in its account
+_RESERVED_DOMAIN = "reserved_domain"  # the kind of the key of a reserved domain in its account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +181,7 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key names its item."""
+    """Return whether the record of a unique key contains the scope and id of its item."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 

@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
 Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel writes it, so
-the change log names it too. Its id begins with the account: edge hosts of earlier versions treat an id in the log that
-they cannot read as removed.
+that the record is in the change log too. Its id begins with the account: if edge hosts of earlier versions cannot read
+an id in the log, they treat it as removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def is_listed(owner: SpecialOwner) -> bool:
 
 
 def every() -> Iterator[SpecialEntry | Place]:
-    """Yield all entries, and the places of malformed ones. Raises aws.Unavailable."""
+    """Yield all entries; for a malformed entry, yield its place instead. Raises aws.Unavailable."""
     for scope in _SHARDS.scopes:
         for item in table.every(scope):
             place = Place(item.scope, item.id)

@@ -14,7 +14,7 @@ from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
 
 State = Literal["live", "unproved", "refused"]
-_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
+_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # by state
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _plan_host(
 def _gather_facts(
     edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
 ) -> HostFacts:
-    """Return what decides about one of an edge's hosts."""
+    """Return the facts that decide about one of an edge's hosts."""
     ends_here = not port_of(name) and edge.terminate_at != "upstream"
     certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
     return HostFacts(
@@ -172,7 +172,7 @@ def _gather_facts(
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
-    """Return whether upstreams of a name read the PROXY protocol."""
+    """Return whether the upstreams of a name expect the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     held = view.reservation_of(edge.account, name)

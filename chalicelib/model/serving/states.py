@@ -10,7 +10,7 @@ from chalicelib.model.names.reservations import ServedReservation
 
 _UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
-_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
 _NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 _UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
@@ -18,7 +18,7 @@ _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
 _PORT_TAKEN = "Another edge of the account already has the port."
 _UNREADABLE = "The record of the host's reservation is malformed."
-_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
 _COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
 _NO_PATH = "No request can match the path, since it contains ? or #."
 
@@ -27,9 +27,10 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 class HostFacts:
     """The facts that decide about a host of an edge, or host:port of a TCP edge.
 
-    `reservation` is the account's that covers the host. `port_error` says why a TCP edge has no port, and `refusal`
-    why its connections cannot be forwarded, and `error` describes a problem of their backends. `certificate` is the id
-    of the host's certificate or "", and `certificate_error` is Envoy's error about one of them.
+    `reservation` is the account's reservation that covers the host. `port_error` says why a TCP edge has no port,
+    `refusal` why its connections cannot be forwarded, and `error` describes a problem with their backends.
+    `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
+    that covers the host.
     """
 
     name: str
@@ -85,7 +86,7 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
 
 
 def decide_route(edge: ServedEdge, route: ServedRoute) -> RouteState:
-    """Return whether a route can be open, whatever its backend is."""
+    """Return the state of a route, whatever the state of its backend."""
     unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
     if error := unenforced or _filter_cost_error(route):
         return RouteState("not_enforced", error)

@@ -1,4 +1,4 @@
-"""Reads of all that decides about the status of an edge."""
+"""Reads the records that decide the status of an edge."""
 
 from datetime import datetime
 

@@ -39,8 +39,8 @@ class Condition:
 class Write:
     """A write of one record, done alone or in a transaction.
 
-    `failing` is the exception to raise if its condition is false; None means that the record has changed since it was
-    read. `counts` are added to the counts of its account, by name.
+    `failing` is the exception to raise if the condition is false; None means that the record has changed since it was
+    read. `counts` are added to the name counts of the account (see `name_counts`), by attribute.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -215,7 +215,10 @@ def table_name() -> str:
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
+    """Return a value as one attribute, for example {"S": "text"}.
+
+    Raises TypeError for a value that DynamoDB cannot store.
+    """
     match value:
         case None:
             return {"NULL": True}
@@ -233,16 +236,16 @@ def attribute(value: Any) -> dict[str, Any]:
             return {"L": [attribute(entry) for entry in value]}
         case set() | frozenset():
             return {"SS": sorted(value)}
-    raise TypeError(f"{type(value).__name__} is nothing that DynamoDB keeps")
+    raise TypeError(f"{type(value).__name__} is no type that DynamoDB can store")
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as DynamoDB takes it."""
+    """Return a record in DynamoDB's format: each value as one attribute."""
     return {name: attribute(value) for name, value in record.items()}
 
 
 def plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it was before `attributes`."""
+    """Return the plain values of a record that `attributes` encoded."""
     return {name: _plain(attribute) for name, attribute in record.items()}
 
 
@@ -259,7 +262,7 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 
 
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return expressions as a request carries them, with the names and values that stand in them."""
+    """Return expressions as parameters of a request, with the names and values that they use."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": attribute(value) for name, value in values.items()}
     return {
@@ -288,4 +291,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # of a kind that is not written here: whoever reads the record judges it
+    return kept  # a type that this code never writes: decoding the record rejects it

@@ -1,4 +1,4 @@
-"""Writes without an audit event: leases, marks of busy collections, and what unique keys repeat of other items."""
+"""Writes without an audit event: leases, marks of busy collections, and copied attributes of unique keys."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as busy, so that this process puts new items into shards. Raises aws.Unavailable."""
+    """Mark a collection as busy. This process then puts new items into shards. Raises aws.Unavailable."""
     dynamodb.do(Write.put({"scope": collection, "id": places.MARK, "revision": 1}))
     places.spread(collection)
 

@@ -134,7 +134,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
+    """Return the packed entries of all chunks of a list, without the other attributes. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -248,7 +248,7 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return a new stamp and the time, for each write. It is random, so that a restored table never repeats one."""
+    """Return a new stamp and the time, for one write. Stamps are random, so that a restored table never repeats one."""
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 

@@ -1,7 +1,8 @@
 """Loads the names that Envoy requests, keeps them current, and unloads them.
 
-Requests for a name that is being loaded are joined. Reads of cold names have a budget. Names that are not served get an
-answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused handshake.
+A name that is being loaded is not loaded twice. Reads of cold names, which are not loaded, have a budget. Names that
+are not served get an answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused
+handshake.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of thes
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_SEARCHES = 64  # names that are searched at the same time
-_MAX_RESTORING = 32  # of these, names that Envoy already has
+_MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
 
 
 class Loader:
@@ -65,7 +66,7 @@ class Loader:
         self._unserved = Unserved(self._domain, *most, limits.max_connection_duration)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
+        self._suspects: set[Place] = set()  # changes that a resync found; the log may still report them
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
@@ -78,11 +79,11 @@ class Loader:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a name is being loaded or an account has work."""
+        """Return whether a name is being loaded, or any account has work that is not done."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether an account has work."""
+        """Return whether this account has work that is not done."""
         return account in self._accounts and self._accounts[account].is_busy
 
     @property
@@ -132,7 +133,7 @@ class Loader:
         self._drop_answers(by_account.keys(), {it.scope for it in changed})
 
     def ban(self, patterns: Iterable[str]) -> None:
-        """Treat cold names that match one of these as unknown, without a read."""
+        """Set the banned patterns. Cold names that match one are unknown, without a read."""
         self._banned = tuple(patterns)
 
     def replan(self) -> None:
@@ -179,14 +180,14 @@ class Loader:
             self._turns.add(name)
 
     def _is_followed(self, name: str) -> bool:
-        """Return whether a name is loaded and not withdrawn. A withdrawn one may have passed to another account."""
+        """Return whether a name is loaded and not withdrawn. A withdrawn name may belong to another account now."""
         loaded = self._loaded.find(name)
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
         if bans.matches(name, self._banned):
             return await self._answer(name, "", "unserved")
-        if self._reads.is_away:  # since the name was requested
+        if self._reads.is_away:  # the store failed after the name was requested
             return await self._answer(name, "", "unavailable")
         try:
             found = await self._searches.find(name)
@@ -207,7 +208,7 @@ class Loader:
                 await self._answer(name, "", "unserved")
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
-        """Answer the visitors of a name, unless Envoy has its secret now."""
+        """Answer the visitors of a name who still wait for a secret."""
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
@@ -228,7 +229,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Send certificates without routes for a while: for unknown names, and for names with capitals."""
+        """Send certificates without routes for some seconds: for unknown names, and for names with capitals."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())
@@ -258,7 +259,7 @@ class Loader:
                 self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
-        """Remove pages. A name that is followed may be served meanwhile, so its account decides."""
+        """Remove pages. If the name is loaded or withdrawn, its account decides, because it may be served now."""
         unfollowed = []
         for name in names:
             if loaded := self._loaded.find(name):

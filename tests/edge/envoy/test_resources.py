@@ -55,7 +55,7 @@ def answer(name: str, domain: str, status: int, text: str) -> dict[str, Any]:
     return {"name": name, "domains": [domain], "routes": [route]}
 
 
-MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
+MISDIRECTED = "421: this connection is for another host name: open a new connection.\n"
 
 
 def test_the_virtual_host_of_a_tunnel() -> None:

@@ -595,7 +595,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
     with pytest.raises(SettingError) as refused:
         connect(Settings(tunnel_domain=domain))
     assert str(refused.value) == (
-        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 

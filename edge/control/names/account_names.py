@@ -160,6 +160,9 @@ class AccountNames:
         except Unavailable:
             self._unread |= used
             return
+        except Exception:
+            self._unread |= used  # until they can be read, no further name of the account is loaded
+            raise
         self._unread -= used
         await self._plans.replace(records)
 

@@ -40,7 +40,7 @@ class Records:
         self.owners: dict[str, str] = {}
         self.served: dict[Place, str] = {}
         self.reads: Counter[str] = Counter()
-        self.is_away = False
+        self.is_away = self.is_broken = False
         self.may_read, self.may_answer = threading.Event(), threading.Event()
         self.may_read.set()
         self.may_answer.set()
@@ -90,6 +90,8 @@ class Records:
         self.may_read.wait()
         if self.is_away:
             raise Unavailable("away")
+        if self.is_broken:
+            raise ValueError(read)
 
 
 class Plans:

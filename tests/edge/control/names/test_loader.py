@@ -526,3 +526,17 @@ def test_a_domain_that_another_account_proves_while_its_name_is_loaded_is_lost()
         assert (NAME in world.envoy.scopes, "first.example" in world.envoy.scopes) == (False, True)
 
     run(test)
+
+
+def test_a_change_that_could_not_be_read_for_any_reason_is_read_again() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.is_broken = True
+        world.records.serve(A, NAME, "")
+        await world.change(changed)
+        assert world.envoy.scopes == {NAME: "1"}
+        world.records.is_broken = False
+        await until(lambda: world.envoy.scopes == {})
+
+    run(test)

@@ -40,7 +40,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
     folder = tmp_path_factory.mktemp("edge")
     with running(folder, with_envoy=True, max_loaded_mib=4000, max_cold_reads=5000) as made:
         made.store.announce_gateway(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
-        _load(made, "first", lambda *it: _add_edge(*it, [("path_prefix", "/")], [_add_response(*it[:2])]))
+        _load(made, "first", _small)
         yield made
 
 
@@ -64,10 +64,15 @@ def _add_edge(
 ) -> None:
     """Add an edge with routes to all backends, with the same filter but at /."""
     all_of_them = _add_backend(edge, account, "bkdwd", Weighted(backends=dict.fromkeys(backends, 1)))
-    modules = [Modules(BackendModule(backend_id=all_of_them), rules if match != "/" else None) for _, match in routes]
+    backend = BackendModule(backend_id=all_of_them)
+    modules = [Modules(backend, user_agent_filter=rules if match != "/" else None) for _, match in routes]
     made = tuple(ServedRoute(ids.new("edghtsrt"), *it, own) for it, own in zip(routes, modules, strict=True))
     host = f"{label}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=made))
+
+
+def _small(edge: Edge, account: str, label: str) -> None:
+    _add_edge(edge, account, label, [("path_prefix", "/")], [_add_response(edge, account)])
 
 
 def _many_backends(edge: Edge, account: str, label: str) -> None:
@@ -81,7 +86,7 @@ def _long_chain(edge: Edge, account: str, label: str) -> None:
     issued = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={every}",))
     certificate = replace(uploaded(ids.new("cert"), account, host), chain=issued.certificate)
     edge.store.upload(certificate, KeyPair(issued.certificate, issued.key))
-    _add_edge(edge, account, label, [("path_prefix", "/")], [_add_response(edge, account)])
+    _small(edge, account, label)
 
 
 def _large_group(edge: Edge, account: str, label: str) -> None:

@@ -42,7 +42,7 @@ class ReadBudget:
         """Count the read of a name, or return the exceeded budget. A name with many labels counts several times."""
         domain, cost = self._group(name), self._cost(name)
         self._all.refill(self._rate, now)
-        if self._all.tokens < cost:
+        if self._all.tokens < min(cost, self._rate):
             return "host"
         bucket = self._by_domain.setdefault(domain, _Bucket(self._domain_rate, now))
         bucket.refill(self._domain_rate, now)

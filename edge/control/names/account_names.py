@@ -11,6 +11,7 @@ from edge.control.names import account_plans
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
+from edge.plan import cold_reads
 from edge.process import log
 from edge.store.records import Unavailable
 
@@ -56,6 +57,10 @@ class AccountNames:
         """Return the gateways that the account's tunnels use, including those that are down."""
         records = self._plans.records
         return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
+
+    def has_name_of(self, domain: str) -> bool:
+        """Return whether a proved domain may decide about a name that is loaded or being loaded."""
+        return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
 
     def want(self, name: str, found: Found | None = None) -> None:
         """Load a name, or send its secret again. `found` is the result of the search for its account."""
@@ -155,6 +160,9 @@ class AccountNames:
         except Unavailable:
             self._unread |= used
             return
+        except Exception:
+            self._unread |= used  # until they can be read, no further name of the account is loaded
+            raise
         self._unread -= used
         await self._plans.replace(records)
 

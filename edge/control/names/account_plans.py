@@ -253,7 +253,7 @@ class AccountPlans:
     def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:
         before, is_withdrawn = self._loaded.find(plan.name), not plan.certificate
         requested_at = before.requested_at if before else time.monotonic()
-        kib, wildcard = sizes.estimate(plan, self.records.backends), sizes.find_wildcard(plan)
+        kib, wildcard = sizes.estimate(plan, self.records), sizes.find_wildcard(plan)
         return LoadedName(plan.name, plan.account, wildcard, kib, requested_at, secret_removed_at, is_withdrawn)
 
     def _is_served(self, name: str) -> bool:

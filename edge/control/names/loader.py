@@ -36,8 +36,7 @@ from edge.store.records import Unavailable
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
-_MAX_SEARCHES = 64  # names that are searched at the same time
-_MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
+_MAX_SEARCHES, _MAX_RESTORING = 64, 32  # names that are searched at the same time; of these, what Envoy already has
 
 
 class Loader:
@@ -103,7 +102,7 @@ class Loader:
             name = server_name.lower()
             if pending := self._pending.get(name):
                 pending.server_names.add(server_name)
-            elif reason := self._refusal(name):
+            elif reason := self._refusal(name, has_capitals=server_name != name):
                 self.metrics.on_refusal(reason)
                 refused.append(server_name)
             else:
@@ -155,20 +154,23 @@ class Loader:
             for task in self._tasks:
                 task.cancel()
 
-    def _refusal(self, name: str) -> str:
+    def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read, or ""."""
-        if self._is_followed(name):
+        is_followed = self._is_followed(name)
+        if is_followed and not has_capitals:  # visitors can spell a name in many ways, so that has a budget
             return ""
+        if not is_followed and (refusal := self._cold_refusal(name)):
+            return refusal
+        return f"{exceeded}_budget" if (exceeded := self._budget.take(name, time.monotonic())) else ""
+
+    def _cold_refusal(self, name: str) -> str:
         if name in self._unserved.refused:
             return "negative"
         if not cold_reads.is_host(name):
             return "invalid"
         if self._reads.is_away:
             return "unavailable"
-        if len(self._pending) >= _MAX_PENDING:
-            return "busy"
-        exceeded = self._budget.take(name, time.monotonic())
-        return f"{exceeded}_budget" if exceeded else ""
+        return "busy" if len(self._pending) >= _MAX_PENDING else ""
 
     def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
@@ -244,7 +246,7 @@ class Loader:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
         if place.scope.startswith(PROVED):
             domain = place.scope.removeprefix(PROVED)
-            return {it.account for it in self._loaded if cold_reads.is_proved_by(it.name, domain)}
+            return [account for account, it in self._accounts.items() if it.has_name_of(domain)]
         if place.scope.startswith(BASE_NAME):
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)

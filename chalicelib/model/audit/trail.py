@@ -43,10 +43,7 @@ _MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor: an API key or federated credential and its owner, the operator or the edge.
-
-    `key_id` is the id of the key or credential, `name` names the owner or the operator.
-    """
+    """An actor. `key_id` is the id of an API key or federated credential, `name` names its owner or the operator."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""

@@ -35,8 +35,8 @@ from edge.store.records import Unavailable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING = 2000  # names that are being loaded
-_MAX_SEARCHES, _MAX_RESTORING = 64, 32  # names that are searched at the same time; of these, what Envoy already has
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
+_MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
 
 
 class Loader:
@@ -61,20 +61,19 @@ class Loader:
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
-        most = limits.max_negative_answers, limits.max_unknown_names
-        self._unserved = Unserved(self._domain, *most, limits.max_connection_duration)
+        bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
+        self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # changes that a resync found; the log may still report them
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
-        self._banned: tuple[str, ...] = ()
-        self._turns = Turns(self._load, _MAX_SEARCHES)
+        self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
-        state = self._loaded, self._pages, self._missed
-        self._shared = Loading(reader, builder, sender, reads, *state, report, self._answer, resync_period)
+        state = self._loaded, self._pages, self._missed, report, self._answer, resync_period
+        self._shared = Loading(reader, builder, sender, reads, *state)
 
     @property
     def is_busy(self) -> bool:

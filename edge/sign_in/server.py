@@ -1,0 +1,137 @@
+"""Envoy's external authorization (gRPC): requests in, responses out. Runs `python -m edge sign-in`."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import grpc
+from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
+from envoy.service.auth.v3 import external_auth_pb2_grpc
+from envoy.service.auth.v3.external_auth_pb2 import (
+    CheckRequest,
+    CheckResponse,
+    DeniedHttpResponse,
+    OkHttpResponse,
+)
+from envoy.type.v3.http_status_pb2 import HttpStatus
+from google.rpc.status_pb2 import Status
+
+from chalicelib.storage.client import aws
+from edge.process import log
+from edge.process.settings import Settings
+from edge.sign_in import endpoints
+from edge.sign_in.provider.exchange import Exchange
+from edge.sign_in.records import REFRESH, SignInRecords
+from edge.sign_in.replies import Forward, Reply
+from edge.sign_in.service import SignInService
+from edge.sign_in.visits import Visit
+
+HOST_LABEL = "sign-in"  # of the service's own host, below TUNNEL_DOMAIN
+_PERMISSION_DENIED = 7  # of google.rpc.Code
+
+
+class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
+    """Answers Envoy's checks."""
+
+    def __init__(self, service: SignInService) -> None:
+        self._service = service
+
+    async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
+        """Return the decision about a request."""
+        return _response(await self._service.answer(_visit(request)))
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until cancelled. Raises aws.Unavailable if the store is away at the start, SettingError."""
+    records, clock_watch = SignInRecords(), ClockWatch()
+    limits = settings.limits
+    exchange = Exchange(
+        timeout=limits.oauth_exchange_timeout,
+        call_timeout=limits.oauth_provider_timeout,
+        clock=time.time,
+        watch_date=clock_watch.watch,
+    )
+    service = SignInService(
+        records,
+        exchange,
+        endpoints.read(settings.oauth_endpoints),
+        sign_in_url=settings.url(f"{HOST_LABEL}.{settings.tunnel_domain}"),
+        max_exchanges=limits.max_oauth_exchanges,
+        clock=time.time,
+    )
+    server = grpc.aio.server()
+    external_auth_pb2_grpc.add_AuthorizationServicer_to_server(AuthorizationServer(service), server)
+    await records.refresh()
+    settings.sign_in_socket.unlink(missing_ok=True)
+    server.add_insecure_port(f"unix:{settings.sign_in_socket}")
+    await server.start()
+    try:
+        await _refresh_forever(records)
+    finally:
+        await server.stop(grace=2)
+        await exchange.close()
+
+
+async def _refresh_forever(records: SignInRecords) -> None:
+    while True:
+        await asyncio.sleep(REFRESH)
+        try:
+            await records.refresh()
+        except aws.Unavailable as error:
+            log.event("store_unavailable", reason=str(error))
+
+
+class ClockWatch:
+    """The difference between this host's clock and the last provider's, in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def watch(self, date: str) -> None:
+        """Compare the Date header of an answer."""
+        try:
+            self.seconds = time.time() - parsedate_to_datetime(date).timestamp()
+        except ValueError:
+            return
+
+
+def _visit(request: CheckRequest) -> Visit:
+    http = request.attributes.request.http
+    extensions = request.attributes.context_extensions
+    return Visit(
+        method=http.method,
+        path=http.path,
+        host=http.host.lower(),
+        address=request.attributes.source.address.socket_address.address,
+        headers=dict(http.headers),
+        account=extensions.get("account", ""),
+        edge=extensions.get("edge", ""),
+        route=extensions.get("route", ""),
+        audience=extensions.get("aud", ""),
+    )
+
+
+def _response(answer: Forward | Reply) -> CheckResponse:
+    cookies = [_option("set-cookie", cookie, append=True) for cookie in answer.cookies]
+    if isinstance(answer, Forward):
+        headers = _options(answer.headers)
+        return CheckResponse(
+            status=Status(code=0), ok_response=OkHttpResponse(headers=headers, response_headers_to_add=cookies)
+        )
+    denied = DeniedHttpResponse(
+        status=HttpStatus(code=answer.status),
+        headers=[*_options(answer.headers), *cookies],
+        body=answer.body,
+    )
+    return CheckResponse(status=Status(code=_PERMISSION_DENIED), denied_response=denied)
+
+
+def _options(headers: Mapping[str, str]) -> list[HeaderValueOption]:
+    return [_option(name, value, append=False) for name, value in headers.items()]
+
+
+def _option(name: str, value: str, *, append: bool) -> HeaderValueOption:
+    action = HeaderValueOption.APPEND_IF_EXISTS_OR_ADD if append else HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    return HeaderValueOption(header=HeaderValue(key=name, value=value), append_action=action)

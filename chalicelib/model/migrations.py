@@ -118,7 +118,7 @@ def filter_cost(record: Record) -> int:
     """Return the cost of a route's enabled user agent filter, 0 for any other record."""
     if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
         return 0
-    rules = Modules.of(Item.from_record(record).modules).user_agent_filter
+    rules = Modules.of(Item.from_record(record).modules, kinds.HTTPS_EDGE_ROUTES).user_agent_filter
     try:
         return user_agents.matching_cost(rules) if rules else 0
     except Uncompilable:

@@ -2,6 +2,7 @@
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name
 from edge.envoy import edge_routes, listeners, stream_filters
+from edge.envoy.filters import blocking, policy_matchers
 from edge.envoy.names import https_listener, managers, scopes, tls_contexts
 from edge.envoy.resources import Json, Resource
 from edge.process.settings import Settings
@@ -40,5 +41,6 @@ def on_demand_listener_name(plan: Plan) -> str:
 
 def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resource:
     """Return the listener of a TCP edge at one of its ports."""
-    filters = stream_filters.build_edge_filters(plan, settings)
-    return listeners.build_port_listener(port, filters, settings, plan.edge.id, plan.edge.account)
+    filters, policy = stream_filters.build_edge_filters(plan, settings), plan.edge.modules.traffic_policy
+    matcher = policy_matchers.build_matcher(policy.value, int(port), settings.region) if policy else blocking.MATCHER
+    return listeners.build_port_listener(port, filters, settings, plan.edge.id, plan.edge.account, matcher=matcher)

@@ -32,8 +32,12 @@ def build_http_listener(settings: Settings) -> Resource:
     return Resource(Key("listener", "http"), body)
 
 
-def build_port_listener(port: str, filters: list[Json], settings: Settings, *words: str) -> Resource:
+def build_port_listener(
+    port: str, filters: list[Json], settings: Settings, *words: str, matcher: Mapping[str, Json] = blocking.MATCHER
+) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections; `words` are those of `Resource`.
+
+    `matcher` chooses the chain of connections that are neither blocked nor from an untrusted proxy.
 
     It accepts clients that wait for the server to speak first, as in SSH.
     """
@@ -46,7 +50,7 @@ def build_port_listener(port: str, filters: list[Json], settings: Settings, *wor
         "enable_reuse_port": False,  # or the system would share a port with another process
         "listener_filters": proxies.build_filters(settings),
         "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
-        "filter_chain_matcher": proxies.guard_matcher(blocking.MATCHER, parts.chain(REFUSED), settings),
+        "filter_chain_matcher": proxies.guard_matcher(matcher, parts.chain(REFUSED), settings),
     }
     return Resource(Key("listener", name), listener, (name, *words))
 

@@ -19,6 +19,7 @@ from chalicelib.model.edges.modules import (
     MutualTlsModule,
     TlsEnd,
     TlsTerminationModule,
+    TrafficPolicyModule,
     UserAgentModule,
 )
 from chalicelib.model.names import listed_edges
@@ -31,6 +32,12 @@ UNREADABLE = "Its stored records are malformed."
 _HTTPS_PORT = ":443"
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
+_ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
+    kinds.HTTPS_EDGES: ("mutual_tls", "tls_termination"),
+    kinds.HTTPS_EDGE_ROUTES: ("backend", "user_agent_filter"),
+    kinds.TLS_EDGES: ("backend", "mutual_tls"),
+    kinds.TCP_EDGES: ("backend", "traffic_policy"),
+}
 _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
     kinds.HTTP_RESPONSE_BACKENDS: HttpResponse,
     kinds.TUNNEL_GROUPS: TunnelGroup,
@@ -42,8 +49,8 @@ _BACKENDS: Mapping[Kind, type[HttpResponse | TunnelGroup | Weighted]] = {
 class Modules:
     """The enabled modules of an edge or route. Disabled ones are None.
 
-    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce. An edge or
-    route with one of them is closed.
+    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce there. An edge
+    or route with one of them is closed.
     """
 
     backend: BackendModule | None = None
@@ -51,10 +58,11 @@ class Modules:
     tls_termination: TlsTerminationModule | None = None
     user_agent_filter: UserAgentModule | None = None
     unenforced: tuple[str, ...] = ()
+    traffic_policy: TrafficPolicyModule | None = None
 
     @staticmethod
-    def of(stored: Mapping[str, Any]) -> "Modules":
-        """Return the enabled modules of an item."""
+    def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
+        """Return the enabled modules of an item of a kind."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         backend = _decode_module(
             BackendModule, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id)
@@ -66,14 +74,16 @@ class Modules:
             TlsTerminationModule, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS
         )
         agents = _decode_module(UserAgentModule, enabled.get("user_agent_filter"))
-        enforced = {
+        policy = _decode_module(TrafficPolicyModule, enabled.get("traffic_policy"))
+        decoded = {
             "backend": backend,
             "mutual_tls": mutual_tls,
             "tls_termination": termination,
+            "traffic_policy": policy,
             "user_agent_filter": agents,
         }
-        unenforced = tuple(sorted(name for name in enabled if not enforced.get(name)))
-        return Modules(backend, mutual_tls, termination, agents, unenforced)
+        enforced = {name for name in _ENFORCED[kind] if decoded[name]}
+        return Modules(backend, mutual_tls, termination, agents, tuple(sorted(enabled.keys() - enforced)), policy)
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
         stored = records.decode(HttpsEdge, item)
         _require(bool(item.body) and all(map(_is_hostport, stored.hostports)), "hostports")
         made = tuple(_decode_route(route) for route in routes if route.body or not route.modules)
-        modules = Modules.of(item.modules)
+        modules = Modules.of(item.modules, kinds.of(item.id))
     except MalformedRecord:
         hostports = tuple(filter(_is_hostport, listed_edges.hostports_from_keys(item)))
         return ServedEdge(item.account, item.id, item.revision, hostports, error=UNREADABLE)
@@ -199,12 +209,14 @@ def _decode_authority(item: Item) -> ServedAuthority:
 
 def _decode_route(item: Item) -> ServedRoute:
     stored = records.decode(Route, item)
-    return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules))
+    return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES))
 
 
 def list_backends_of(routes: Iterable[Item]) -> list[str]:
     """Return the ids of the backends that the modules of routes name."""
-    every = (_referenced_ids(Modules.of(route.modules)) for route in routes if not route.malformed)
+    every = (
+        _referenced_ids(Modules.of(route.modules, kinds.HTTPS_EDGE_ROUTES)) for route in routes if not route.malformed
+    )
     return list(dict.fromkeys(id for ids in every for id in ids))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from chalicelib.model.base import kinds
+from chalicelib.model.edges import traffic_policies
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from chalicelib.model.serving import shares, states
 
@@ -47,7 +48,7 @@ def is_group(backend: str) -> bool:
 def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -> Destinations:
     """Return the destinations of an edge's connections."""
     modules = edge.modules
-    if error := states.describe_unenforced(edge.modules.unenforced):
+    if error := states.describe_unenforced(edge.modules.unenforced) or _policy_error(edge):
         return Destinations(refusal=error)
     if edge.kind is kinds.HTTPS_EDGES:
         if error := _plaintext_error(edge):
@@ -61,6 +62,11 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
     answers = [f"{id} is an HTTP response: its share of connections is closed." for id, _ in made.responses]
     error = " ".join([*filter(None, [found.error]), *answers])
     return replace(made, error=error) if made.groups else Destinations(refusal=f"{_NO_GROUP} {error}".rstrip())
+
+
+def _policy_error(edge: ServedEdge) -> str:
+    policy = edge.modules.traffic_policy
+    return traffic_policies.describe_unsupported(policy.value) if policy else ""
 
 
 def _plaintext_error(edge: ServedEdge) -> str:

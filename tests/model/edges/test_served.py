@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.base import kinds
 from chalicelib.model.edges import served
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule
+from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TrafficPolicyModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names import base_names
 from chalicelib.storage.records.items import Item
@@ -22,7 +23,7 @@ def test_a_module_that_is_not_enabled_is_as_one_that_is_not_set() -> None:
         "oauth": {**OAUTH, "enabled": False},
     }
 
-    assert Modules.of(stored) == Modules()
+    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == Modules()
 
 
 def test_a_module_without_a_word_on_it_is_enabled() -> None:
@@ -31,7 +32,7 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
         "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
     }
 
-    assert Modules.of(stored) == Modules(
+    assert Modules.of(stored, kinds.TLS_EDGES) == Modules(
         BackendModule(backend_id="bkdtg_1"), MutualTlsModule(certificate_authority_ids=["ca_1"]), None, None, ()
     )
 
@@ -41,13 +42,27 @@ def test_a_module_whose_enabled_is_null_is_malformed_and_not_off() -> None:
         "user_agent_filter": {"deny": ["bot"], "enabled": None},
         "oauth": {**OAUTH, "enabled": None},
     }
-    assert Modules.of(stored) == Modules(unenforced=("oauth", "user_agent_filter"))
+    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == Modules(unenforced=("oauth", "user_agent_filter"))
 
 
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
-    found = Modules.of({"oauth": OAUTH, "traffic_policy": {"value": "{}"}, "of_the_future": {}})
+    found = Modules.of({"oauth": OAUTH, "of_the_future": {}}, kinds.HTTPS_EDGE_ROUTES)
 
-    assert found == Modules(unenforced=("oauth", "of_the_future", "traffic_policy"))
+    assert found == Modules(unenforced=("oauth", "of_the_future"))
+
+
+def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
+    stored: dict[str, dict[str, Any]] = {"traffic_policy": {"value": "{}"}, "user_agent_filter": {"deny": ["bot"]}}
+
+    unenforced = {kind: Modules.of(stored, kind).unenforced for kind in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES)}
+
+    assert unenforced == {
+        kinds.HTTPS_EDGES: ("traffic_policy", "user_agent_filter"),
+        kinds.TLS_EDGES: ("traffic_policy", "user_agent_filter"),
+        kinds.TCP_EDGES: ("user_agent_filter",),
+        kinds.HTTPS_EDGE_ROUTES: ("traffic_policy",),
+    }
+    assert Modules.of(stored, kinds.TCP_EDGES).traffic_policy == TrafficPolicyModule(value="{}")
 
 
 def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -> None:
@@ -86,10 +101,13 @@ def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -
         ("user_agent_filter", {"deny": "bot"}),
         ("user_agent_filter", {"deny": ["bot"], "allow": [1]}),
         ("user_agent_filter", {"deny": None}),
+        ("traffic_policy", {}),
+        ("traffic_policy", {"value": {}}),
     ],
 )
 def test_a_module_that_cannot_be_understood_cannot_be_enforced(name: str, record: Any) -> None:
-    assert Modules.of({name: record}) == Modules(unenforced=(name,))
+    kind = {"traffic_policy": kinds.TCP_EDGES, "user_agent_filter": kinds.HTTPS_EDGE_ROUTES, "backend": kinds.TLS_EDGES}
+    assert Modules.of({name: record}, kind.get(name, kinds.HTTPS_EDGES)) == Modules(unenforced=(name,))
 
 
 EDGE = Item(

@@ -1,0 +1,126 @@
+"""Traffic policies by network: which clients connect to a port. Pure.
+
+A policy tests nothing of a client but its address. Networks are nested or disjoint, so the smallest network of a policy
+that contains an address decides about it. The result is a list of networks, however deep the expressions are.
+"""
+
+import operator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from chalicelib.model.edges.policy_expressions import (
+    AllOf,
+    AnyOf,
+    ClientIn,
+    Condition,
+    Constant,
+    Network,
+    Not,
+    PortIs,
+    RegionIn,
+)
+
+_ROOTS = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+_MAPPED = int(ip_network("::ffff:0:0/96").network_address)
+_MAPPED_BITS = 96
+_OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Disjoint networks whose clients are admitted or rejected."""
+
+    is_admitted: bool
+    networks: tuple[Network, ...]
+
+
+def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
+    """Return verdicts about all addresses. The first one that contains an address counts.
+
+    `rejected` is the condition under which the port closes a connection. IPv4-mapped addresses count as IPv4.
+    """
+    networks = sorted({*_ROOTS, *_list_networks(rejected)}, key=_sort_key)
+    found = _Networks(networks, port, region).find(rejected)
+    admitted = {network: not found >> number & 1 for number, network in enumerate(networks)}
+    admitted |= {_map(it): is_admitted for it, is_admitted in admitted.items() if isinstance(it, IPv4Network)}
+    levels: dict[tuple[int, bool], list[Network]] = {}
+    for level, is_admitted, network in _find_levels(admitted):
+        levels.setdefault((level, is_admitted), []).append(network)
+    return [Verdict(it[1], tuple(levels[it])) for it in sorted(levels, reverse=True)]
+
+
+class _Networks:
+    """Sorted networks, as sets that are integers: bit n stands for the n-th network, without the smaller ones in it."""
+
+    def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
+        self._networks, self._port, self._region = networks, port, region
+        self._keys = [_sort_key(it) for it in networks]
+        self._all = (1 << len(networks)) - 1
+
+    def find(self, condition: Condition) -> int:
+        """Return the networks in which a condition is true."""
+        match condition:
+            case Constant(value):
+                return self._all if value else 0
+            case PortIs(sign, number):
+                return self._all if _OPERATORS[sign](self._port, number) else 0
+            case RegionIn(regions):
+                return self._all if self._region in regions else 0
+            case ClientIn(networks):
+                return reduce(operator.or_, map(self._find_within, networks), 0)
+            case Not(negated):
+                return self._all ^ self.find(negated)
+            case AllOf(conditions):
+                return reduce(operator.and_, map(self.find, conditions), self._all)
+            case AnyOf(conditions):
+                return reduce(operator.or_, map(self.find, conditions), 0)
+
+    def _find_within(self, network: Network) -> int:
+        """Return a network and those in it, which follow it directly."""
+        first = bisect_right(self._keys, _sort_key(network)) - 1
+        end = bisect_right(self._keys, (network.version, int(network.broadcast_address), network.max_prefixlen))
+        return (1 << end) - (1 << first)
+
+
+def _list_networks(condition: Condition) -> Iterator[Network]:
+    match condition:
+        case ClientIn(networks):
+            yield from networks
+        case Not(negated):
+            yield from _list_networks(negated)
+        case AllOf(conditions) | AnyOf(conditions):
+            for it in conditions:
+                yield from _list_networks(it)
+
+
+def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
+    """Yield level, verdict and network, but only if the verdict differs from that of the network around it."""
+    around: list[Network] = []
+    for network in sorted(admitted, key=_sort_key):
+        while around and not _contains(around[-1], network):
+            around.pop()
+        if not around or admitted[around[-1]] != admitted[network]:
+            around.append(network)
+            yield len(around), admitted[network], network
+
+
+def _contains(outer: Network, inner: Network) -> bool:
+    return outer.version == inner.version and inner.network_address in outer
+
+
+def _map(network: IPv4Network) -> IPv6Network:
+    return IPv6Network((_MAPPED + int(network.network_address), _MAPPED_BITS + network.prefixlen))
+
+
+def _sort_key(network: Network) -> tuple[int, int, int]:
+    return network.version, int(network.network_address), network.prefixlen

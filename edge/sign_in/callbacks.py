@@ -4,10 +4,11 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.process import log
 from edge.sign_in import cookies, replies, state
+from edge.sign_in.checks import with_facts
 from edge.sign_in.provider.exchange import Exchange, Rejected
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
@@ -15,7 +16,6 @@ from edge.sign_in.provider.table import Provider
 from edge.sign_in.records import RouteOfHost, SignInRecords
 from edge.sign_in.replies import Reply
 from edge.sign_in.session import decisions, tokens
-from edge.sign_in.session.checks import with_facts
 from edge.sign_in.session.decisions import Verdict
 from edge.sign_in.starting import Starter
 from edge.sign_in.state import State

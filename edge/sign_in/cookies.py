@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 
 LOGIN_TIME = 600  # seconds of a sign-in
 _COMMON = "Path=/; Secure; HttpOnly; SameSite=Lax"

@@ -9,18 +9,20 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import edges
+from chalicelib.model.edges import edges, sign_in_rules
 from chalicelib.model.edges.modules import OAuthModule
-from chalicelib.model.sign_in import managed_apps, rules, sessions, signing_keys
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.model.sign_in.managed_apps import ManagedApp
-from chalicelib.model.sign_in.rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
-from chalicelib.model.sign_in.signing_keys import KeyPair, PrivateKeys
+from chalicelib.model.sign_in.signing_keys import KeyPair
 from chalicelib.storage import vault
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from edge.sign_in.provider.exchange import Application, Tokens
+from edge.sign_in.session import keys
+from edge.sign_in.session.keys import PrivateKeys
 from edge.sign_in.session.tokens import SigningKey
 
 REFRESH = 5.0  # seconds between reads of keys and managed applications
@@ -144,10 +146,10 @@ def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:
     now = int(time.time())
     pairs = signing_keys.read()
     if start := signing_keys.next_start(pairs, now):
-        signing_keys.create(start)
+        keys.create(start)
         pairs = signing_keys.read()
     pairs = signing_keys.published(pairs, now)
-    return pairs, {it.kid: signing_keys.unseal(it) for it in pairs}
+    return pairs, {it.kid: keys.unseal(it) for it in pairs}
 
 
 def _read_rule(account: str, edge: str, route: str) -> tuple[SignInRule, OAuthModule] | None:
@@ -161,8 +163,8 @@ def _rule_of(account: str, edge: str, route: Item) -> tuple[SignInRule, OAuthMod
         module = OAuthModule.of(route.modules["oauth"])
     except (KeyError, MalformedRecord):
         return None
-    rule = rules.make_rule(account, edge, route.id, module) if module.enabled else None
-    return (rule, module) if rule else None
+    rule = sign_in_rules.make_rule(module) if module.enabled else None
+    return (rule.of_route(account, edge, route.id), module) if rule else None
 
 
 def _read_routes(account: str, edge: str) -> list[RouteOfHost]:

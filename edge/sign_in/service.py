@@ -5,12 +5,13 @@ Envoy names the route. No function here decides about access by matching a path.
 
 from collections.abc import Callable, Mapping
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from chalicelib.storage.client import aws
 from edge.process import log
 from edge.sign_in import cookies, replies
 from edge.sign_in.callbacks import Callbacks
+from edge.sign_in.checks import SessionChecks
 from edge.sign_in.host import SignInHost
 from edge.sign_in.provider.exchange import ApplicationRejected, Exchange, Silent, Unreadable
 from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
@@ -18,7 +19,6 @@ from edge.sign_in.provider.table import Provider
 from edge.sign_in.records import SignInRecords
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.session import decisions, tokens
-from edge.sign_in.session.checks import SessionChecks
 from edge.sign_in.session.decisions import Decision, Verdict
 from edge.sign_in.starting import Starter
 from edge.sign_in.visits import Visit

@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in import cookies, replies, state
 from edge.sign_in.provider import table
 from edge.sign_in.provider.table import Provider

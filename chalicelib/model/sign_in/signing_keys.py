@@ -4,21 +4,9 @@ A pair is published an hour before it signs, until an hour after the next one si
 clear beside the sealed ones: control reads only that.
 """
 
-import base64
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import jwt
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_der_private_key,
-)
 
 from chalicelib.model.base.records import Stored
 from chalicelib.storage import vault
@@ -31,7 +19,6 @@ CONTEXT = vault.context("edge", "sign-in")
 PERIOD = 30 * 24 * 60 * 60  # seconds for which a pair signs
 MARGIN = 60 * 60  # seconds before and after, for which it is published
 _ABSENT = Condition("attribute_not_exists(#id)")
-_STATE_KEY = 32  # bytes
 _SLACK = 7 * 24 * 60 * 60  # seconds: a pair without a successor signs until its record expires
 
 
@@ -43,14 +30,6 @@ class KeyPair(Stored):
     signs_from: int
     public: Mapping[str, str]
     sealed: bytes
-
-
-@dataclass(frozen=True)
-class PrivateKeys:
-    """The private keys of a pair: an EC key, and 32 bytes for AES."""
-
-    private: ec.EllipticCurvePrivateKey
-    state_key: bytes
 
 
 def read() -> list[KeyPair]:
@@ -79,13 +58,9 @@ def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
     return max(start, now + MARGIN) if now >= start - MARGIN else None
 
 
-def create(signs_from: int) -> bool:
-    """Store a new pair. Return False if another process has stored one for this time. Raises aws.Unavailable."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    kid = f"{signs_from:x}"
-    der = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    secret = json.dumps({"private": _text(der), "state": _text(os.urandom(_STATE_KEY))}).encode()
-    pair = KeyPair(kid=kid, signs_from=signs_from, public=_public(kid, private), sealed=vault.seal(secret, CONTEXT))
+def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) -> bool:
+    """Store a new pair. Return False if another process has stored one of this name. Raises aws.Unavailable."""
+    pair = KeyPair(kid=kid, signs_from=signs_from, public=public, sealed=sealed)
     expires = signs_from + PERIOD + _SLACK
     record = {"scope": SCOPE, "id": kid, "body": pair.to_record(), "revision": 1, "expires": expires}
     try:
@@ -95,33 +70,12 @@ def create(signs_from: int) -> bool:
     return True
 
 
-def rotate(now: int) -> None:
-    """Replace all pairs at once. Session tokens and states of the old ones are no longer accepted.
-
-    Raises aws.Unavailable.
-    """
-    old = read()
-    create(now)
-    for pair in old:
+def remove_all() -> int:
+    """Remove all pairs; return their number. The sign-in service then makes another. Raises aws.Unavailable."""
+    pairs = read()
+    for pair in pairs:
         dynamodb.do(Write.delete(SCOPE, pair.kid))
-
-
-def unseal(pair: KeyPair) -> PrivateKeys:
-    """Return the private keys of a pair. Raises aws.Unavailable."""
-    return vault.unseal(pair.sealed, CONTEXT, _parse)
-
-
-def _parse(plain: bytes) -> PrivateKeys:
-    found = json.loads(plain)
-    private = load_der_private_key(base64.b64decode(found["private"]), None)
-    if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise TypeError("not an EC key")
-    return PrivateKeys(private, base64.b64decode(found["state"]))
-
-
-def _public(kid: str, private: ec.EllipticCurvePrivateKey) -> dict[str, str]:
-    made: Mapping[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
-    return {**{name: str(it) for name, it in made.items()}, "kid": kid, "alg": "ES256", "use": "sig"}
+    return len(pairs)
 
 
 def _decode(records: Iterable[Mapping[str, Any]]) -> Iterable[KeyPair]:
@@ -130,7 +84,3 @@ def _decode(records: Iterable[Mapping[str, Any]]) -> Iterable[KeyPair]:
             yield KeyPair.of(record.get("body", {}))
         except MalformedRecord:
             continue
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider import id_tokens, reading
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.id_tokens import InvalidIdToken

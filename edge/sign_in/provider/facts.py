@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 
 _MAX_ADDRESS = 254  # characters
 _LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider.facts import Facts, fold
 from edge.sign_in.provider.table import Provider
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlencode
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 
 Name = Literal["github", "google", "microsoft", "gitlab", "linkedin", "twitch", "facebook", "amazon"]
 

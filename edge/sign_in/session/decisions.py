@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.facts import Admission, Facts, admit, fold
 

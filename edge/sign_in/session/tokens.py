@@ -8,7 +8,7 @@ from urllib.parse import quote
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider.facts import Admission, Facts
 
 ISSUER = "sign-in"

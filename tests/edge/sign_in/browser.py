@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import jwt
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
 from edge.sign_in.visits import Visit

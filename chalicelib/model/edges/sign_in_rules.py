@@ -2,28 +2,28 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from chalicelib.model.edges.modules import OAuthModule, StoredProvider
 
 MAX_DURATION = 14 * 24 * 60 * 60  # seconds of a session
 _DAY = 24 * 60 * 60
+_LISTS = ("scopes", "email_addresses", "email_domains", "teams", "organizations")
 
 
 @dataclass(frozen=True)
 class SignInRule:
-    """The enabled OAuth module of a route. Times are in seconds, 0 is no limit.
+    """The enabled OAuth module of a route, whose ids `of_route` sets. Times are in seconds, 0 is no limit.
 
     With `client_id` "" the operator's managed application signs visitors in. `digest` changes with every field that
     decides about access, and with the client secret.
     """
 
-    account: str
-    edge: str
-    route: str
     provider: str
     digest: str
+    account: str = ""
+    edge: str = ""
+    route: str = ""
     client_id: str = ""
     scopes: tuple[str, ...] = ()
     email_addresses: tuple[str, ...] = ()
@@ -35,6 +35,10 @@ class SignInRule:
     inactivity_timeout: int = 0
     maximum_duration: int = 0
     auth_check_interval: int = 0
+
+    def of_route(self, account: str, edge: str, route: str) -> "SignInRule":
+        """Return the rule as that of a route."""
+        return replace(self, account=account, edge=edge, route=route)
 
     @property
     def audience(self) -> str:
@@ -67,20 +71,20 @@ class SignInRule:
         return min(filter(None, (self.maximum_duration, self.auth_check_interval)), default=_DAY)
 
 
-def make_rule(account: str, edge: str, route: str, module: OAuthModule) -> SignInRule | None:
-    """Return the rule of an enabled module, or None if it does not name exactly one provider."""
-    found = [(name, it) for name, it in sorted(module.provider.items()) if it]
-    if len(found) != 1:
+def make_rule(module: OAuthModule) -> SignInRule | None:
+    """Return the rule of a module, without ids, or None if the module does not name exactly one provider."""
+    if len(module.providers) != 1:
         return None
-    ((name, provider),) = found
+    ((name, provider),) = module.providers
     return SignInRule(
-        account,
-        edge,
-        route,
-        name,
-        _digest(name, provider, module),
-        **_lists(provider),
+        provider=name,
+        digest=_digest(name, provider, module),
         client_id=provider.client_id,
+        scopes=tuple(provider.scopes),
+        email_addresses=tuple(provider.email_addresses),
+        email_domains=tuple(provider.email_domains),
+        teams=tuple(provider.teams or ()),
+        organizations=tuple(provider.organizations or ()),
         options_passthrough=module.options_passthrough,
         cookie_prefix=module.cookie_prefix,
         inactivity_timeout=module.inactivity_timeout,
@@ -89,17 +93,12 @@ def make_rule(account: str, edge: str, route: str, module: OAuthModule) -> SignI
     )
 
 
-def _lists(provider: StoredProvider) -> dict[str, tuple[str, ...]]:
-    names = ("scopes", "email_addresses", "email_domains", "teams", "organizations")
-    return {name: tuple(getattr(provider, name) or ()) for name in names}
-
-
 def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
     """Return a digest of a module, without its `options_passthrough`, which decides nothing about users.
 
     The same secret keeps its sealed bytes, so they stand for it.
     """
     times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
-    lists: dict[str, Any] = {key: list(value) for key, value in _lists(provider).items()}
+    lists = [getattr(provider, it) or [] for it in _LISTS]
     facts = [name, provider.client_id, provider.client_secret.hex(), lists, module.cookie_prefix, times]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from chalicelib.model.sign_in.rules import SignInRule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.exchange import Exchange, Rejected, Silent, Tokens
 from edge.sign_in.provider.facts import Facts

@@ -18,6 +18,7 @@ from chalicelib.operator import (
     migrate,
     names,
     networks,
+    oauth_apps,
     owners,
     restore,
     store,
@@ -50,6 +51,7 @@ click.version_option(VERSION, message="tunnel-edge %(version)s")(root)
 for _command in (
     *(accounts.group, owners.users, owners.bots, keys.group, tunnels.group, tunnels.print_usage, suspensions.suspend),
     *(suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group, migrate.migrate),
+    *(oauth_apps.group, oauth_apps.edge_group),
 ):
     root.add_command(_command)
 

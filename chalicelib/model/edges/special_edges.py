@@ -7,6 +7,7 @@ from chalicelib.model.edges.modules import UPSTREAM
 from chalicelib.model.names import listed_edges, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS
@@ -16,10 +17,40 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that changes the entry of an edge. It is empty if the entry stays the same."""
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
-        return []
+        return _follow_hostports(before, after) if not new else []
     if after and new:
         return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), new))]
     return [special_names.remove(SpecialOwner(before.account, before.id))] if before else []
+
+
+def list_route(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write that changes the entry of a route's edge. It is empty unless OAuth is switched on or off.
+
+    Reads the edge and its other routes then. Raises aws.Unavailable.
+    """
+    route = after or before
+    if route is None or _requires_sign_in(before) == _requires_sign_in(after):
+        return []
+    scope, id = items.above(route.scope) or ("", "")
+    owner, edge = SpecialOwner(route.account, id), table.find_any(scope, id)
+    if edge and _requires_sign_in(after):
+        return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(edge))))]
+    others = (it for it in table.beneath([route.scope]) if it.id != route.id)
+    stays = edge and (_special_hostports(edge) or any(map(_requires_sign_in, others)))
+    return [] if stays else [special_names.remove(owner)]
+
+
+def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write that changes the hostports of an edge that is listed because of a route."""
+    if before is None or after is None or listed_edges.hostports(before) == listed_edges.hostports(after):
+        return []
+    owner = SpecialOwner(after.account, after.id)
+    is_listed = special_names.is_listed(owner)
+    return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(after))))] if is_listed else []
+
+
+def _requires_sign_in(route: Item | None) -> bool:
+    return route is not None and not _is_disabled(route.modules.get("oauth"))
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def build_recorder() -> Json:
 
 def build_host_config(names: Iterable[str]) -> dict[str, Json]:
     """Return the part of a virtual host that preserves the named headers that are claims."""
-    found = [name for name in names if re.fullmatch(claims.REGEX, name)]
+    found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if not found:
         return {}
     rules: list[Json] = [

@@ -18,7 +18,7 @@ from infra.deploy import data_stack
 
 _TABLE, _DOMAIN = "edge-names", "tunnels.localhost"
 _ACCOUNTS, _VISITED = 20_000, 1_000
-_SAMPLE, _LOADED = 300, 100  # cold names whose times are measured, beside this number of loaded names
+_SAMPLE, _LOADED = 300, 100  # cold names that are measured, and loaded names
 _MOST_CALLS, _MOST_SECONDS, _MOST_ENVOY, _MOST_CONTROL, _MOST_NAME = 50, 3, 120 << 20, 150 << 20, 45 << 10
 _SLOWER, _GROWTH = 3, 5 << 20  # how much slower a cold name may be; how much a flood may add
 _FLOOD, _FLOOD_SECONDS = 1000, 20  # names a second

@@ -25,6 +25,7 @@ from edge.control.names.name_builder import EnvoyNames
 from edge.control.names.name_resolver import NameResolver
 from edge.control.names.reads import StoreReads
 from edge.control.ports import Ports
+from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
 from edge.envoy import listeners
@@ -39,7 +40,6 @@ from edge.envoy.selector import OPERATOR_SECRET
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.plan.names import NamePlan
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
 from edge.process.progress import Progress
@@ -71,10 +71,8 @@ class Control:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
-        self._pairs = {
-            LINK_SECRET: RenewedPair(lambda: link_authority.issue(server.CLIENT)),
-            OPERATOR_SECRET: _operator_pair(settings),
-        }
+        link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
+        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: _operator_pair(settings)}
         self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
@@ -85,7 +83,9 @@ class Control:
         self._special = SpecialNames(store, shared)
         operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
         builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
-        self._loader = Loader(settings, self._resolver, builder, sender, self._on_report, self._reads)
+        reports = settings, store, self.discovery, self._special, self._resolver, self._service
+        self._reporting = Reporting(*reports, lambda: self._loader.is_busy or self._special.is_busy)
+        self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._read_at = time.monotonic()  # the last complete read of the log
@@ -105,18 +105,17 @@ class Control:
             async with self.discovery.run(socket):
                 following = (self._follow(), self._follow_blocks(), self._end_lost_gateways())
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                others = (pressure.write_changes(self._settings), self._progress.report_alive())
+                others = (
+                    self._reporting.serve(),
+                    pressure.write_changes(self._settings),
+                    self._progress.report_alive(),
+                )
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
         """Load the names that Envoy requests, and those that it has already."""
         self._loader.restore({it.name.rpartition("/")[2] for it in demand.held if it.kind in ("secret", "scope")})
         self._loader.request(demand.requested)
-
-    def _on_report(self, plan: NamePlan, error: str) -> None:
-        """Handle Envoy's error about a name."""
-        if error:
-            log.event("name_rejected", account=plan.account, host=plan.name, reason=error)
 
     async def _follow(self) -> None:
         """Follow the log of changes. The first reads find what changed before this process listened."""
@@ -132,9 +131,12 @@ class Control:
                     gateways_at = time.monotonic() + _GATEWAYS_PERIOD
                 self._loader.apply(places)
                 self._special.apply(places)
+                self._reporting.apply(places)
                 self._read_at = time.monotonic()
             self.discovery.apply(self._read_renewed())
-            self._ports.on_answers(self.discovery.take_answered())
+            answered = self.discovery.take_answered()
+            self._ports.on_answers(answered)
+            self._reporting.on_answers(answered)
             self._complete()
             await asyncio.sleep(POLL)
 

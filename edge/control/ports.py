@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.control.status import redact
+from edge.control.rejections import redact
 from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.resources import PORT_PREFIX

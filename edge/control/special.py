@@ -15,9 +15,10 @@ from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
+from edge.envoy import edge_listeners
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.names import managers
-from edge.envoy.resources import Changes, Resource, split_stages
+from edge.envoy.resources import PORT_PREFIX, Changes, Resource, split_stages
 from edge.plan.names import NamePlan
 from edge.process import log
 from edge.serving.order import Sender
@@ -134,6 +135,20 @@ class SpecialNames:
         """Return the plan of a special edge, or None."""
         every = (plan for it in self._accounts.values() for plan in it.plans.edges)
         return next((it for it in every if it.edge.id == edge), None)
+
+    def find_plan(self, listener: str) -> Plan | None:
+        """Return the plan of the edge to which a listener belongs, or None."""
+        kind, _, name = listener.partition("/")
+        if kind == "edge":
+            return self.plan_of(name.partition("/")[0])
+        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
+        return next((it.edge for it in every if f"{PORT_PREFIX}{it.port}" == listener and it.edge), None)
+
+    def list_listeners(self, edge: str) -> list[str]:
+        """Return the names of the listeners of a special edge."""
+        found = [edge_listeners.find_name(plan)] if (plan := self.plan_of(edge)) else []
+        every = (plan for it in self._accounts.values() for plan in it.plans.ports)
+        return [*found, *(f"{PORT_PREFIX}{it.port}" for it in every if it.edge and it.edge.edge.id == edge)]
 
     def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that has a port, or None."""

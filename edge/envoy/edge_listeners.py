@@ -34,6 +34,12 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     return build(on_demand_listener_name(plan), chain, plan.edge.id, plan.digest, plan.edge.account, *plan.trusted)
 
 
+def find_name(plan: Plan) -> str:
+    """Return the name of the listener of a special edge."""
+    is_upstream = plan.edge.terminate_at == "upstream"
+    return listener_name(plan.edge.id, "") if is_upstream else on_demand_listener_name(plan)
+
+
 def on_demand_listener_name(plan: Plan) -> str:
     """Return the name of an edge's listener that requests certificates on demand."""
     return f"edge/{plan.edge.id}/{plan.digest}"

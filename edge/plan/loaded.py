@@ -80,9 +80,6 @@ class LoadedNames:
     def find(self, name: str) -> LoadedName | None:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
-    def names_of(self, account: str) -> frozenset[str]:
-        return frozenset(self._by_account.get(account, ()))
-
     def make_room(self, wanted: LoadedName) -> Room:
         """Return what makes room for a new or changed name. Only the host's bound refuses a new name."""
         bounds, before = self._bounds, self.find(wanted.name)

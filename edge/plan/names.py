@@ -1,7 +1,7 @@
 """The plan of a name: who answers it, and with which certificate. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from chalicelib import domains
@@ -13,7 +13,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version: the one of most names
+_DEFAULT_VERSIONS = (None, "", "1.2")  # of min_version
 _UNKNOWN = "The account has no edge and no online tunnel at the name."
 _INACTIVE = "The account is switched off."
 _UNPROVED = "The account has not proved the domain."
@@ -25,7 +25,8 @@ class NamePlan:
     """The certificate of a name, and its tunnel or edge.
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
-    `site` (a tunnel) or `edge` answers, or `refusal` says why not. A special name needs its own chain or listener.
+    `site` (a tunnel) or `edge` answers, or `refusal` says why not, and `refused_by` is the edge that has the name. A
+    special name needs its own chain or listener.
 
     `hosts` are the Host headers that a connection of the name may use: the name, and those of the edge's hosts without
     wildcard that answer with the same certificate.
@@ -37,6 +38,7 @@ class NamePlan:
     site: Site | None = None
     edge: Plan | None = None
     refusal: str = ""
+    refused_by: Plan | None = field(default=None, compare=False)
     is_special: bool = False
     hosts: tuple[str, ...] = ()
 
@@ -128,7 +130,7 @@ class _Planner:
         plan = self.plan_edge(edge)
         found = next(it for it in plan.hosts if it.name == host)
         if not found.answers:
-            return NamePlan(name, edge.account, refusal=found.error)
+            return NamePlan(name, edge.account, refusal=found.error, refused_by=plan)
         others = (it.name for it in plan.hosts if _shares_connections(it, found))
         hosts = (name, *(it for it in others if it != name))
         is_special = is_special_edge(edge)

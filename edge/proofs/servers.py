@@ -20,7 +20,7 @@ from edge.proofs.transport import Bounded
 
 Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, or one that queries others
 
-_MOST_NAMES = 8  # name servers whose addresses are looked up
+_MOST_NAMES = 8  # resolved name servers
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
 _SPECIAL = [  # routed to, or translated into, addresses that are not public servers
     ipaddress.ip_network(text)

@@ -4,16 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
-from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.ssh import acl
-from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
-from chalicelib.storage.records.change_log import Change, Place
-from edge.link.authority import Authority, KeyPair
+from chalicelib.storage.records.change_log import Change
+from edge.link.authority import Authority
 
 
 class Unavailable(Exception):
@@ -170,30 +167,11 @@ class Store(Protocol):
     def list_changes(self, since: float) -> list[Change]:
         """Return the logged changes after a Unix time, by the clocks of their writers."""
 
-    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        """Return the current value of a record, or None if it is not live."""
-
     def list_gateways(self) -> list[tuple[Gateway, bool]]:
         """Return all gateways, and whether each is up."""
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         """Return the tunnels of a gateway, including those with an ended lease."""
-
-    def list_certificates(self, account: str) -> list[SealedCertificate]:
-        """Return the certificates that an account has uploaded, without malformed ones."""
-
-    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        """Return the reservations that cover hosts.
-
-        Below TUNNEL_DOMAIN these are the account's, elsewhere the proved ones of any account. For a wildcard outside
-        TUNNEL_DOMAIN they include all proved hosts directly below it.
-        """
-
-    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        """Return an uploaded certificate with its decrypted key."""
-
-    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        """Return the revision of each listening edge, by account and id."""
 
     def list_special_names(self) -> list[SpecialEntry]:
         """Return all entries of the list of special names, without malformed ones."""
@@ -204,36 +182,29 @@ class Store(Protocol):
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
 
-    def read_edge(self, account: str, id: str) -> ServedEdge | None:
-        """Return an edge with its routes, or None if it does not listen.
-
-        The routes are of the edge's revision or later. A malformed edge has an `error`, and no hostports if those are
-        malformed too.
-        """
-
-    def is_account_active(self, account: str) -> bool:
-        """Return whether an account is active."""
-
-    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        """Return the backends and authorities of an account with the given ids, without missing ones.
-
-        A malformed one has only its id.
-        """
-
     def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account with an ended lease offline, with one audit event each."""
 
-    def announce_host(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         """Mark an edge host as up for `lease` seconds."""
 
     def remove_lapsed_hosts(self, *, grace: int) -> None:
         """Remove hosts and their statuses `grace` seconds after the end of their lease."""
 
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         """Return the statuses that a host has written, by account and edge."""
 
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
-        """Write the status of an edge on a host. Replaces the last one."""
+    def write_status(self, account: str, edge: str, report: Report) -> None:
+        """Replace what a host reports about an edge."""
+
+    def list_live_hosts(self) -> list[str]:
+        """Return the ids of the hosts that are up."""
+
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        """Replace the result of the trial of an edge."""
+
+    def remove_trial(self, account: str, edge: str) -> None:
+        """Remove the result of the trial of a deleted edge."""
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         """Remove the status of an edge on a host."""

@@ -2,16 +2,11 @@
 
 import os
 
-from chalicelib.model.base import kinds
 from chalicelib.model.names import base_names
-from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.tls.tls_certificates import ServedCertificate
-from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.model.tunnels import gateways
 from chalicelib.storage.client import aws
-from chalicelib.storage.records import change_log, table
-from chalicelib.storage.records.change_log import Change, Place
+from chalicelib.storage.records import change_log
+from chalicelib.storage.records.change_log import Change
 from edge.link.authority import Authority
 from edge.process.settings import SettingError, Settings
 from edge.store import link_authority
@@ -34,21 +29,6 @@ class TableStore(GatewayRecords, ControlRecords):
     @raises_unavailable
     def list_changes(self, since: float) -> list[Change]:
         return change_log.since(since)
-
-    @raises_unavailable
-    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        account, _, path = place.scope.partition("#")
-        if place.scope == tunnels.GATEWAYS:
-            return gateways.read(place.id)
-        if path == kinds.TUNNELS.path:
-            return online_tunnels.read(account, place.id)
-        if path == kinds.TLS_CERTIFICATES.path:
-            certificate = table.find(place.scope, place.id)
-            return ServedCertificate.of(certificate) if certificate else None
-        if path == kinds.RESERVED_DOMAINS.path:
-            reservation = table.find_any(place.scope, place.id)
-            return ServedReservation.of(reservation) if reservation else None
-        return None
 
 
 def connect(settings: Settings) -> TableStore:

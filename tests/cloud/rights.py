@@ -47,6 +47,7 @@ _ENTRANCES = {  # the module or package by which a role's code is entered
     "chalicelib.operator.": "operator",
     "edge.sign_in.": "sign-in",
     "edge.": "edge",
+    "chalicelib.model.serving.": "edge",  # in threads of its own
 }
 _OF_AN_ADMINISTRATOR = "chalicelib.storage.provisioning"  # where no stack made the table and the key
 

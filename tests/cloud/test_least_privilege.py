@@ -9,9 +9,10 @@ from chalicelib import __main__ as operator
 from chalicelib import clock, ids
 from chalicelib.authorizer import authorize
 from chalicelib.crypto import public_keys
-from chalicelib.model.edges.edge_status import NO_STATUS
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.names.proofs import CheckResult, ProofChange
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import owners
@@ -109,17 +110,13 @@ def _work_as_an_edge(admin: Client) -> None:
         edge.open(opening.with_name("banned.tunnels.localhost", ""), lease=60, most=100)
     edge.renew([leased], lease=60)
     _prove_as_an_edge(admin, edge)
-    for change in edge.list_changes(0):
-        for place in change.places:
-            edge.read_current(place)
+    assert edge.list_changes(0)
     edge.list_gateways()
     edge.list_tunnels("gw-1")
     edge.list_blocked_networks()
     edge.list_banned_patterns()
     edge.list_banned_names()
     edge.write_usage(admin.account, "2026-11-22T14", "gw-1", Traffic(1, 1, 1))
-    (sealed,) = edge.list_certificates(admin.account)
-    edge.unseal_key_pair(sealed)
     _read_edges(admin, edge)
     _load_names(admin, grants[0])
     _say_as_an_edge(admin, edge)
@@ -149,6 +146,11 @@ def _load_names(admin: Client, grant: Grant) -> None:
     edge.withdraw_gateway("gw-2")
 
 
+def _read_records(account: str, id: str) -> AccountRecords:
+    """Read what an edge or tunnel uses."""
+    return NameResolver("tunnels.localhost").read_items(account, [id], None)
+
+
 def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     reserved = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     assert edge.wants_proxy_protocol(admin.account, reserved)
@@ -163,17 +165,15 @@ def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
 def _read_edges(admin: Client, edge: store.TableStore) -> None:
     for kind in ("https", "tcp", "tls"):
         made = admin.create(f"/edges/{kind}", {"hostports": [f"{kind}.example.com:443"]})
-        assert edge.read_edge(admin.account, made["id"])
-    assert len(edge.list_listening_edges()) == 3
+        assert _read_records(admin.account, made["id"]).edges
     assert len(edge.list_hosts(admin.account)) >= 2
     entries = edge.list_special_names()
     assert edge.read_special_names(it.owner for it in entries) == {it.owner: it for it in entries}
-    assert edge.is_account_active(admin.account)
     with pytest.MonkeyPatch.context() as setting:
         setting.setenv("RECORD_FORMAT", "2")  # its routes are read until all are converted
         made = admin.create("/edges/https", {"hostports": ["moved.example.com:443"]})
         admin.create(f"/edges/https/{made['id']}/routes", {"match_type": "exact_path", "match": "/"})
-    assert edge.read_edge(admin.account, made["id"])
+    assert _read_records(admin.account, made["id"]).edges
     issued = openssl.issue("/CN=clients", extensions=("basicConstraints=critical,CA:TRUE",))
     parts = [
         admin.create("/backends/http_response", {"status_code": 200}),
@@ -181,14 +181,25 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
         admin.create("/backends/weighted", {"backends": {}}),
         admin.create("/certificate_authorities", {"ca_pem": issued.certificate}),
     ]
-    assert len(edge.read_parts(admin.account, [it["id"] for it in parts])) == 4
+    weighted, authority = parts[2]["id"], parts[3]["id"]
+    admin.patch(f"/backends/weighted/{weighted}", {"backends": {it["id"]: 1 for it in parts[:2]}})
+    body = {"hostports": ["parts.example.com:443"], "mutual_tls": {"certificate_authority_ids": [authority]}}
+    shared = admin.create("/edges/https", body)["id"]
+    route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": weighted}}
+    admin.create(f"/edges/https/{shared}/routes", route)
+    records = _read_records(admin.account, shared)
+    assert (len(records.backends), len(records.authorities)) == (3, 1)
+    assert NameResolver("tunnels.localhost").key_pair(next(iter(records.certificates)), records)
 
 
 def _say_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     edge.announce_host("gone", lease=-60)
     for host in ("gone", "here"):
-        edge.write_status(admin.account, "edgtcp_1", host, NO_STATUS)
+        edge.write_status(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", host))
     edge.announce_host("here", lease=60)
+    assert edge.list_live_hosts() == ["here"]
+    edge.write_trial(admin.account, "edgtcp_1", Report(1, "2026-11-23T10:00:00Z", "here"))
+    edge.remove_trial(admin.account, "edgtcp_1")
     assert len(edge.list_statuses("here")) == 1
     edge.remove_status(admin.account, "edgtcp_1", "here")
     edge.remove_lapsed_hosts(grace=0)
@@ -212,7 +223,9 @@ def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     edge.close(
         edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Traffic(0, 0, 0)
     )
-    edge.list_reservations(second.account, ["a.tunnels.localhost", second.domain, "*.example.com"])
+    assert NameResolver("tunnels.localhost").find_account(second.domain) == second.account
+    wildcard = admin.create("/edges/https", {"hostports": ["*.example.com:443"]})["id"]
+    assert _read_records(admin.account, wildcard).edges
     assert edge.record(second, ProofChange(replace(second.proof, status="lapsed"), "lapsed"))
 
 

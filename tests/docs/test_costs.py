@@ -8,7 +8,7 @@ from typing import Any
 from bench import calls, costs, units
 from bench.costs import MONTH, Units, counted
 from chalicelib import clock
-from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
@@ -124,9 +124,8 @@ def test_an_edge(admin: Client) -> None:
     edge = admin.get(edges).json["https_edges"][0]["id"]
     route = post(admin, f"{edges}/{edge}/routes", {"match_type": "path_prefix", "match": "/"})
     changed = ask(admin, "PATCH", f"{edges}/{edge}", {"description": "changed"})
-    now = "2026-11-23T10:00:00Z"
-    status = EdgeStatus("live", 1, now, (HostportStatus("app.example.com:443", "live", now),))
-    written = counted(lambda: STORE.write_status(admin.account, edge, "host-1", status))
+    report = Report(1, "2026-11-23T10:00:00Z", "host-1", {"app.example.com:443": "too weak"})
+    written = counted(lambda: STORE.write_trial(admin.account, edge, report))
     resolver = NameResolver("tunnels.localhost")
     records = []
 
@@ -146,7 +145,7 @@ def test_an_edge(admin: Client) -> None:
             costs.row("changed", changed),
             costs.row("its name loaded by an edge host for a visitor", loaded),
             costs.row("read by an edge host after a change, while a name of it is loaded", read),
-            costs.row("its status written by an edge host", written),
+            costs.row("its trial stored by an edge host", written),
             costs.row("deleted, with its route", ask(admin, "DELETE", f"{edges}/{edge}")),
         ]
     )

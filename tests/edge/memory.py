@@ -6,15 +6,18 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from chalicelib import domains
+from chalicelib import clock, domains
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.edge_status import EdgeStatus, Report, Reports
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
-from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
+from chalicelib.model.serving import edge_plans, edge_states
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
@@ -44,8 +47,10 @@ class Memory:
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
-    statuses: dict[tuple[str, str, str], EdgeStatus] = field(default_factory=dict)  # by host, account and edge
-    told: list[tuple[str, EdgeStatus | None]] = field(default_factory=list)  # each status that was written, by edge
+    statuses: dict[tuple[str, str, str], Report] = field(default_factory=dict)  # by host, account and edge
+    trials: dict[tuple[str, str], Report] = field(default_factory=dict)  # by account and edge
+    changed: dict[str, datetime] = field(default_factory=dict)  # times of the last changes of edges
+    told: list[tuple[str, Report | None]] = field(default_factory=list)  # each report that was written, by edge
     log: list[Change] = field(default_factory=list)
     banned_names: set[str] = field(default_factory=set)
     networks: set[str] = field(default_factory=set)  # that are blocked
@@ -62,6 +67,7 @@ class Memory:
     bill: dict[tuple[str, str, str], Traffic] = field(default_factory=dict)  # by account, hour and gateway
     authority: Authority = field(default_factory=lambda: authority.make("link"))
     tunnel_domain: str = "tunnels.localhost"
+    tcp_ports: range = range(20_000, 40_000)
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
@@ -185,14 +191,6 @@ class Memory:
         self.reach()
         return [change for change in self.log if change.at > since]
 
-    def read_current(self, place: Place) -> Gateway | ServedTunnel | ServedCertificate | ServedReservation | None:
-        self.reach()
-        gateway, end = self.up.get(place.id, (None, 0))
-        tunnel, _ = self.online.get(place.id, (None, None))
-        certificate, _ = self.uploaded.get(place.id, (None, None))
-        live = (gateway if end > time.time() else None) or (tunnel if tunnel and tunnel.is_live else None)
-        return live or certificate or self.held.get(place.id)
-
     def list_gateways(self) -> list[tuple[Gateway, bool]]:
         self.reach()
         return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
@@ -201,22 +199,6 @@ class Memory:
         self.reach()
         with self.lock:
             return [it for it, _ in self.online.values() if it.gateway == gateway][::-1]
-
-    def list_certificates(self, account: str) -> list[SealedCertificate]:
-        self.reach()
-        return [SealedCertificate(it, b"") for it, _ in [*self.uploaded.values()] if it.account == account]
-
-    def list_reservations(self, account: str, hosts: Iterable[str]) -> list[ServedReservation]:
-        self.reach()
-        return list(self.held.values())
-
-    def unseal_key_pair(self, sealed: SealedCertificate) -> KeyPair:
-        self.reach()
-        return self.uploaded[sealed.certificate.id][1]
-
-    def list_listening_edges(self) -> Mapping[tuple[str, str], int]:
-        self.reach()
-        return {(it.account, it.id): it.revision for it in [*self.edges.values()] if it.hostports}
 
     def list_special_names(self) -> list[SpecialEntry]:
         self.reach()
@@ -236,27 +218,13 @@ class Memory:
         edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
         return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
 
-    def read_edge(self, account: str, id: str) -> ServedEdge | None:
-        self.reach(account)
-        found = self.edges.get(id)
-        return found if found and found.account == account and (found.hostports or found.error) else None
-
-    def is_account_active(self, account: str) -> bool:
-        self.reach(account)
-        return account not in self.off
-
-    def read_parts(self, account: str, ids: Iterable[str]) -> list[ServedBackend | ServedAuthority]:
-        self.reach(account)
-        found = [self.led_to[id] for id in ids if id in self.led_to]
-        return [it for it in found if it.account == account]
-
     def end_lapsed_tunnels(self, account: str) -> None:
         self.reach()
         with self.lock:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
 
-    def announce_host(self, host: str, *, lease: int) -> None:
+    def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         self.reach()
         with self.lock:
             self.hosts[host] = time.time() + lease
@@ -268,20 +236,36 @@ class Memory:
             self.hosts = {host: end for host, end in self.hosts.items() if host not in gone}
             self.statuses = {place: it for place, it in self.statuses.items() if place[0] not in gone}
 
-    def list_statuses(self, host: str) -> Mapping[tuple[str, str], EdgeStatus]:
+    def list_statuses(self, host: str) -> Mapping[tuple[str, str], Report]:
         self.reach()
         return {(account, edge): it for (by, account, edge), it in self.statuses.copy().items() if by == host}
 
-    def write_status(self, account: str, edge: str, host: str, status: EdgeStatus) -> None:
+    def write_status(self, account: str, edge: str, report: Report) -> None:
         self.reach(account)
         with self.lock:
-            self.statuses[host, account, edge] = status
-            self.told.append((edge, status))
+            self.statuses[report.host, account, edge] = report
+            self.told.append((edge, report))
 
     def remove_status(self, account: str, edge: str, host: str) -> None:
         self.reach(account)
         with self.lock:
             self.statuses.pop((host, account, edge), None)
+            self.told.append((edge, None))
+
+    def list_live_hosts(self) -> list[str]:
+        self.reach()
+        return [host for host, end in self.hosts.copy().items() if end > time.time()]
+
+    def write_trial(self, account: str, edge: str, trial: Report) -> None:
+        self.reach(account)
+        with self.lock:
+            self.trials[account, edge] = trial
+            self.told.append((edge, trial))
+
+    def remove_trial(self, account: str, edge: str) -> None:
+        self.reach(account)
+        with self.lock:
+            self.trials.pop((account, edge), None)
             self.told.append((edge, None))
 
     # What a test looks at while others write
@@ -291,8 +275,24 @@ class Memory:
         return list(self.online.values())
 
     def status(self, edge: str) -> EdgeStatus | None:
-        """Return what the only host says of an edge."""
-        return next((it for (_, _, id), it in self.statuses.copy().items() if id == edge), None)
+        """Return the status of an edge as the API decides it. It waits for the trial of the current revision."""
+        from tests.edge.memory_resolver import MemoryResolver  # imports this module
+
+        if not (found := self.edges.get(edge)):
+            return None
+        reported = {host: it for (host, _, id), it in self.statuses.copy().items() if id == edge}
+        reports = Reports(len(self.list_live_hosts()), reported, self.trials.get((found.account, edge)))
+        rejected = edge_states.list_rejected(reports, found.revision)
+        resolver = MemoryResolver(self)
+        resolver.refresh_gateways()
+        records = replace(resolver.read_items(found.account, [edge], None), rejected=rejected)
+        names = frozenset({self.tunnel_domain, f"*.{self.tunnel_domain}"})
+        view = AccountView(records, Service(self.tunnel_domain, self.tcp_ports, names))
+        if not (served := view.edges.get(edge)):
+            return None
+        plan = edge_plans.make_plan(served, view, clock.now())
+        status = edge_states.decide(plan, view, reports, self.changed[edge], clock.now()).status
+        return status if status.revision else None
 
     # What a test does in the place of the API
 
@@ -309,7 +309,7 @@ class Memory:
     def keep(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
         """Keep an edge, or what one leads to."""
         if isinstance(value, ServedEdge):
-            self.edges[value.id] = value
+            self.edges[value.id], self.changed[value.id] = value, clock.now()
         else:
             self.led_to[value.id] = value
         self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))

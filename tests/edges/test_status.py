@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges import edge_status
-from chalicelib.model.edges.edge_status import EdgeStatus, HostportStatus, Trial
+from chalicelib.model.edges.edge_status import Report
 from tests.queries import calls
 from tests.refusals import assert_not_found, assert_refused
 from tests.transports import Answer, Client
@@ -37,7 +37,7 @@ def has_tried(client: Client, address: str, **errors: str) -> int:
     """Announce an edge host, and store the result of its trial of the current revision, which is returned."""
     edge_status.announce("one", lease=60)
     revision = int(client.get(address).headers["etag"].strip('"').partition("-")[0])
-    edge_status.write_trial(client.account, address.rpartition("/")[2], Trial(revision, AT, "one", errors))
+    edge_status.write_trial(client.account, address.rpartition("/")[2], Report(revision, AT, "one", errors))
     return revision
 
 
@@ -89,16 +89,28 @@ def test_a_trial_shows_the_sentence_of_envoy(admin: Client, path: str) -> None:
 
 
 @each_kind
-def test_a_host_of_a_former_version_shows_what_was_rejected(admin: Client, path: str) -> None:
+def test_a_host_reports_what_envoy_rejects_until_it_accepts_it(admin: Client, path: str) -> None:
     address = edge(admin, path)
     id, revision = address.rpartition("/")[2], has_tried(admin, address)
-    refused = HostportStatus(HOSTPORTS[path], "refused", AT, ERROR)
-    edge_status.write(admin.account, id, "one", EdgeStatus("refused", revision, AT, (refused,)))
+    edge_status.write(admin.account, id, Report(revision, AT, "one", {HOSTPORTS[path]: ERROR}))
     assert status(admin, address).json["hostports"][0]["error"] == ERROR
 
-    live = HostportStatus(HOSTPORTS[path], "live", AT)
-    edge_status.write(admin.account, id, "one", EdgeStatus("live", revision, AT, (live,)))
+    edge_status.remove(admin.account, id, "one")
     assert status(admin, address).json["state"] == "live"
+
+
+def test_rejected_routes_leave_the_hostports_live(admin: Client) -> None:
+    address = edge(admin, "/edges/https")
+    route = admin.get(address).json["routes"][0]["id"]
+
+    has_tried(admin, address, **{route: ERROR})
+
+    found = status(admin, address).json
+    assert [found["state"], *((it["state"], it["error"]) for it in (*found["hostports"], *found["routes"]))] == [
+        "partly",
+        ("live", ""),
+        ("refused", ERROR),
+    ]
 
 
 def test_the_records_decide_about_a_domain_that_is_not_proved(admin: Client) -> None:

@@ -1,12 +1,12 @@
-"""What edge hosts report about edges: values that Envoy rejected, and the results of trials.
+"""The reports of edge hosts: parts of edges that Envoy rejected, and the results of trials.
 
-Each host writes its statuses to a separate scope, so that they can be removed with it. A trial stays if its host ends.
+Each host writes to a separate scope, so that its reports can be removed with it. A trial stays if its host ends.
 The record of the edge does not change and no audit event is written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from chalicelib import clock
 from chalicelib.model.base.kinds import EDGE
@@ -71,10 +71,10 @@ class EdgeStatus:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """The result of connections to an edge's names, made by one host after a change of the edge.
+class Report:
+    """What a host reports about a revision of an edge.
 
-    `errors` are Envoy's sentences by hostport or id of a route, empty if Envoy accepted all of the revision.
+    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
     """
 
     revision: int
@@ -85,18 +85,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Reports:
-    """What the live edge reports about an edge: the statuses of live hosts by id, and the trial of some revision.
+    """The reports about an edge: those of live hosts by id, and the result of the last trial.
 
     `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
     """
 
     hosts: int = 0
-    statuses: Mapping[str, EdgeStatus] = field(default_factory=dict)
-    trial: Trial | None = None
+    statuses: Mapping[str, Report] = field(default_factory=dict)
+    trial: Report | None = None
     operator_names: frozenset[str] = frozenset()
 
 
-Part = TypeVar("Part", HostportStatus, RouteStatus)
 NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
@@ -115,11 +114,9 @@ def list_hosts() -> list[str]:
     return [it.id for it in table.newest(HOSTS)]
 
 
-def write_trial(account: str, edge_id: str, trial: Trial) -> None:
+def write_trial(account: str, edge_id: str, trial: Report) -> None:
     """Replace the result of the trial of an edge. Raises aws.Unavailable."""
-    scope, id = _trial_place(account, edge_id)
-    body = {**asdict(trial), "errors": {name: error[:MAX_ERROR] for name, error in trial.errors.items()}}
-    dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
+    _put(*_trial_place(account, edge_id), trial)
 
 
 def remove_trial(account: str, edge_id: str) -> None:
@@ -127,10 +124,9 @@ def remove_trial(account: str, edge_id: str) -> None:
     dynamodb.do(Write.delete(*_trial_place(account, edge_id)))
 
 
-def write(account: str, edge_id: str, host: str, status: EdgeStatus) -> None:
-    """Replace the status of an edge on a host. Raises aws.Unavailable."""
-    body = asdict(replace(status, hostports=_shorten_errors(status.hostports), routes=_shorten_errors(status.routes)))
-    dynamodb.do(Write.put({"scope": _scope(host), "id": _id(account, edge_id), "body": body, "revision": 1}))
+def write(account: str, edge_id: str, report: Report) -> None:
+    """Replace what a host reports about an edge. Raises aws.Unavailable."""
+    _put(_scope(report.host), _id(account, edge_id), report)
 
 
 def remove(account: str, edge_id: str, host: str) -> None:
@@ -138,9 +134,9 @@ def remove(account: str, edge_id: str, host: str) -> None:
     dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
 
 
-def read_statuses(host: str) -> dict[tuple[str, str], EdgeStatus]:
-    """Return the statuses of a host, live or not, by account and edge. Raises aws.Unavailable."""
-    return {_parse_id(item.id): _decode(item.body) for item in table.every(_scope(host))}
+def read_statuses(host: str) -> dict[tuple[str, str], Report]:
+    """Return the reports of a host, live or not, by account and edge. Raises aws.Unavailable."""
+    return {_parse_id(item.id): _decode(host, item.body) for item in table.every(_scope(host))}
 
 
 def remove_host(host: str) -> None:
@@ -166,8 +162,8 @@ def read_reports(account: str, edge_id: str) -> Reports:
     found = table.records(places) if hosts else {}
     trial, *written = (found.get(place) for place in places)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
-    statuses = {host.id: _decode(it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
-    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names)
+    statuses = {host.id: _decode(host.id, it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
+    return Reports(len(hosts), statuses, _decode(trial["body"]["host"], trial["body"]) if trial else None, names)
 
 
 def combine_states(states: Sequence[State]) -> State:
@@ -179,23 +175,16 @@ def combine_states(states: Sequence[State]) -> State:
     return next(state for state in _WORST_STATES if state in states)
 
 
-def _shorten_errors(parts: Sequence[Part]) -> tuple[Part, ...]:
-    return tuple(replace(it, error=it.error[:MAX_ERROR]) for it in parts)
+def _put(scope: str, id: str, report: Report) -> None:
+    body = {**asdict(report), "errors": {name: error[:MAX_ERROR] for name, error in report.errors.items()}}
+    dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
 
 
-def _decode(body: Mapping[str, Any]) -> EdgeStatus:
-    return EdgeStatus(
-        body["state"],
-        body["revision"],
-        body["at"],
-        tuple(HostportStatus(**it) for it in body["hostports"]),
-        tuple(RouteStatus(**it) for it in body["routes"]),
-        tuple(BackendStatus(**it) for it in body["backends"]),
-    )
-
-
-def _decode_trial(body: Mapping[str, Any]) -> Trial:
-    return Trial(body["revision"], body["at"], body["host"], body["errors"])
+def _decode(host: str, body: Mapping[str, Any]) -> Report:
+    """Return a stored report. Hosts of earlier versions wrote the state of each part."""
+    parts = [*body.get("hostports", ()), *body.get("routes", ())]
+    refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
+    return Report(body["revision"], body["at"], host, body.get("errors", refused))
 
 
 def _trial_place(account: str, edge_id: str) -> tuple[str, str]:

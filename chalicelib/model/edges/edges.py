@@ -98,19 +98,6 @@ def routes_scope(scope: str, id: str) -> str:
     return f"{scope}/{id}/routes"
 
 
-def read_with_routes(account: str, id: str) -> tuple[Item, list[Item]] | None:
-    """Return an edge and its routes, or None.
-
-    Only HTTPS edges have routes, sorted newest first. Malformed edges and routes are included, sealed fields of routes
-    are not. Raises aws.Unavailable.
-    """
-    kind = kinds.of(id)
-    edge = table.find_any(items.scope(account, kind.path), id)
-    if edge is None or (edge.modules and not edge.body):  # only modules of it were ever stored
-        return None
-    return edge, next(read_routes([edge])) if kind is kinds.HTTPS_EDGES else []
-
-
 def list_routes(scope: str) -> list[Item]:
     """Return the routes in a scope of `routes_scope`, newest first. `complete_routes` adds what is missing.
 

@@ -3,13 +3,13 @@
 Each edge has a separate record. The transaction that changes the edge adds or removes it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table
+from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.shards import Shards
 
@@ -46,15 +46,3 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 def is_listed(edge: str) -> bool:
     """Return whether an edge is in the list. Raises aws.Unavailable."""
     return dynamodb.get(_SHARDS.scope_of(edge), edge) is not None
-
-
-def every() -> Iterator[tuple[str, str]]:
-    """Yield the account and id of each edge in the list, without validation. Raises aws.Unavailable."""
-    for shard in _SHARDS.scopes:
-        for item in table.every(shard):
-            yield f"{item.body.get('account')}", item.id
-
-
-def is_valid_entry(account: str, id: str) -> bool:
-    """Return whether an entry has a valid account and edge id."""
-    return kinds.ACCOUNTS.has(account) and any(kind.has(id) for kind in kinds.EDGES)

@@ -28,6 +28,7 @@ _PARTS = frozenset(
 )
 _EDGES = frozenset(kind.path for kind in kinds.EDGES)
 _ROUTES = "/routes"
+_RESERVED = frozenset((kinds.RESERVED_DOMAINS.path, kinds.RESERVED_ADDRS.path))
 
 
 def read_items(places: Iterable[Place]) -> dict[Place, Found]:
@@ -123,8 +124,13 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
         key = NameKey.of(record)
         return _found(key, repr(key))
     item = items.live_item(record)
-    value = _decoder(place)(item) if item and (item.body or item.malformed) else None
+    value = _decoder(place)(item) if item and _is_whole_or_damaged(item) else None
     return _found(value, f"{item.revision}") if item and value else Found()
+
+
+def _is_whole_or_damaged(item: Item) -> bool:
+    """Return whether an item was ever created. An empty body can have modules, but no reservation has any."""
+    return bool(item.body or item.malformed or item.path in _RESERVED)
 
 
 def _decoder(place: Place) -> Callable[[Item], Value | None]:

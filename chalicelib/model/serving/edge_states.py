@@ -1,4 +1,4 @@
-"""The status of an edge: decided from the records, with what Envoy rejected. Pure."""
+"""The status of an edge, decided from the records and the reports of edge hosts. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from chalicelib.model.edges.edge_status import (
     BackendStatus,
     EdgeStatus,
     HostportStatus,
+    Report,
     Reports,
     RouteStatus,
     State,
-    Trial,
 )
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving import pages
@@ -24,7 +24,6 @@ from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
 TRIAL_TIME = timedelta(seconds=60)  # from a change until the records decide without a trial
-_VALIDITY = timedelta(days=1)  # of a trial with errors; its host repeats it more often
 
 
 @dataclass(frozen=True)
@@ -59,21 +58,23 @@ def hostport_of(host: PlannedHost) -> str:
     return host.name if port_of(host.name) else f"{host.name}:443"
 
 
+def list_rejected(reports: Reports, revision: int) -> Mapping[str, str]:
+    """Return Envoy's errors about a revision: by hostport, or by the id of a route or a certificate."""
+    return {name: error for it in _list_current(reports, revision) for name, error in it.errors.items()}
+
+
 class _Current:
     """The reports about the current revision of an edge."""
 
     def __init__(self, plan: Plan, reports: Reports, changed: datetime, now: datetime) -> None:
         revision, trial = plan.edge.revision, reports.trial
-        self._statuses = {host: it for host, it in reports.statuses.items() if it.revision == revision}
         self._trial = trial if trial and trial.revision == revision else None
+        self._reports = _list_current(reports, revision)
         self._hosts, self._changed = reports.hosts, clock.rfc3339(changed)
-        has_result = bool(self._trial or self._statuses)
-        self.is_waiting = not has_result and now < changed + TRIAL_TIME
+        self.is_waiting = not self._reports and now < changed + TRIAL_TIME
         self.revision = (trial.revision if trial else 0) if self.is_waiting else revision
-        self.reporting = len(self._statuses.keys() | ({self._trial.host} if self._trial else set()))
-        self.at = max([self._changed, *_times(self._trial, self._statuses.values())])
-        self._errors = self._trial.errors if self._trial and not _is_stale(self._trial, now) else {}
-        self._refused: list[Mapping[str, tuple[str, str]]] = [_list_refused(it) for it in self._statuses.values()]
+        self.reporting = len({it.host for it in self._reports})
+        self.at = max([self._changed, *(it.at for it in self._reports)])
 
     def overall(self, state: State) -> State:
         return "waiting" if self.is_waiting else state
@@ -98,12 +99,11 @@ class _Current:
             return state, self._changed, error
         if self.is_waiting:
             return "waiting", self._changed, error
-        if refused := self._errors.get(name):
-            return "refused", self._trial.at if self._trial else self._changed, refused
-        if reported := [it[name] for it in self._refused if name in it]:
-            since, sentence = max(reported)
-            silent: list[State] = ["live"] * (self._hosts - len(reported))
-            return edge_status.combine_states(["refused", *silent]), since, sentence
+        if self._trial and (refused := self._trial.errors.get(name)):
+            return "refused", self._trial.at, refused
+        if found := [(it.at, it.errors[name]) for it in self._reports if name in it.errors]:
+            silent: list[State] = ["live"] * (self._hosts - len(found))
+            return edge_status.combine_states(["refused", *silent]), *max(found)
         return "live", self._changed, error
 
 
@@ -122,15 +122,7 @@ def _is_open(target: RouteTarget) -> bool:
     return not target.page or (target.page == pages.NO_BACKEND and not target.error)
 
 
-def _list_refused(status: EdgeStatus) -> dict[str, tuple[str, str]]:
-    """Return time and error of the parts that a host reports as refused."""
-    hostports = {it.hostport: (it.since, it.error) for it in status.hostports if it.state == "refused"}
-    return hostports | {it.id: (it.since, it.error) for it in status.routes if it.state == "refused"}
-
-
-def _is_stale(trial: Trial, now: datetime) -> bool:
-    return clock.parse(trial.at) + _VALIDITY < now
-
-
-def _times(trial: Trial | None, statuses: Iterable[EdgeStatus]) -> Iterable[str]:
-    return [*([trial.at] if trial else []), *(it.at for it in statuses)]
+def _list_current(reports: Reports, revision: int) -> list[Report]:
+    """Return the reports about a revision, the trial included."""
+    every = [*reports.statuses.values(), *([reports.trial] if reports.trial else [])]
+    return [it for it in every if it.revision == revision]

@@ -20,7 +20,8 @@ def read(edge: Item) -> ReportedStatus:
     if not reports.hosts:
         return ReportedStatus(NO_STATUS)
     domain, wanted = base_names.domain(), Wanted(edge.account, ids=frozenset({edge.id}))
-    records = AccountRecords.of(wanted, account_reads.complete(wanted, {}, domain), {})
+    rejected = edge_states.list_rejected(reports, edge.revision)
+    records = AccountRecords.of(wanted, account_reads.complete(wanted, {}, domain), rejected)
     names = reports.operator_names or frozenset({domain, f"{domains.WILDCARD}{domain}"})
     view = AccountView(records, Service(domain, base_names.ports(), names))
     if (served := view.edges.get(edge.id)) is None:

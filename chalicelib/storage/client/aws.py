@@ -36,7 +36,7 @@ _CONFIG = Config(
     tcp_keepalive=True,
     parameter_validation=False,  # the service validates, and its refusal is Misconfigured too
 )
-# Those whose answers hold texts, numbers and attributes. Others, which hold times, are left to botocore.
+# Answers of these have only texts, numbers and attributes. botocore parses the others, which have times.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",

@@ -138,7 +138,6 @@ class Item:
                 "acted": found.acted,
                 "changed": found.changed,
                 "read_at": read_at,
-                "malformed": None,
             }
             return decoding.build(Item, values)
         except MalformedRecord as malformed:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from chalicelib.model.serving import edge_plans
+from chalicelib.model.serving import certificate_choice, edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.storage.records.change_log import Place
-from edge.control.names.loading import Loading, Outcome
+from edge.control.names.loading import Loading, NameErrors, Outcome
 from edge.link.authority import KeyPair
 from edge.plan import sizes
 from edge.plan.loaded import LoadedName, Refusal
@@ -66,6 +66,7 @@ class AccountPlans:
         """Plan a name and send it with its secret. Raises Unavailable."""
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
+            self._report_refused(plan)
             return "unserved"
         if refusal := await self._make_room(plan):
             return refusal
@@ -75,6 +76,7 @@ class AccountPlans:
             return "served"
         if is_new:
             await self._sender.withdraw([name])
+            self._plans.pop(name, None)  # Envoy's errors stay reported
             self._drop([name])
         else:
             self._put(plan, time.monotonic())
@@ -89,7 +91,10 @@ class AccountPlans:
         """Plan names again and send the changes. Withdrawals come first."""
         for start in range(0, len(every), _AT_ONCE):
             plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]
-            await self._withdraw([it for it in plans if not it.certificate])
+            refused = [it for it in plans if not it.certificate]
+            await self._withdraw(refused)
+            for plan in refused:
+                self._report_refused(plan)
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
     async def end_pages(self, names: Iterable[str]) -> None:
@@ -116,6 +121,7 @@ class AccountPlans:
         gone = [it for it in plans if self._is_served(it.name)]
         for plan in gone:
             self._put(plan, time.monotonic())
+            self._accepted.discard(plan.name)
         if gone:
             await self._sender.withdraw([it.name for it in gone])
 
@@ -125,7 +131,7 @@ class AccountPlans:
         if (loaded := self._loaded.find(plan.name)) is None:
             return
         if refusal:
-            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE)])
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE, refused_by=plan.edge)])
             return
         has_page = plan.name in self._shared.pages
         self._shared.pages.discard(plan.name)
@@ -136,7 +142,8 @@ class AccountPlans:
             self.has_unread_keys = True  # the last good state stays in service
             return
         if rejection and rejection.kind == "scope" and _restricts_visitors(plan):
-            await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error)])
+            self._shared.report(plan, NameErrors(rejection.error, rejection.error))
+            await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error, refused_by=plan.edge)])
 
     def _plan(self, name: str) -> NamePlan:
         """Return the plan of a name. If it cannot be planned, it is not served."""
@@ -155,20 +162,30 @@ class AccountPlans:
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
         """Send a plan, or the next one that Envoy may accept. Return why Envoy rejected the last one."""
-        rejection, error = None, ""
+        rejection, of_routes = None, ""
         for _ in range(_MAX_PLANS):
-            rejection = await self._send_once(plan)
-            if rejection is None:
+            if (rejection := await self._send_once(plan)) is None:
                 self._plans[plan.name] = plan
                 self._accepted.add(plan.name)
-                self._shared.report(plan, error)
-                return None
-            self._shared.report(plan, rejection.error)
-            error = rejection.error if rejection.kind == "scope" else error
+                break
+            log.event("name_rejected", account=plan.account, host=plan.name, reason=rejection.error)
+            of_routes = rejection.error if rejection.kind == "scope" else of_routes
             if (other := self._avoid(plan, rejection)) is None:
                 break
             plan = other
+        refusal = rejection.error if rejection and plan.name not in self._accepted else ""
+        self._shared.report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan)))
         return rejection
+
+    def _report_refused(self, plan: NamePlan) -> None:
+        """Report a name that is refused, with errors only if it is for certificates that Envoy rejected."""
+        certificates = self._rejected_certificates(plan)
+        self._shared.report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
+
+    def _rejected_certificates(self, plan: NamePlan) -> dict[str, str]:
+        """Return Envoy's errors about certificates that cover a name."""
+        every = ((it, self._rejected.get(it.id)) for it in self.records.certificates.values())
+        return {it.id: error for it, error in every if error and certificate_choice.covers_any(it, plan.name)}
 
     async def _send_once(self, plan: NamePlan) -> Rejection | None:
         pair = None
@@ -208,7 +225,8 @@ class AccountPlans:
         """Unload other names of the account if a bound requires it. Return the bound that refuses the plan, or ""."""
         room = self._loaded.make_room(self._measure(plan, None))
         if room.refusal == "account":
-            self._shared.report(plan, _TOO_LARGE)
+            log.event("name_rejected", account=plan.account, host=plan.name, reason=_TOO_LARGE)
+            self._shared.report(plan, NameErrors(_TOO_LARGE))
         if room.unloaded:
             await self._sender.withdraw(room.unloaded)
             self._drop(room.unloaded)
@@ -220,7 +238,7 @@ class AccountPlans:
             self._accepted.discard(name)
             self._used.pop(name, None)
             if plan := self._plans.pop(name, None):
-                self._shared.report(plan, "")
+                self._shared.report(plan, NameErrors())
 
     def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
         """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets its secret."""

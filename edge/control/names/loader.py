@@ -7,7 +7,7 @@ answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -19,13 +19,12 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames
 from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
-from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome
+from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
 from edge.plan.cold_reads import Answers, ReadBudget
 from edge.plan.loaded import LoadedNames
-from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
@@ -50,7 +49,7 @@ class _Request:
 class Loader:
     """The names that one edge host has loaded.
 
-    `report` receives Envoy's error about a name, "" when it is accepted or unloaded.
+    `report` receives Envoy's errors about a plan, none when the name is unloaded.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Loader:
         reader: AccountReader,
         builder: NameBuilder,
         sender: NameSender,
-        report: Callable[[NamePlan, str], None],
+        report: Report,
         reads: StoreReads,
         *,
         resync_period: float = _RESYNC_PERIOD,

@@ -1,7 +1,7 @@
 """The parts that load names: reads of records, resources, and Envoy."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
@@ -64,13 +64,27 @@ class NameSender(Protocol):
 
 
 @dataclass(frozen=True)
+class NameErrors:
+    """Envoy's errors about a name: the reason if it is refused, and errors about its routes and its certificates.
+
+    After an error about routes, the last good ones are served, or a page if the new ones restrict visitors.
+    """
+
+    refusal: str = ""
+    routes: str = ""
+    certificates: Mapping[str, str] = field(default_factory=dict)
+
+
+Report: TypeAlias = Callable[[NamePlan, NameErrors], None]
+
+
+@dataclass(frozen=True)
 class Loading:
     """The parts that all accounts share.
 
-    `report` receives Envoy's error about a name, "" when it is accepted or unloaded. `answer` receives the outcome for
+    `report` receives Envoy's errors about a plan, none when the name is unloaded. `answer` receives the outcome for
     each wanted name and account, with its key pair, and answers the visitors. `pages` are server names that have only a
-    certificate, `missed` the changes that only a resync found. `resync_period` is in
-    seconds.
+    certificate, `missed` the changes that only a resync found. `resync_period` is in seconds.
     """
 
     reader: AccountReader
@@ -80,7 +94,7 @@ class Loading:
     loaded: LoadedNames
     pages: Answers
     missed: set[Place]
-    report: Callable[[NamePlan, str], None]
+    report: Report
     answer: Answer
     resync_period: float
 

@@ -26,7 +26,7 @@ from edge.process import log
 from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
-_MAX_RESOLVED = 1_000  # hosts whose keys wait for `read`
+_MAX_RESOLVED = 1_000  # hosts that `find_account` has resolved for `read`
 
 
 class NameResolver:

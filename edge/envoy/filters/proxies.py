@@ -15,6 +15,11 @@ def build_proxy_protocol() -> Json:
     )
 
 
+def choose_trial_source(settings: Settings) -> str:
+    """Return the loopback address from which this host connects to its own names."""
+    return "::1" if ":" in settings.host else "127.21.0.1"
+
+
 def build_filters(settings: Settings) -> list[Json]:
     """Return the filters that read the visitor's address, none without proxies."""
     return [build_proxy_protocol()] if settings.proxy_protocol_from else []
@@ -26,11 +31,14 @@ def build_match(settings: Settings) -> dict[str, Json]:
     return {"filter_chain_match": {"direct_source_prefix_ranges": ranges}} if ranges else {}
 
 
-def guard_matcher(matcher: Mapping[str, Json], refused: Json, settings: Settings) -> Mapping[str, Json]:
-    """Return a matcher that gives connections from other addresses the action `refused`."""
+def guard_matcher(matcher: Mapping[str, Json], refused: Json, settings: Settings, *others: str) -> Mapping[str, Json]:
+    """Return a matcher that gives connections from other addresses the action `refused`.
+
+    `others` are networks whose connections are accepted in addition to those of the proxies.
+    """
     if not settings.proxy_protocol_from:
         return matcher
-    proxy = parts.address_in(settings.proxy_protocol_from, "DirectSourceIPInput", "proxies")
+    proxy = parts.address_in((*settings.proxy_protocol_from, *others), "DirectSourceIPInput", "proxies")
     elsewhere: Json = {"predicate": {"not_matcher": proxy}, "on_match": {"action": refused}}
     return {"matcher_list": {"matchers": [elsewhere]}, **guard_part(matcher, settings)}
 

@@ -14,7 +14,7 @@ from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Json, Key, Resource
 from edge.process.settings import Settings
 
-INTERNAL = "passed-on"  # the filter chain of exact names with a listener of their own
+INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
 _NO_NAME = " "  # never a server name
 
 
@@ -30,6 +30,7 @@ def build_https_listener(settings: Settings) -> Resource:
         listeners.build_name_to_cluster(),
         listeners.build_cluster_proxy("none"),
     ]
+    refused, trials = parts.chain(REFUSED), proxies.choose_trial_source(settings)
     body: Json = {
         **parts.listener(listeners.FRONT, settings.host, settings.edge_port, settings.limits),
         "listener_filters": [*proxies.build_filters(settings), listeners.build_tls_inspector()],
@@ -37,7 +38,7 @@ def build_https_listener(settings: Settings) -> Resource:
             {"name": INTERNAL, "filters": to_internal},
             *(_build_chain(version, settings) for version in tls_contexts.VERSIONS),
         ],
-        "filter_chain_matcher": proxies.guard_matcher(_base_matcher(), parts.chain(REFUSED), settings),
+        "filter_chain_matcher": proxies.guard_matcher(_base_matcher(), refused, settings, trials),
     }
     return Resource(Key("listener", listeners.FRONT), body)
 

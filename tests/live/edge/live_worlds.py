@@ -98,8 +98,7 @@ def _end(edge: Edge, before: Records, world: Records) -> None:
 
 def is_served(edge: Edge, world: Records, revision: int) -> bool:
     """Tell whether the edges of a world are those that the status is of, each settled."""
-    said = {id: it for (_, _, id), it in edge.store.statuses.copy().items()}
-    found = [said.get(id) for id in world.edges]
+    found = [edge.store.status(id) for id in world.edges]
     return all(it and it.revision == revision and it.state != "waiting" for it in found)
 
 

@@ -238,7 +238,7 @@ def running(
         limits=replace(Limits(), **limits),
     )
     settings.directory.mkdir(mode=0o700)
-    store, loop = Memory(), asyncio.new_event_loop()
+    store, loop = Memory(tcp_ports=settings.tcp_ports), asyncio.new_event_loop()
     gateway = SshGateway(settings, store, store.authority)
     control = make_control(settings, store)
     thread = threading.Thread(target=loop.run_forever, daemon=True)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from chalicelib import ids
+from chalicelib.model.edges.served import ServedEdge
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
 from tests.live.edge.conftest import needs_envoy
@@ -196,6 +198,15 @@ def answered(port: int, source: str, first: bytes) -> bytes:
     with contextlib.suppress(ConnectionError), coming(port, source, first + request) as visitor:
         return read_of(visitor)
     return b""
+
+
+def test_control_tries_an_edge_from_an_address_of_its_own(edge: Edge) -> None:
+    made = ServedEdge("acct_A", ids.new("edghts"), 1, (f"tried.{edge.settings.tunnel_domain}:443",))
+    edge.store.keep(made)
+
+    until(lambda: ("acct_A", made.id) in edge.store.trials)
+
+    assert edge.store.trials["acct_A", made.id].errors == {}
 
 
 def test_without_the_setting_nobody_is_believed(tmp_path: Path, origin: int) -> None:

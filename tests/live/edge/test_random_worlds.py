@@ -6,7 +6,7 @@ from functools import partial
 from tests.edge.model_of_requests import Records, meets
 from tests.live.edge import live_worlds
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until
+from tests.live.edge.running import Edge
 
 pytestmark = needs_envoy
 
@@ -16,7 +16,7 @@ def test_requests_meet_what_the_model_says(edge: Edge) -> None:
     with live_worlds.gateway(edge), ThreadPoolExecutor(4) as threads:
         for world, _ in worlds:
             live_worlds.arrange(edge, Records(), world, 1)
-        until(lambda: all(live_worlds.is_served(edge, world, 1) for world, _ in worlds), within=30)
+        edge.settle()
         every = [(request, world) for world, requests in worlds for request in requests]
         asked = [it for it in every if live_worlds.is_http(*it)]
         found = threads.map(partial(live_worlds.met, port=edge.settings.edge_port), (it for it, _ in asked))

@@ -301,6 +301,7 @@ def test_weights_share_out_connections_and_open_ones_stay_when_they_change(edge:
         edge.store.keep(weighted)
         made = tcp_edge(edge, port, attached(weighted.id))
         until(lambda: is_live(edge, made))
+        edge.settle()
         with socket.create_connection(("127.0.0.1", port), 5) as kept:
             assert kept.recv(4) == b"old\n"
             edge.store.keep(replace(weighted, value=Weighted(backends={groups["old"]: 1, groups["new"]: 1})))

@@ -16,7 +16,6 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import change_log, items, table
 from chalicelib.storage.records.change_log import Place
-from edge.store.table import TableStore
 from tests import openssl
 from tests.queries import calls
 from tests.transports import Client
@@ -177,13 +176,6 @@ def test_migrate_lists_what_earlier_versions_wrote(admin: Client, capsys: pytest
     assert (listed(), "2 rewritten." in capsys.readouterr().out) == (there, True)
     operator.main(["migrate", "--apply"])
     assert "0 rewritten." in capsys.readouterr().out
-
-
-def test_an_edge_host_of_an_earlier_version_removes_nothing_for_an_entry(admin: Client) -> None:
-    """It reads each record that the log names, and forgets the id of one that it cannot read."""
-    store, edge = TableStore("local", "tunnels.localhost"), admin.create("/edges/tls", {"hostports": [HOSTPORT]})["id"]
-    (entry,) = (place for change in change_log.since(0) for place in change.places if special_names.find_owner(place))
-    assert (store.read_current(entry), entry.id) == (None, f"{admin.account}/{edge}")
 
 
 def _with_authority(admin: Client, body: Mapping[str, Any]) -> dict[str, Any]:

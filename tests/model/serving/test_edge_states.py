@@ -12,10 +12,10 @@ from chalicelib.model.edges.edge_status import (
     BackendStatus,
     EdgeStatus,
     HostportStatus,
+    Report,
     Reports,
     RouteStatus,
     State,
-    Trial,
 )
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
@@ -33,7 +33,7 @@ LATER = clock.rfc3339(NOW - timedelta(seconds=1))
 END = clock.rfc3339(NOW + timedelta(1))
 HOSTPORT, OTHER = f"{HOST}:443", f"{PROVED}:443"
 ROUTE = "edghtsrt_1"
-TRIED = Trial(7, LATER, "one")
+TRIED = Report(7, LATER, "one")
 SENTENCE = "Envoy's own sentence."
 
 
@@ -46,6 +46,7 @@ def decided(reports: Reports, served: ServedEdge = SERVED, seconds: int = 600) -
         edges={EDGE: served},
         backends={GROUP: group()},
         certificates={"cert_1": certificate("cert_1", PROVED)},
+        rejected=edge_states.list_rejected(reports, served.revision),
         reservations=(ServedReservation(A, "rsvd_1", PROVED, True),),
     )
     view = AccountView(records, SERVICE)
@@ -60,13 +61,8 @@ def shown(reported: ReportedStatus) -> tuple[State, int, int, Mapping[str, State
     return status.state, status.revision, reported.hosts, parts
 
 
-def refusing(revision: int = 7) -> EdgeStatus:
-    refused = HostportStatus(HOSTPORT, "refused", LATER, SENTENCE)
-    return EdgeStatus("refused", revision, LATER, (refused, HostportStatus(OTHER, "live", AT)))
-
-
-def tried(*names: str, at: str = LATER, revision: int = 7) -> Trial:
-    return Trial(revision, at, "one", dict.fromkeys(names, SENTENCE))
+def rejecting(*names: str, host: str = "one", revision: int = 7) -> Report:
+    return Report(revision, LATER, host, dict.fromkeys(names, SENTENCE))
 
 
 def states(first: State, second: State, of_route: State) -> dict[str, State]:
@@ -92,16 +88,21 @@ def test_a_trial_makes_an_edge_live() -> None:
         (Reports(1), 59, ("waiting", 0, 0, WAITING)),
         (Reports(1), 60, ("live", 7, 0, LIVE)),
         (Reports(1, trial=TRIED), 5, ("live", 7, 1, LIVE)),
-        (Reports(1, trial=tried(revision=6)), 5, ("waiting", 6, 0, WAITING)),
-        (Reports(1, trial=tried(HOSTPORT, revision=6)), 60, ("live", 7, 0, LIVE)),
-        (Reports(1, trial=tried(HOSTPORT)), 5, ("partly", 7, 1, PARTLY)),
-        (Reports(1, trial=tried(HOSTPORT, OTHER)), 5, ("refused", 7, 1, REFUSED)),
-        (Reports(1, trial=tried(HOSTPORT, at="2025-12-30T00:00:00Z")), 600, ("live", 7, 1, LIVE)),
-        (Reports(1, {"one": refusing()}, TRIED), 600, ("partly", 7, 1, PARTLY)),
-        (Reports(2, {"two": refusing()}, TRIED), 600, ("partly", 7, 2, states("partly", "live", "live"))),
-        (Reports(2, {"one": refusing(), "two": refusing()}), 5, ("partly", 7, 2, PARTLY)),
-        (Reports(1, {"one": refusing(6)}, TRIED), 600, ("live", 7, 1, LIVE)),
-        (Reports(1, {"one": replace(refusing(), hostports=())}), 5, ("live", 7, 1, LIVE)),  # of a former version
+        (Reports(1, trial=rejecting(revision=6)), 5, ("waiting", 6, 0, WAITING)),
+        (Reports(1, trial=rejecting(HOSTPORT, revision=6)), 60, ("live", 7, 0, LIVE)),
+        (Reports(1, trial=rejecting(HOSTPORT)), 5, ("partly", 7, 1, PARTLY)),
+        (Reports(1, trial=rejecting(HOSTPORT, OTHER)), 5, ("refused", 7, 1, REFUSED)),
+        (Reports(1, {"one": rejecting(HOSTPORT)}, TRIED), 600, ("partly", 7, 1, PARTLY)),
+        (
+            Reports(2, {"two": rejecting(HOSTPORT, host="two")}, TRIED),
+            600,
+            ("partly", 7, 2, states("partly", "live", "live")),
+        ),
+        (Reports(2, {"one": rejecting(HOSTPORT), "two": rejecting(HOSTPORT, host="two")}), 5, ("partly", 7, 2, PARTLY)),
+        (Reports(1, {"one": rejecting(HOSTPORT, revision=6)}, TRIED), 600, ("live", 7, 1, LIVE)),
+        (Reports(1, {"one": rejecting()}), 5, ("live", 7, 1, LIVE)),  # of a former version
+        (Reports(1, trial=rejecting(ROUTE)), 5, ("partly", 7, 1, states("live", "live", "refused"))),
+        (Reports(2, {"two": rejecting(ROUTE, host="two")}), 5, ("partly", 7, 1, states("live", "live", "partly"))),
     ],
 )
 def test_reports_decide_with_the_records(
@@ -113,8 +114,16 @@ def test_reports_decide_with_the_records(
 def test_the_sentence_of_envoy_is_shown() -> None:
     first = HostportStatus(HOSTPORT, "refused", LATER, SENTENCE)
 
-    assert decided(Reports(1, trial=tried(HOSTPORT))).status.hostports[0] == first
-    assert decided(Reports(1, {"one": refusing()})).status.hostports[0] == first
+    assert decided(Reports(1, trial=rejecting(HOSTPORT))).status.hostports[0] == first
+    assert decided(Reports(1, {"one": rejecting(HOSTPORT)})).status.hostports[0] == first
+
+
+def test_a_rejected_certificate_is_shown_at_the_hostports_that_it_covers() -> None:
+    found = decided(Reports(1, trial=rejecting("cert_1"))).status
+
+    error = f"A certificate was refused: {SENTENCE}"
+    missing = f"No TLS certificate of the account covers the host: upload one for {PROVED} or *.example.com. {error}"
+    assert [(it.state, it.error) for it in found.hostports] == [("live", ""), ("refused", missing)]
 
 
 @pytest.mark.parametrize(

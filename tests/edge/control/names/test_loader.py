@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.loader import Loader
+from edge.control.names.loading import NameErrors
 from edge.control.names.reads import StoreReads
 from edge.plan.names import NamePlan
 from edge.process import log
@@ -28,7 +29,7 @@ class World:
     loader: Loader
     records: Records
     envoy: Envoy
-    errors: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, NameErrors] = field(default_factory=dict)
 
     async def visit(self, *names: str) -> None:
         """Request secrets, and wait until each name is answered."""
@@ -56,10 +57,10 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def loading(limits: Limits, resync_period: float) -> AsyncIterator[World]:
-    records, envoy, errors = Records(), Envoy(), dict[str, str]()
+    records, envoy, errors = Records(), Envoy(), dict[str, NameErrors]()
 
-    def report(plan: NamePlan, error: str) -> None:
-        errors[plan.name] = error
+    def report(plan: NamePlan, found: NameErrors) -> None:
+        errors[plan.name] = found
 
     settings = Settings(tunnel_domain=D, limits=limits)
     loader = Loader(settings, records, Plans(), envoy, report, StoreReads(), resync_period=resync_period)
@@ -351,7 +352,9 @@ def test_a_name_above_its_account_s_share_is_refused_and_reported() -> None:
         world.records.serve(A, NAME, "cert_1 20")
         await world.visit(NAME)
         assert (world.envoy.scopes, world.envoy.refused) == ({}, {NAME: 1})
-        assert world.errors == {NAME: "The routes need more memory than an account can have on an edge host."}
+        assert world.errors == {
+            NAME: NameErrors("The routes need more memory than an account can have on an edge host.")
+        }
 
     run(test, Limits(max_loaded_mib=1))
 
@@ -365,6 +368,10 @@ def test_a_rejected_certificate_is_replaced_by_the_next_one() -> None:
         assert world.envoy.secrets == {NAME: "cert_2"}
         assert world.envoy.scopes == {NAME: "1"}
         assert world.envoy.refused == {"alone.shop.example": 1}
+        assert world.errors == {
+            NAME: NameErrors(),
+            "alone.shop.example": NameErrors(),
+        }  # the records have no certificate
 
     run(test)
 
@@ -389,10 +396,10 @@ def test_a_rejected_scope_refuses_a_new_name_and_leaves_a_loaded_one_as_it_was()
         world.records.serve(A, NAME, "cert_1 9")
         await world.change(changed)
         assert (world.envoy.scopes, world.envoy.secrets) == ({NAME: "1"}, {NAME: "cert_1"})
-        assert world.errors[NAME] == "a bad route"
+        assert world.errors[NAME] == NameErrors(routes="a bad route")
         world.records.serve(A, NAME, "cert_1 2")
         await world.change(changed)
-        assert (world.envoy.scopes, world.errors[NAME]) == ({NAME: "2"}, "")
+        assert (world.envoy.scopes, world.errors[NAME]) == ({NAME: "2"}, NameErrors())
 
     run(test)
 

@@ -24,7 +24,7 @@ from edge.plan.names import NamePlan
 from edge.store.records import Grant, Opening, Unavailable
 from edge.store.table import TableStore
 from tests import openssl
-from tests.edge.store.test_store import prove
+from tests.proving import prove
 from tests.queries import calls
 from tests.transports import Client
 

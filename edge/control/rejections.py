@@ -1,0 +1,118 @@
+"""What Envoy rejected of edges on this host, by edge. Pure.
+
+An error is without what other accounts may not see: file names, and ids of other resources.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from chalicelib import clock, domains
+from chalicelib.model.accounts import accounts
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import Report
+from chalicelib.model.edges.served import port_of
+from chalicelib.model.serving import edge_states
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.loading import NameErrors
+from edge.envoy.resources import PORT_PREFIX
+from edge.plan.names import NamePlan
+
+Errors = Mapping[str, str]  # by hostport, or by the id of a route or a certificate
+
+_ID = re.compile(r"\b[a-z]+_[0-9A-Za-z]{27}\b", flags=re.ASCII)
+_FILE = re.compile(r"(?<![\w.:/])(?:/[\w.@~+-]+){2,}/?")
+_LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
+
+
+@dataclass(frozen=True)
+class _Rejected:
+    """The errors about an edge revision, by the hostport or listener that they came with."""
+
+    account: str
+    revision: int
+    errors: dict[str, Errors] = field(default_factory=dict)
+
+
+class Rejections:
+    """The errors of Envoy about edges. `write` receives account, edge and report after each change, or None."""
+
+    def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
+        self._host, self._write = host, write
+        self._rejected: dict[str, _Rejected] = {}  # by edge
+
+    def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
+        """Replace the errors about the hostport of a name."""
+        if (edge := plan.edge or plan.refused_by) is None:
+            return
+        names = (plan.name, f"{domains.WILDCARD}{plan.name.partition('.')[2]}")
+        host = next((it for name in names for it in edge.hosts if it.name == name), None)
+        if host is None:
+            return
+        hostport = edge_states.hostport_of(host)
+        found = {hostport: errors.refusal, **{it.id: errors.routes for it in edge.edge.routes}, **errors.certificates}
+        self._put(edge, hostport, found)
+
+    def report_listener(self, plan: Plan, listener: str, error: str) -> None:
+        """Replace the error about a listener of an edge."""
+        port = listener.removeprefix(PORT_PREFIX) if listener.startswith(PORT_PREFIX) else ""
+        hosts = (it for it in plan.hosts if port_of(it.name) == port)
+        self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Forget the errors that may not apply after changes of records: of changed edges, and of refused names.
+
+        The next request for a refused name reports it again.
+        """
+        changed = {it for it in places if is_relevant(it)}
+        owners = {it.id if it.scope == accounts.SCOPE else it.scope.partition("#")[0] for it in changed}
+        for edge in self._rejected.keys() & {it.id for it in changed}:
+            self._replace(edge, self._rejected[edge], {})
+        for edge, found in list(self._rejected.items()):
+            if found.account in owners:
+                self._replace(edge, found, {name: it for name, it in found.errors.items() if name not in it})
+
+    def errors_of(self, edge: str, revision: int) -> Errors:
+        """Return the errors about a revision of an edge."""
+        found = self._rejected.get(edge)
+        if found is None or found.revision != revision:
+            return {}
+        return {name: error for errors in found.errors.values() for name, error in errors.items()}
+
+    def _put(self, plan: Plan, source: str, errors: Errors) -> None:
+        edge = plan.edge
+        found = self._rejected.get(edge.id)
+        if found is None or found.revision != edge.revision:
+            found = _Rejected(edge.account, edge.revision)
+        redacted = {name: redact(error, _own_ids(plan)) for name, error in errors.items() if error}
+        others = {name: it for name, it in found.errors.items() if name != source}
+        self._replace(edge.id, found, {**others, **({source: redacted} if redacted else {})})
+
+    def _replace(self, edge: str, found: _Rejected, errors: dict[str, Errors]) -> None:
+        before = self._rejected.pop(edge, None)
+        if errors:
+            self._rejected[edge] = _Rejected(found.account, found.revision, errors)
+        if before != self._rejected.get(edge):
+            at = clock.rfc3339(clock.now())
+            report = Report(found.revision, at, self._host, self.errors_of(edge, found.revision)) if errors else None
+            self._write(found.account, edge, report)
+
+
+def is_relevant(place: Place) -> bool:
+    """Return whether a change of a record can change what Envoy rejects. Tunnels change often, and cannot."""
+    return kinds.at(place.scope.partition("#")[2]) is not kinds.TUNNELS
+
+
+def redact(sentence: str, own_ids: Iterable[str]) -> str:
+    """Return an error of Envoy without file names, and without ids except an edge's own ones."""
+    allowed = frozenset(own_ids)
+    text = _LEAD.sub("", " ".join(sentence.split()))
+    text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))
+    return "".join(letter for letter in text if letter.isprintable())[: edge_status.MAX_ERROR]
+
+
+def _own_ids(plan: Plan) -> frozenset[str]:
+    certificates = {it.certificate for it in plan.hosts}
+    return frozenset({plan.edge.id, *(it.id for it in plan.edge.routes), *certificates, *plan.backends})

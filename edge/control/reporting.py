@@ -1,0 +1,78 @@
+"""What this host reports about edges: what Envoy rejected of them, and the results of trials."""
+
+import secrets
+from collections.abc import Callable, Iterable
+
+from chalicelib.model.serving.account_view import Service
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.loading import NameErrors
+from edge.control.rejections import Errors, Rejections
+from edge.control.special import SpecialNames
+from edge.control.special_account import ItemReader
+from edge.control.statuses import Statuses
+from edge.control.trials import EdgeHost, Trials
+from edge.envoy.ads.catalog import Name
+from edge.envoy.ads.discovery import Discovery
+from edge.plan.names import NamePlan
+from edge.process import files, tasks
+from edge.process.settings import Settings
+from edge.store.records import Store
+
+
+class Reporting:
+    """The reports of one edge host. `is_busy` returns whether names are being loaded."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        discovery: Discovery,
+        special: SpecialNames,
+        reader: ItemReader,
+        service: Callable[[], Service],
+        is_busy: Callable[[], bool],
+    ) -> None:
+        id = _host_id(settings)
+        self._discovery, self._special = discovery, special
+        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, lambda: service().operator_names)
+        self._rejections = Rejections(id, self._statuses.schedule)
+        self._trials = Trials(EdgeHost(settings, id, store, reader, service, self._errors_of, is_busy))
+
+    def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
+        """Handle Envoy's errors about a name."""
+        self._rejections.report_name(plan, errors)
+
+    def on_answers(self, answered: Iterable[Name]) -> None:
+        """Handle Envoy's answers about the listeners of special edges."""
+        for name in (it for it in answered if it.kind == "listener"):
+            if plan := self._special.find_plan(name.name):
+                self._check(plan, name.name)
+
+    def apply(self, places: Iterable[Place]) -> None:
+        """Handle changed records, after the names have them."""
+        changed = [*places]
+        self._rejections.forget(changed)
+        self._trials.apply(changed)
+
+    async def serve(self) -> None:
+        """Write reports and try edges, until cancelled."""
+        await tasks.run_all(self._statuses.serve(), self._trials.serve())
+
+    def _errors_of(self, plan: Plan) -> Errors:
+        """Return Envoy's errors about an edge. It does not answer again about a listener that did not change."""
+        for listener in self._special.list_listeners(plan.edge.id):
+            self._check(plan, listener)
+        return self._rejections.errors_of(plan.edge.id, plan.edge.revision)
+
+    def _check(self, plan: Plan, listener: str) -> None:
+        if answer := self._discovery.catalog.current_answer(Name("listener", listener)):
+            self._rejections.report_listener(plan, listener, answer.error)
+
+
+def _host_id(settings: Settings) -> str:
+    """Return the stored id of this edge host, created at its first start."""
+    file = settings.directory / "host"
+    if not file.exists():
+        files.replace(file, secrets.token_hex(8).encode())
+    return file.read_text()

@@ -1,0 +1,181 @@
+"""Trials: after a change of an edge, one live host connects to some of its names and stores the result."""
+
+import asyncio
+import hashlib
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from chalicelib import clock
+from chalicelib.domains import WILDCARD
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edge_status import Report
+from chalicelib.model.edges.served import port_of
+from chalicelib.model.serving.account_view import Service
+from chalicelib.model.serving.edge_plans import Plan
+from chalicelib.storage.records.change_log import Place
+from edge.control import rejections
+from edge.control.rejections import Errors
+from edge.control.special_account import ItemReader
+from edge.envoy.filters import proxies
+from edge.link import proxy_protocol
+from edge.plan import names
+from edge.process import log
+from edge.process.settings import Settings
+from edge.store.records import Store, Unavailable
+
+_POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a result is repeated
+_TRIES = 5
+_REPEAT = 600.0  # seconds until an edge with errors is tried again
+_TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
+_MAX_NAMES = 4  # of an edge
+_MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
+_HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
+_LABEL = "edge-trial"  # below a wildcard
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
+
+_Key = tuple[str, str]  # the account and the id of an edge
+
+
+@dataclass(frozen=True)
+class EdgeHost:
+    """The edge host that tries edges: its settings, its id, and its records.
+
+    `errors_of` returns Envoy's errors about a plan, `is_busy` whether names are being loaded.
+    """
+
+    settings: Settings
+    id: str
+    store: Store
+    reader: ItemReader
+    service: Callable[[], Service]
+    errors_of: Callable[[Plan], Errors]
+    is_busy: Callable[[], bool]
+
+
+class Trials:
+    """The trials of one edge host."""
+
+    def __init__(self, host: EdgeHost) -> None:
+        self._host = host
+        self._due: dict[_Key, tuple[float, int]] = {}  # time and number of the next try
+        self._tasks: dict[_Key, asyncio.Task[None]] = {}
+        self._refused: dict[_Key, None] = {}  # edges whose last trial had errors
+        self._live_hosts: list[str] = []
+        self._live_hosts_at = float("-inf")
+
+    def apply(self, places: Iterable[Place]) -> None:
+        """Try the edges that changed, and those with errors whose accounts changed."""
+        now, owners = time.monotonic(), set[str]()
+        for place in filter(rejections.is_relevant, places):
+            account, _, path = place.scope.partition("#")
+            owners.add(account)
+            if kinds.at(path) in kinds.EDGES:
+                self._due[account, place.id] = now, 0
+        self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
+
+    async def serve(self) -> None:
+        """Try changed edges, until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(_POLL)
+                with suppress(Unavailable):
+                    await self._start_due()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    async def _start_due(self) -> None:
+        now, of_account = time.monotonic(), Counter(account for account, _ in self._tasks)
+        for key, (at, number) in list(self._due.items()):
+            if of_account.total() >= _MAX_TRIALS:
+                return
+            if at > now or key in self._tasks or of_account[key[0]] >= _MAX_TRIALS_OF_ACCOUNT:
+                continue
+            is_responsible = await self._is_responsible(key[1])
+            self._due.pop(key, None)
+            if is_responsible:
+                of_account[key[0]] += 1
+                self._tasks[key] = asyncio.create_task(self._run(key, number))
+            else:
+                self._refused.pop(key, None)
+
+    async def _is_responsible(self, edge: str) -> bool:
+        """Return whether this host is the one that tries an edge. Raises Unavailable."""
+        if time.monotonic() > self._live_hosts_at + _HOSTS_PERIOD:
+            self._live_hosts = await asyncio.to_thread(self._host.store.list_live_hosts)
+            self._live_hosts_at = time.monotonic()
+        return choose_host({*self._live_hosts, self._host.id}, edge) == self._host.id
+
+    async def _run(self, key: _Key, number: int) -> None:
+        try:
+            is_done = await self._try(*key)
+        except Exception as error:
+            is_done = False
+            log.event("trial_failed", edge=key[1], error=type(error).__name__)
+        finally:
+            self._tasks.pop(key, None)
+        if not is_done and number + 1 < _TRIES:
+            self._due.setdefault(key, (time.monotonic() + _PAUSE, number + 1))
+        elif key in self._refused:
+            self._due.setdefault(key, (time.monotonic() + _REPEAT, 0))
+
+    async def _try(self, account: str, edge: str) -> bool:
+        """Try an edge and store the result. Return False if there is none."""
+        host = self._host
+        self._refused.pop((account, edge), None)
+        records = await asyncio.to_thread(host.reader.read_items, account, [edge], None)
+        plan = names.plan_edge(edge, records, datetime.now(UTC), host.service())
+        if plan is None:
+            await asyncio.to_thread(host.store.remove_trial, account, edge)
+            return True
+        accepted = await asyncio.gather(*(_connects(it, host.settings) for it in choose_names(plan)))
+        await self._wait_until_loaded()
+        errors = host.errors_of(plan)
+        if errors:
+            self._refused[account, edge] = None
+        elif not all(accepted):
+            return False
+        trial = Report(plan.edge.revision, clock.rfc3339(clock.now()), host.id, errors)
+        await asyncio.to_thread(host.store.write_trial, account, edge, trial)
+        return True
+
+    async def _wait_until_loaded(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TIMEOUT):
+                while self._host.is_busy():
+                    await asyncio.sleep(0.05)
+
+
+def choose_host(hosts: Iterable[str], edge: str) -> str:
+    """Return the host that tries an edge, by rendezvous hashing."""
+    return max(hosts, key=lambda host: hashlib.blake2b(f"{host} {edge}".encode()).digest())
+
+
+def choose_names(plan: Plan) -> list[str]:
+    """Return some names of an edge that finish handshakes on this host."""
+    found = [it.name for it in plan.hosts if it.answers and it.certificate and not port_of(it.name)]
+    return [it.replace(WILDCARD, f"{_LABEL}.", 1) for it in found[:_MAX_NAMES]]
+
+
+async def _connects(name: str, settings: Settings) -> bool:
+    """Return whether this host accepts a TLS connection to a name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    address = _LOOPBACK.get(settings.host, settings.host)
+    source = (proxies.choose_trial_source(settings), 0) if settings.proxy_protocol_from else None
+    with suppress(OSError):  # TimeoutError is one
+        async with asyncio.timeout(_TIMEOUT):
+            _, writer = await asyncio.open_connection(address, settings.edge_port, local_addr=source)
+            try:
+                if source:
+                    writer.write(proxy_protocol.Header().encoded())
+                await writer.start_tls(context, server_hostname=name)
+                return True
+            finally:
+                writer.close()
+    return False

@@ -1,0 +1,110 @@
+"""Trials of changed edges: which names an edge host connects to itself, and the result that it stores."""
+
+from dataclasses import replace
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.edge_status import EdgeStatus
+from chalicelib.model.edges.modules import (
+    BackendModule,
+    MutualTlsModule,
+    TlsTerminationModule,
+    UserAgentModule,
+)
+from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from edge.link.authority import KeyPair
+from tests import openssl
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until, uploaded
+
+ACCOUNT = "acct_trials"
+pytestmark = needs_envoy
+
+
+def keep(edge: Edge, *names: str, route: Modules | None = None, modules: Modules | None = None) -> ServedEdge:
+    """Put an edge with one route into the store."""
+    answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
+    edge.store.keep(answer)
+    used = replace(route or Modules(), backend=BackendModule(backend_id=answer.id))
+    routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", used),)
+    hostports = tuple(f"{it}.{edge.settings.tunnel_domain}:443" for it in names)
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hostports, modules=modules or Modules(), routes=routes)
+    edge.store.keep(made)
+    return made
+
+
+def status(edge: Edge, made: ServedEdge) -> EdgeStatus:
+    """Return the status after the trial of the current revision."""
+
+    def is_tried() -> bool:
+        trial = edge.store.trials.get((ACCOUNT, made.id))
+        return trial is not None and trial.revision == made.revision
+
+    until(is_tried)
+    found = edge.store.status(made.id)
+    assert found
+    return found
+
+
+def errors(edge: Edge, made: ServedEdge) -> dict[str, str]:
+    return dict(edge.store.trials[ACCOUNT, made.id].errors)
+
+
+def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
+    made = keep(edge, "first", "second")
+
+    found = status(edge, made)
+
+    assert (found.state, found.revision) == ("live", 1)
+    assert [it.state for it in found.hostports] == ["live", "live"]
+    assert [it.state for it in found.routes] == ["live"]
+    changed = replace(made, revision=2)
+    edge.store.keep(changed)
+    assert (status(edge, changed).state, errors(edge, made)) == ("live", {})
+    edge.store.forget(changed)
+    until(lambda: (ACCOUNT, made.id) not in edge.store.trials)
+
+
+def test_special_names_are_tried_too(edge: Edge) -> None:
+    authority = ServedAuthority(ACCOUNT, ids.new("ca"), openssl.issue("/CN=clients").certificate)
+    edge.store.keep(authority)
+    mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
+    version = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
+    every = [keep(edge, "mutual", modules=mutual), keep(edge, "newest", modules=version), keep(edge, "*.wild")]
+
+    states = [status(edge, it).state for it in every]
+
+    assert states == ["live", "live", "refused"]  # no certificate covers the wildcard
+    assert [errors(edge, it) for it in every] == [{}, {}, {}]
+
+
+def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) -> None:
+    host = f"x.weak.{edge.settings.tunnel_domain}"
+    weak, good = ids.new("cert"), ids.new("cert")
+    issued = openssl.issue(f"/CN={weak}", "rsa-1024")
+    edge.store.upload(uploaded(weak, ACCOUNT, host), KeyPair(issued.certificate, issued.key))
+    made = keep(edge, "x.weak")
+
+    found = status(edge, made)
+
+    assert found.state == "refused"
+    assert [*errors(edge, made)] == [weak]
+    assert "A certificate was refused: " in found.hostports[0].error
+    edge.upload(good, ACCOUNT, host)  # the edge does not change
+    until(lambda: (it := edge.store.status(made.id)) is not None and it.state == "live")
+    assert "2048" in errors(edge, made)[weak]
+
+
+def test_rejected_routes_are_known_before_the_first_visitor(edge: Edge) -> None:
+    too_large = UserAgentModule(deny=["(a{900}){900}"])
+    made = keep(edge, "filter", route=Modules(user_agent_filter=too_large))
+
+    found = status(edge, made)
+
+    sentence = "invalid repetition size: {900}"
+    assert found.state == "refused"
+    assert errors(edge, made) == {made.hostports[0]: sentence, made.routes[0].id: sentence}
+    assert edge.status("filter") == "000"
+    edge.store.keep(replace(made, revision=2, routes=()))
+    assert status(edge, replace(made, revision=2)).state == "live"
+    until(lambda: not [it for it in edge.store.statuses if it[2] == made.id])

@@ -53,7 +53,7 @@ class DrawnPolicy:
 
 def policies() -> st.SearchStrategy[DrawnPolicy]:
     """Draw policies within the grammar."""
-    return st.lists(_rules(), max_size=4).map(_policy)
+    return st.lists(_rules(), max_size=3).map(_policy)
 
 
 def _policy(rules: Sequence[tuple[dict[str, Any], Meaning]]) -> DrawnPolicy:
@@ -67,7 +67,9 @@ def _policy(rules: Sequence[tuple[dict[str, Any], Meaning]]) -> DrawnPolicy:
 @st.composite
 def _rules(draw: st.DrawFn) -> tuple[dict[str, Any], Meaning]:
     """Draw a rule, and whether it closes the connection of an address."""
-    expressions, actions = draw(st.lists(_EXPRESSIONS, max_size=2)), draw(st.lists(_actions(), min_size=1, max_size=2))
+    fewest = draw(st.sampled_from([0, 1, 1, 1, 1]))
+    expressions = draw(st.lists(_EXPRESSIONS, min_size=fewest, max_size=2))
+    actions = draw(st.lists(_actions(), min_size=1, max_size=2))
 
     def rejects(address: IPv4Address | IPv6Address) -> bool:
         return all(it.holds(address) for it in expressions) and any(closes(address) for _, closes in actions)

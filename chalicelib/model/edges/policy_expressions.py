@@ -15,7 +15,7 @@ from chalicelib.model.edges.policy_tokens import (
     Token,
     UnsupportedPolicy,
     quote,
-    shorten,
+    show,
     unquote,
 )
 
@@ -158,7 +158,7 @@ class _Parser:
             return Constant(token.text == "true")
         if parse_networks := _FUNCTIONS.get(token.text):
             return self._parse_call(parse_networks)
-        raise UnsupportedPolicy(f"{shorten(token.text)} is not supported by this version.")
+        raise UnsupportedPolicy(f"{show(token)} is not supported by this version.")
 
     def _parse_call(self, parse_networks: Callable[["_Parser"], Sequence[Network]]) -> Condition:
         self._expect("(")
@@ -219,7 +219,7 @@ class _Parser:
         base = 16 if "x" in token.text.lower() else 10
         number = int(token.text[:_LONGEST_NUMBER], base)
         if number not in _NUMBERS or len(token.text) > _LONGEST_NUMBER:
-            raise UnsupportedPolicy(f"{shorten(token.text)} is not an integer of 64 bits.")
+            raise UnsupportedPolicy(f"{show(token)} is not an integer of 64 bits.")
         self._position += 1
         return number
 
@@ -241,9 +241,8 @@ class _Parser:
         """Return the error about the next token. It names variables and functions outside of the grammar."""
         token = self._token
         if token.kind == "name" and token.text not in _NAMES:
-            return UnsupportedPolicy(f"{shorten(token.text)} is not supported by this version.")
-        met = "the end" if token.kind == "end" else shorten(token.text)
-        return UnsupportedPolicy(f"expected {expected} at character {token.start}, not {met}.")
+            return UnsupportedPolicy(f"{show(token)} is not supported by this version.")
+        return UnsupportedPolicy(f"expected {expected} at character {token.start}, not {show(token)}.")
 
 
 _COMPARISONS: Mapping[str, Callable[[_Parser], Condition]] = {

@@ -63,11 +63,15 @@ def unquote(text: str) -> str:
 
 def quote(text: str) -> str:
     """Return a text of a document for an error: quoted, shortened, and in ASCII."""
-    return json.dumps(shorten(text))
+    return json.dumps(_shorten(text))
 
 
-def shorten(text: str) -> str:
-    """Return the beginning of a text."""
+def show(token: Token) -> str:
+    """Return a token for an error, shortened, and in ASCII."""
+    return _shorten(token.text).encode("ascii", "backslashreplace").decode() or "the end"
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

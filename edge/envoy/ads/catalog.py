@@ -63,6 +63,7 @@ MESSAGES: dict[Kind, Any] = {
 TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
 
 
+_LARGE = 64 << 10  # characters of a listener with a long traffic policy: rarely repeated, and would fill the cache
 _FILL = "\x7f"  # padding of placeholders; occurs in no name, id or PEM
 
 
@@ -228,7 +229,7 @@ def _fill_blanks(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
 def _encode_with_words(kind: Kind, text: str, words: Sequence[str]) -> bytes:
     """Encode a text with placeholders of equal length, and insert the words."""
     blanks = _make_blanks(words)
-    if _as_json(_FILL) in text:
+    if _as_json(_FILL) in text or (kind == "listener" and len(text) > _LARGE):
         return _serialize.__wrapped__(kind, text)
     blanked = text
     for word, blank in blanks:

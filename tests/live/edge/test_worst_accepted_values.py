@@ -7,6 +7,8 @@ from itertools import groupby
 from typing import Any
 
 from chalicelib import ids
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.edge_status import HostportStatus, RouteStatus
 from chalicelib.model.edges.modules import BackendModule
@@ -44,10 +46,12 @@ class Bad:
                 f"/{len(self.edge.routes)}", "exact_path", Modules(BackendModule(backend_id=self._backend(worst.body)))
             )
         elif worst.at == "/edges/https":
-            place, modules = worst.body.get("terminate_at", "edge"), modules_of(worst.body)
+            place, modules = worst.body.get("terminate_at", "edge"), modules_of(worst.body, kinds.HTTPS_EDGES)
             self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), place, modules))
         else:
-            modules = replace(modules_of(worst.body), backend=BackendModule(backend_id=self.answer))
+            modules = replace(
+                modules_of(worst.body, kinds.HTTPS_EDGE_ROUTES), backend=BackendModule(backend_id=self.answer)
+            )
             self._route(worst.body["match"], worst.body["match_type"], modules)
 
     def _backend(self, body: Any) -> str:
@@ -65,8 +69,8 @@ class Bad:
         self._store.keep(edge)
 
 
-def modules_of(body: Any) -> Modules:
-    return Modules.of({name: body[name] for name in MODULES if name in body})
+def modules_of(body: Any, kind: Kind) -> Modules:
+    return Modules.of({name: body[name] for name in MODULES if name in body}, kind)
 
 
 class Good:

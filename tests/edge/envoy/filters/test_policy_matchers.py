@@ -1,0 +1,112 @@
+"""The matcher of a port with a traffic policy, in the listener that Envoy receives."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from edge.envoy import listeners
+from edge.envoy.ads.catalog import MESSAGES, Catalog, Name
+from edge.envoy.filters import policy_matchers
+from edge.envoy.filters.blocking import BlockedListeners
+from edge.envoy.resources import Resource
+from edge.process.settings import Settings
+
+DENY = {"type": "deny"}
+NAME = Name("listener", "port/20000")
+TO_BYTES, TO_NONE = "bytes", "refused"
+
+
+def policy(*expressions: str) -> str:
+    return json.dumps({"inbound": [{"expressions": expressions, "actions": [DENY]}]})
+
+
+def port_listener(document: str, **settings: Any) -> Resource:
+    own = Settings(**settings)
+    return listeners.build_port_listener(
+        "20000", [], own, matcher=policy_matchers.build_matcher(document, 20000, own.region)
+    )
+
+
+def merged(resource: Resource, *blocked: str) -> Any:
+    """Return the matcher of a listener with its blocked part, as Envoy decodes it."""
+    guarded = BlockedListeners()
+    guarded.block(blocked)
+    catalog = Catalog(b"key")
+    catalog.apply(guarded.guard({resource.key: resource}))
+    return MessageToDict(MESSAGES["listener"].FromString(catalog.value(NAME)))["filterChainMatcher"]
+
+
+def describe(matcher: Any) -> list[Any]:
+    """Return the input, the networks and the chain of each match in a matcher, and what follows without a match."""
+    lines: list[Any] = [
+        (*_predicate(it["predicate"]), _chain(it["onMatch"]))
+        for it in matcher.get("matcherList", {}).get("matchers", [])
+    ]
+    last = matcher["onNoMatch"]
+    return [*lines, describe(last["matcher"]) if "matcher" in last else _chain(last)]
+
+
+def _predicate(found: Any) -> tuple[str, list[str]]:
+    word = "not " if "notMatcher" in found else ""
+    single = found.get("notMatcher", found)["singlePredicate"]
+    ranges = single["customMatch"]["typedConfig"]["cidrRanges"]
+    networks = [f"{it['addressPrefix']}/{it.get('prefixLen', 0)}" for it in ranges]
+    return word + single["input"]["typedConfig"]["@type"].rpartition(".")[2], networks
+
+
+def _chain(found: Any) -> str:
+    return str(found["action"]["typedConfig"]["value"])
+
+
+POLICY = policy("inCidrRange(conn.client_ip, '10.0.0.0/8') && conn.client_ip != '10.0.0.7'")
+MATCHES = [
+    ("SourceIPInput", ["10.0.0.7/32", "::ffff:a00:7/128"], TO_BYTES),
+    ("SourceIPInput", ["10.0.0.0/8", "::ffff:a00:0/104"], TO_NONE),
+    ("SourceIPInput", ["0.0.0.0/0", "::/0"], TO_BYTES),
+    TO_NONE,
+]
+
+
+def test_smaller_networks_come_first_and_no_match_is_closed() -> None:
+    assert describe(merged(port_listener(POLICY))) == [MATCHES]
+
+
+def test_blocked_networks_and_other_hosts_than_the_proxies_come_before_the_policy() -> None:
+    blocked = ("SourceIPInput", ["10.0.0.7/32"], TO_NONE)
+    assert describe(merged(port_listener(POLICY), "10.0.0.7/32")) == [blocked, MATCHES]
+    elsewhere = ("not DirectSourceIPInput", ["192.0.2.0/24"], TO_NONE)
+    proxied = port_listener(POLICY, proxy_protocol_from=("192.0.2.0/24",))
+    assert describe(merged(proxied, "10.0.0.7/32")) == [elsewhere, blocked, [MATCHES]]
+
+
+@pytest.mark.parametrize(
+    ("expression", "chain"),
+    [
+        ("conn.server_port == 20000", TO_NONE),
+        ("conn.server_port != 20000", TO_BYTES),
+        ("conn.server_region == 'local'", TO_NONE),
+        ("conn.server_region == 'eu-central-1'", TO_BYTES),
+    ],
+)
+def test_port_and_region_are_constants_of_the_listener(expression: str, chain: str) -> None:
+    everyone = ("SourceIPInput", ["0.0.0.0/0", "::/0"], chain)
+    assert describe(merged(port_listener(policy(expression)))) == [[everyone, TO_NONE]]
+
+
+def test_only_the_matcher_differs_between_policies() -> None:
+    one, other = (port_listener(it).body for it in (POLICY, policy("true")))
+    assert isinstance(one, dict)
+    assert isinstance(other, dict)
+    assert {name for name in one if one[name] != other[name]} == {"filter_chain_matcher"}
+
+
+def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:
+    networks = [f"10.{number >> 8}.{number & 255}.0/24" for number in range(0, 4000, 2)]
+    began = time.process_time()
+    matcher = merged(port_listener(policy(f"inCidrRanges(conn.client_ip, {networks})")))
+    assert time.process_time() - began < 2
+    ((_, found, _), _, _) = describe(matcher)[0]
+    assert len(found) == 4000

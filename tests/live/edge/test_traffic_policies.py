@@ -1,0 +1,200 @@
+"""Which connections a port of a TCP edge accepts, by its traffic policy, through a real Envoy."""
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.modules import BackendModule, TrafficPolicyModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
+from edge.link.proxy_protocol import Header
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import ENVOY, Edge, running, until
+
+ACCOUNT = "acct_policies"
+ONE, TWO = "127.0.0.2", "127.0.0.3"
+DENY = {"type": "deny"}
+SPEED = 2  # seconds until new connections obey a change
+pytestmark = needs_envoy
+
+
+class Server:
+    """A server that greets its clients, and sends back what they send."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.accepted += 1
+                threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"welcome")
+            while data := connection.recv(1000):
+                connection.sendall(data)
+
+
+class Port:
+    """A TCP edge at one or two ports, whose policy changes."""
+
+    def __init__(self, edge: Edge, server: Server, *ports: int) -> None:
+        self.edge, self.server, self.ports = edge, server, ports
+        app = f"app{ports[0]}"
+        group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": app}))
+        edge.store.keep(group)
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app={app}:80:127.0.0.1:{server.port}").says("is online")
+        names = tuple(edge.settings.address(port) for port in ports)
+        modules = Modules(BackendModule(backend_id=group.id))
+        self._made = ServedEdge(ACCOUNT, ids.new("edgtcp"), 0, names, modules=modules)
+
+    def obey(self, *rules: Any, **document: Any) -> None:
+        """Replace the policy."""
+        value = json.dumps({"inbound": rules, **document})
+        policy = TrafficPolicyModule(value=value)
+        self._keep(replace(self._made.modules, traffic_policy=policy))
+
+    def open(self) -> None:
+        """Remove the policy."""
+        self._keep(replace(self._made.modules, traffic_policy=None))
+
+    def _keep(self, modules: Modules) -> None:
+        self._made = replace(self._made, revision=self._made.revision + 1, modules=modules)
+        self.edge.store.keep(self._made)
+
+    def admits(self, *sources: str, port: int = 0, first: bytes = b"") -> list[bool]:
+        return [greeted(port or self.ports[0], it, first) for it in sources]
+
+
+def greeted(port: int, source: str, first: bytes = b"") -> bool:
+    """Return whether a client is greeted, or closed without a byte."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5, (source, 0)) as connection:
+            connection.sendall(first)
+            read = connection.recv(100)
+    except OSError:
+        return False
+    assert read in (b"", b"welcome")
+    return bool(read)
+
+
+def echoes(connection: socket.socket) -> bool:
+    connection.sendall(b"still")
+    return connection.recv(5, socket.MSG_WAITALL) == b"still"
+
+
+def connect(port: int, source: str) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), 5, (source, 0))
+    assert connection.recv(7, socket.MSG_WAITALL) == b"welcome"
+    return connection
+
+
+def from_one(*actions: Any) -> dict[str, Any]:
+    return {"expressions": [f"conn.client_ip == '{ONE}'"], "actions": actions or [DENY]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with contextlib.closing(Server()) as made:
+        yield made
+
+
+NUMBERS = count()
+
+
+@pytest.fixture
+def port(edge: Edge, server: Server) -> Port:
+    made = Port(edge, server, edge.settings.tcp_ports[next(NUMBERS)])
+    made.open()
+    until(lambda: made.admits(ONE, TWO) == [True, True])
+    return made
+
+
+def test_a_rejected_client_gets_no_byte_and_the_backend_sees_no_connection(port: Port) -> None:
+    port.obey(from_one())
+    until(lambda: port.admits(ONE) == [False], within=SPEED)
+    before = port.server.accepted
+    assert port.admits(*[ONE] * 20) == [False] * 20
+    assert port.admits(*[ONE] * 20, first=b"hello") == [False] * 20
+    assert port.admits(TWO) == [True]
+    assert port.server.accepted == before + 1
+
+
+def test_new_connections_obey_each_change_within_two_seconds_and_open_ones_continue(port: Port) -> None:
+    with connect(port.ports[0], ONE) as one, connect(port.ports[0], TWO) as two:
+        for _ in range(3):
+            port.obey(from_one())
+            until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
+            port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [f"{ONE}/32"]}}]})
+            until(lambda: port.admits(ONE, TWO) == [True, False], within=SPEED)
+            port.obey({"actions": [DENY]})
+            until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
+            port.open()
+            until(lambda: port.admits(ONE, TWO) == [True, True], within=SPEED)
+            assert echoes(one)
+            assert echoes(two)
+
+
+def test_a_policy_outside_of_the_grammar_closes_the_port_until_it_is_corrected(port: Port) -> None:
+    port.obey(from_one(), {"expressions": ["true", "conn.geo.country_code == 'DE'"], "actions": [DENY]})
+    until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
+    port.obey(from_one())
+    until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
+
+
+def test_a_rule_can_be_about_the_port_and_the_region(edge: Edge, server: Server) -> None:
+    first, second = edge.settings.tcp_ports[-2:]
+    made = Port(edge, server, first, second)
+    about = f"conn.server_port == {second} && conn.server_region == '{edge.settings.region}'"
+    made.obey({"expressions": [about], "actions": [DENY]}, from_one())
+    until(lambda: made.admits(TWO) == [True])
+    assert made.admits(ONE, TWO) == [False, True]
+    assert made.admits(ONE, TWO, port=second) == [False, False]
+
+
+def test_a_blocked_network_stays_blocked_if_a_policy_admits_it(port: Port) -> None:
+    port.edge.store.networks.add(f"{TWO}/32")
+    try:
+        until(lambda: port.admits(TWO) == [False], within=5)
+        port.obey({"actions": [{"type": "restrict-ips", "config": {"allow": [ONE, TWO]}}]})
+        until(lambda: port.admits("127.0.0.4") == [False], within=SPEED)
+        assert port.admits(ONE, TWO) == [True, False]
+    finally:
+        port.edge.store.networks.clear()
+    until(lambda: port.admits(ONE, TWO) == [True, True], within=5)
+
+
+def test_behind_a_trusted_proxy_the_address_is_what_the_proxy_states(
+    tmp_path_factory: pytest.TempPathFactory, server: Server
+) -> None:
+    def visit(made: Port, visitor: str) -> bool:
+        first = Header((visitor, 4711), ("::1" if ":" in visitor else "198.51.100.1", 443)).encoded()
+        return made.admits(ONE, first=first) == [True]
+
+    with running(tmp_path_factory.mktemp("edge"), with_envoy=ENVOY is not None, believed=f"{ONE}/32") as edge:
+        made = Port(edge, server, edge.settings.tcp_ports[0])
+        made.obey({"actions": [{"type": "restrict-ips", "config": {"allow": ["203.0.113.0/24", "2001:db8::/32"]}}]})
+        until(lambda: visit(made, "203.0.113.7"))
+        before = server.accepted
+        visitors = ["2001:db8::1", "::ffff:203.0.113.9", "203.0.114.1", "2001:db9::1", "::ffff:203.0.114.1", ONE]
+        assert [visit(made, it) for it in visitors] == [True, True, False, False, False, False]
+        assert made.admits(TWO, first=Header(("203.0.113.7", 1), ("198.51.100.1", 443)).encoded()) == [False]
+        assert server.accepted == before + 2

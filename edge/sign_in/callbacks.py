@@ -114,6 +114,8 @@ class Callbacks:
                 verifier=begun.verifier,
                 nonce=begun.nonce,
             )
+        if former := cookies.read(visit.cookies, cookies.id_name(rule)):
+            await self._records.end_session(former)
         id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)
         await self._records.start_session(id, session, tokens, rule)
         return replies.redirect(begun.path, 303, self._cookies(rule, id, session))

@@ -22,7 +22,7 @@ class SignInHost:
         self._records, self._starter, self._clock = records, starter, clock
 
     async def answer(self, visit: Visit) -> Reply:
-        """Return the response. Raises LookupError without keys, aws.Unavailable."""
+        """Return the response. Raises NotReady, aws.Unavailable."""
         match visit.method, visit.endpoint:
             case "GET", "/callback":
                 return self._callback(visit)

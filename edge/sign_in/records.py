@@ -29,6 +29,10 @@ REFRESH = 5.0  # seconds between reads of keys and managed applications
 _MAX_RULES = 10_000
 
 
+class NotReady(Exception):
+    """The service has no key yet, or a rule has no application."""
+
+
 @dataclass(frozen=True)
 class RouteOfHost:
     """A route of an edge: what it matches, and its rule if it has OAuth."""
@@ -93,10 +97,10 @@ class SignInRecords:
         return Application(rule.client_id, await asyncio.to_thread(provider.open_secret, context))
 
     def signing_key(self) -> SigningKey:
-        """Return the key that signs now. Raises LookupError before the first `refresh`."""
+        """Return the key that signs now. Raises NotReady before the first `refresh`."""
         pair = signing_keys.choose(self._pairs, int(time.time()))
         if pair is None:
-            raise LookupError("no key")
+            raise NotReady("no key")
         return SigningKey(pair.kid, self._private[pair.kid].private)
 
     def state_keys(self) -> dict[str, bytes]:
@@ -168,8 +172,10 @@ def _rule_of(account: str, edge: str, route: Item) -> tuple[SignInRule, OAuthMod
 
 
 def _read_routes(account: str, edge: str) -> list[RouteOfHost]:
-    found = edges.read_with_routes(account, edge)
-    routes = [_route(account, edge, it) for it in (found[1] if found else ())]
+    scope = items.scope(account, kinds.HTTPS_EDGES.path)
+    found = edges.list_routes(edges.routes_scope(scope, edge))
+    item = table.find_any(scope, edge)
+    routes = [_route(account, edge, it) for it in (edges.complete_routes(item, found) if item else ())]
     return sorted(routes, key=lambda it: (it.match_type != "exact_path", -len(it.match)))
 
 

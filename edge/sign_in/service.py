@@ -16,7 +16,7 @@ from edge.sign_in.host import SignInHost
 from edge.sign_in.provider.exchange import ApplicationRejected, Exchange, Silent, Unreadable
 from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
 from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import SignInRecords
+from edge.sign_in.records import NotReady, SignInRecords
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.session import decisions, tokens
 from edge.sign_in.session.decisions import Decision, Verdict
@@ -48,7 +48,7 @@ class SignInService:
         """Return what becomes of a request. Every failure closes."""
         try:
             return await self._answer(visit)
-        except (aws.Unavailable, LookupError) as error:
+        except (aws.Unavailable, NotReady) as error:
             log.event("sign_in_unavailable", reason=type(error).__name__)
         except (Silent, TooManyExchanges) as error:
             log.event("sign_in_unavailable", reason=type(error).__name__, route=visit.route)

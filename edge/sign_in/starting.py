@@ -8,7 +8,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in import cookies, replies, state
 from edge.sign_in.provider import table
 from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import SignInRecords
+from edge.sign_in.records import NotReady, SignInRecords
 from edge.sign_in.replies import Reply
 from edge.sign_in.state import State
 from edge.sign_in.visits import Visit, safe_path
@@ -54,10 +54,10 @@ class Starter:
         return replies.redirect(f"{self._url}/confirm?state={sealed}{'&fresh=1' if fresh else ''}", cookies=[cookie])
 
     def authorize_url(self, rule: SignInRule, made: State, sealed: str, *, fresh: bool) -> str:
-        """Return the provider's URL for a state. Raises LookupError without an application."""
+        """Return the provider's URL for a state. Raises NotReady without an application."""
         client_id = self._records.client_id(rule)
         if not client_id:
-            raise LookupError("no managed application")
+            raise NotReady("no managed application")
         return table.build_authorize_url(
             self._providers[rule.provider],
             rule,

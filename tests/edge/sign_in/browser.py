@@ -81,3 +81,15 @@ class Browser:
         (text,) = [value for name, value in self.cookies[self.host].items() if "session." in name]
         claims: dict[str, object] = jwt.decode(text, options={"verify_signature": False})
         return claims
+
+    def session_id(self) -> str:
+        """Return the id of the session."""
+        (id,) = [value for name, value in self.cookies[self.host].items() if "id." in name]
+        return id
+
+    async def post_to_sign_in(self, path: str) -> Reply:
+        """Post a form of the service's own host."""
+        made = self._visit(SIGN_IN_HOST, path, "POST", {"sec-fetch-site": "same-origin"})
+        answer = self._keep(SIGN_IN_HOST, await self.service.answer(replace(made, account="", edge="")))
+        assert isinstance(answer, Reply)
+        return answer

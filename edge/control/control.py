@@ -29,14 +29,14 @@ from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
 from edge.envoy import listeners
-from edge.envoy import stats as counts
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
-from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import https_listener
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
+from edge.envoy.start import stats as counts
+from edge.envoy.start.bootstrap import build_bootstrap
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair

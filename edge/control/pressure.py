@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from edge.envoy import overload
-from edge.envoy import stats as counts
+from edge.envoy.start import overload
+from edge.envoy.start import stats as counts
 from edge.process import files, metrics
 from edge.process.settings import Settings
 

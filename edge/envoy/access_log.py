@@ -6,14 +6,17 @@ size. Of refused requests and those for unknown hosts, one in ten is logged.
 
 from collections.abc import Mapping
 
-from edge.envoy import parts
-from edge.envoy.resources import Json
+from edge.envoy import parts, v3
 from edge.process.settings import Settings
 
-_SAMPLED = 10  # percent
+_SAMPLE = v3.AccessLogFilter(
+    runtime_filter=v3.RuntimeFilter(
+        runtime_key="edge.sampled", percent_sampled=v3.FractionalPercent(numerator=10), use_independent_randomness=True
+    )
+)
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
 _REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
-_REQUEST_FIELDS: Mapping[str, Json] = {
+_REQUEST_FIELDS: Mapping[str, str] = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
     "path": "%PATH(NQ):512%",
@@ -26,7 +29,7 @@ _REQUEST_FIELDS: Mapping[str, Json] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
-_CONNECTION_FIELDS: Mapping[str, Json] = {
+_CONNECTION_FIELDS: Mapping[str, str] = {
     "host": "%REQUESTED_SERVER_NAME%",
     "port": "%DOWNSTREAM_LOCAL_PORT%",
     "flags": "%RESPONSE_FLAGS%",
@@ -39,48 +42,49 @@ _CONNECTION_FIELDS: Mapping[str, Json] = {
 }
 
 
-def build_request_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of requests, without bodies, cookies and queries. `whose` names the owner."""
-    which: Json = {"or_filter": {"filters": [_important_requests(), _sample()]}}
-    return {**_file(settings, {**whose, **_REQUEST_FIELDS}), "filter": which}
+def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
+    """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
+    log = _build_log(settings, {**owner, **_REQUEST_FIELDS})
+    log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
+    return log
 
 
-def build_connection_log(settings: Settings, whose: Mapping[str, str]) -> Json:
-    """Return the log of byte connections. `whose` names the owner."""
-    return _file(settings, {**whose, **_CONNECTION_FIELDS})
+def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
+    """Return the log of byte connections. `owner` are the first fields."""
+    return _build_log(settings, {**owner, **_CONNECTION_FIELDS})
 
 
-def _file(settings: Settings, words: Mapping[str, Json]) -> dict[str, Json]:
-    file: Json = {
-        "@type": f"{parts.TYPE}.extensions.access_loggers.file.v3.FileAccessLog",
-        "path": settings.access_log_file,
-        "log_format": {"json_format": {"time": "%START_TIME%", **words}},
-    }
-    return {"name": "envoy.access_loggers.file", "typed_config": file}
+def matches(expression: str) -> v3.AccessLogFilter:
+    """Return the filter by an expression in CEL."""
+    config = parts.pack(v3.ExpressionFilter(expression=expression))
+    return v3.AccessLogFilter(extension_filter=v3.ExtensionFilter(name="cel", typed_config=config))
 
 
-def _important_requests() -> Json:
+def all_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
+    """Return the filter that requires all of some filters."""
+    return v3.AccessLogFilter(and_filter=v3.AndFilter(filters=filters))
+
+
+def _any_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
+    return v3.AccessLogFilter(or_filter=v3.OrFilter(filters=filters))
+
+
+def _build_log(settings: Settings, fields: Mapping[str, str]) -> v3.AccessLog:
+    line = v3.SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
+    file = v3.FileAccessLog(path=settings.access_log_file, log_format=line)
+    return v3.AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
+
+
+def _important_requests() -> v3.AccessLogFilter:
     """Return the filter of requests that are always logged.
 
     These are requests to an account's hosts within the limits, and all with unusual statuses.
     """
-    cel = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    known = parts.extension("cel", cel, expression=f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')")
-    others: list[Json] = [_status_is_not(status) for status in (403, 404, 421, 429)]
-    return {"or_filter": {"filters": [{"and_filter": {"filters": others}}, {"extension_filter": known}]}}
+    unusual = all_of(*map(_status_is_not, (403, 404, 421, 429)))
+    return _any_of(unusual, matches(f"{_KNOWN} && !response.code_details.matches('{_REFUSALS}')"))
 
 
-def _status_is_not(status: int) -> Json:
-    value: Json = {"default_value": status, "runtime_key": f"edge.not_{status}"}
-    return {"status_code_filter": {"comparison": {"op": "NE", "value": value}}}
-
-
-def _sample() -> Json:
-    percent: Json = {"numerator": _SAMPLED}
-    return {
-        "runtime_filter": {
-            "runtime_key": "edge.sampled",
-            "percent_sampled": percent,
-            "use_independent_randomness": True,
-        }
-    }
+def _status_is_not(status: int) -> v3.AccessLogFilter:
+    value = v3.RuntimeUInt32(default_value=status, runtime_key=f"edge.not_{status}")
+    comparison = v3.ComparisonFilter(op=v3.ComparisonFilter.NE, value=value)
+    return v3.AccessLogFilter(status_code_filter=v3.StatusCodeFilter(comparison=comparison))

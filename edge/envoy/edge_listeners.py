@@ -1,17 +1,17 @@
 """Envoy's listeners of edges: an internal one for each certificate of an edge, and TCP ports. Pure."""
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name
-from edge.envoy import edge_routes, listeners, stream_filters
+from edge.envoy import listeners, stream_filters, v3
 from edge.envoy.filters import blocking, policy_matchers
-from edge.envoy.names import https_listener, managers, scopes, tls_contexts
-from edge.envoy.resources import Json, Resource
+from edge.envoy.names import managers, scopes, tls_contexts
+from edge.envoy.resources import Resource
 from edge.process.settings import Settings
 
 
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with TLS that ends upstream."""
-    name, filters = listener_name(plan.edge.id, ""), stream_filters.build_edge_filters(plan, settings)
-    return listeners.build_stream_listener(name, {"filters": filters}, plan.edge.id, plan.digest, plan.edge.account)
+    chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
+    return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain)
 
 
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
@@ -19,19 +19,16 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
 
     It differs for each set of requirements on handshakes, so an earlier one stays until the new one is accepted.
     """
-    is_http, version = not plan.is_stream, tls_contexts.version_of(plan)
-    alpn: dict[str, Json] = {"alpn_protocols": listeners.HTTP_PROTOCOLS} if is_http else {}
-    context = https_listener.build_on_demand_context(version, plan.trusted, **alpn)
-    requirement = scopes.handshake_requirement(plan)
-    client = edge_routes.CLIENT if plan.trusted else {}
-    http = [
-        stream_filters.build_connection_limit(settings),
-        managers.build_names_manager(settings, requirement, client),
-    ]
-    filters = http if is_http else stream_filters.build_edge_filters(plan, settings)
-    build = listeners.build_named_listener if is_http else listeners.build_stream_listener
-    chain = listeners.build_tls_chain(context, filters, settings)
-    return build(on_demand_listener_name(plan), chain, plan.edge.id, plan.digest, plan.edge.account, *plan.trusted)
+    name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
+    if plan.is_stream:
+        context = tls_contexts.build_context(version, plan.trusted)
+        filters = stream_filters.build_edge_filters(plan, settings)
+        return listeners.build_stream_listener(name, listeners.build_tls_chain("https", context, filters, settings))
+    context = tls_contexts.build_context(version, plan.trusted, listeners.HTTP_PROTOCOLS)
+    client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
+    manager = managers.build_names_manager(settings, scopes.handshake_requirement(plan), client)
+    filters = [stream_filters.build_edge_limit(settings), manager]
+    return listeners.build_named_listener(name, listeners.build_tls_chain("https", context, filters, settings))
 
 
 def find_name(plan: Plan) -> str:
@@ -49,4 +46,4 @@ def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resou
     """Return the listener of a TCP edge at one of its ports."""
     filters, policy = stream_filters.build_edge_filters(plan, settings), plan.edge.modules.traffic_policy
     matcher = policy_matchers.build_matcher(policy.value, int(port), settings.region) if policy else blocking.MATCHER
-    return listeners.build_port_listener(port, filters, settings, plan.edge.id, plan.edge.account, matcher=matcher)
+    return listeners.build_port_listener(port, filters, settings, matcher)

@@ -4,69 +4,88 @@ The public HTTPS listener passes each name with a certificate to that certificat
 rejects a listener as a whole, so a bad certificate affects no other addresses.
 """
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterable
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import parts, stream_filters
-from edge.envoy import routes as http
+from edge.envoy import http_manager, parts, stream_filters, v3
 from edge.envoy.filters import blocking, proxies
-from edge.envoy.filters.blocking import REFUSED
-from edge.envoy.resources import NAME_PREFIX, PORT_PREFIX, Form, Json, Key, Resource
+from edge.envoy.resources import PORT_PREFIX, Resource, encode
 from edge.process.settings import Settings
 
 FRONT = "https"  # the public listener
-HTTP_PROTOCOLS: list[Json] = ["h2", "http/1.1"]
-_CLUSTER_KEY = "envoy.tcp_proxy.cluster"  # the filter state from which tcp_proxy takes its cluster
-_APPLICATION_PROTOCOLS = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ApplicationProtocolInput"
-_CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
-_SERVER_NAME = f"{parts.TYPE}.extensions.matching.common_inputs.network.v3.ServerNameInput"
+HTTP_PROTOCOLS = ("h2", "http/1.1")
+# Reads the server name and the protocols of a handshake.
+TLS_INSPECTOR = v3.ListenerFilter(
+    name="envoy.filters.listener.tls_inspector", typed_config=parts.pack(v3.TlsInspector())
+)
+_BACKLOG = 4096  # connections that wait to be accepted
+_COUNTER = "certificate"  # shared counters: separate ones would take longer to create than all else
+
+
+def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
+    """Return what both public listeners share. A connection without data waits in the system."""
+    limits = settings.limits
+    deferred = v3.SocketOption(
+        level=socket.IPPROTO_TCP,
+        name=socket.TCP_DEFER_ACCEPT,
+        int_value=limits.header_timeout,
+        state=v3.SocketOption.STATE_LISTENING,
+    )
+    return v3.Listener(
+        name=name,
+        stat_prefix=name,
+        address=parts.address(settings.host, port),
+        listener_filters_timeout=parts.seconds(limits.header_timeout),
+        tcp_backlog_size=parts.number(_BACKLOG),
+        socket_options=[*parts.socket_options(limits), deferred],
+        listener_filters=proxies.build_filters(settings),
+    )
 
 
 def build_http_listener(settings: Settings) -> Resource:
     """Return the public listener without TLS, which redirects to https."""
-    body: Json = {
-        **parts.listener("http", settings.host, settings.http_port, settings.limits),
-        "listener_filters": proxies.build_filters(settings),
-        "filter_chains": [{"filters": [http.build_redirect_manager(settings)], **proxies.build_match(settings)}],
-    }
-    return Resource(Key("listener", "http"), body)
+    listener = build_public_listener("http", settings.http_port, settings)
+    listener.filter_chains.add(
+        filters=[http_manager.build_redirect_manager(settings)], filter_chain_match=proxies.build_match(settings)
+    )
+    return encode(listener)
 
 
 def build_port_listener(
-    port: str, filters: list[Json], settings: Settings, *words: str, matcher: Mapping[str, Json] = blocking.MATCHER
+    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher = blocking.MATCHER
 ) -> Resource:
-    """Return the listener of a TCP port. Its `filters` limit connections; `words` are those of `Resource`.
+    """Return the listener of a TCP port. Its `filters` limit connections.
 
     `matcher` chooses the chain of connections that are neither blocked nor from an untrusted proxy.
 
     It accepts clients that wait for the server to speak first, as in SSH.
     """
-    name = port_name(port)
-    listener: Json = {
-        **parts.listener(name, settings.host, int(port), settings.limits),
-        "stat_prefix": "port",
-        "socket_options": parts.socket_options(settings.limits),
-        "ignore_global_conn_limit": True,  # that limit is for HTTPS
-        "enable_reuse_port": False,  # or the system would share a port with another process
-        "listener_filters": proxies.build_filters(settings),
-        "filter_chains": [{"name": blocking.CHAIN, "filters": filters}],
-        "filter_chain_matcher": proxies.guard_matcher(matcher, parts.chain(REFUSED), settings),
-    }
-    return Resource(Key("listener", name), listener, (name, *words))
+    listener = v3.Listener(
+        name=port_name(port),
+        stat_prefix="port",
+        address=parts.address(settings.host, int(port)),
+        listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
+        tcp_backlog_size=parts.number(_BACKLOG),
+        socket_options=parts.socket_options(settings.limits),
+        ignore_global_conn_limit=True,  # that limit is for HTTPS
+        enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
+        listener_filters=proxies.build_filters(settings),
+        filter_chains=[v3.FilterChain(name=blocking.CHAIN, filters=filters)],
+        filter_chain_matcher=proxies.guard_matcher(matcher, settings),
+    )
+    return encode(listener)
 
 
 def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
     """Return the listener of a tunnel's TCP port."""
-    filters = stream_filters.build_tunnel_filters(tunnel, settings)
-    return build_port_listener(port, filters, settings, tunnel.id, tunnel.account, tunnel.gateway)
+    return build_port_listener(port, stream_filters.build_tunnel_filters(tunnel, settings), settings)
 
 
 def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
     """Return the internal listener of a tunnel with TLS upstream."""
-    words = (tunnel.id, tunnel.account, tunnel.gateway)
-    return build_stream_listener(
-        tunnel_name(tunnel.id), {"filters": stream_filters.build_tunnel_filters(tunnel, settings)}, *words
-    )
+    chain = v3.FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
+    return build_stream_listener(tunnel_name(tunnel.id), chain)
 
 
 def tunnel_name(tunnel: str) -> str:
@@ -79,108 +98,42 @@ def port_name(port: str) -> str:
     return f"{PORT_PREFIX}{port}"
 
 
-def build_named_listener(name: str, chain: Json, *words: str) -> Resource:
+def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener that reads the server name."""
-    return Resource(Key("listener", name), _internal_listener(name, chain, build_tls_inspector()), words)
+    return encode(_internal_listener(name, chain))
 
 
-def build_stream_listener(name: str, chain: Mapping[str, Json], *words: str) -> Resource:
+def build_stream_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks."""
-    listener = _internal_listener(name, {**chain, "name": blocking.CHAIN}, build_tls_inspector())
-    return Resource(Key("listener", name), {**listener, "filter_chain_matcher": blocking.MATCHER}, words)
+    listener = _internal_listener(name, chain)
+    listener.filter_chains[0].name = blocking.CHAIN
+    listener.filter_chain_matcher.CopyFrom(blocking.MATCHER)
+    return encode(listener)
 
 
-def _internal_listener(name: str, chain: Json, *filters: Json) -> dict[str, Json]:
-    return {
-        "name": name,
-        "stat_prefix": "certificate",  # shared counters: separate ones would take longer to create than all else
-        "internal_listener": {},
-        "listener_filters": [proxies.build_proxy_protocol(), *filters],
-        "filter_chains": [chain],
-    }
+def _internal_listener(name: str, chain: v3.FilterChain) -> v3.Listener:
+    return v3.Listener(
+        name=name,
+        stat_prefix=_COUNTER,
+        internal_listener=v3.Listener.InternalListenerConfig(),
+        listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
+        filter_chains=[chain],
+    )
 
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
     """Return the secret with a certificate chain and private key, PEM."""
-    return Resource(Key("secret", name), Form(_secret, (name, chain, private_key)))
+    pair = v3.TlsCertificate(certificate_chain=parts.text(chain), private_key=parts.text(private_key))
+    return encode(v3.Secret(name=name, tls_certificate=pair))
 
 
-def _secret(name: str, chain: str, private_key: str) -> Json:
-    pair: Json = {"certificate_chain": {"inline_string": chain}, "private_key": {"inline_string": private_key}}
-    return {"name": name, "tls_certificate": pair}
-
-
-def build_front_limit(settings: Settings) -> Json:
-    """Return the filter that reserves `max_handshakes` of the public listener for new connections."""
-    return parts.extension(
-        "envoy.filters.network.connection_limit",
-        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
-        stat_prefix=FRONT,
-        max_connections=settings.limits.max_connections,
-    )
-
-
-def build_tls_inspector() -> Json:
-    """Return the filter that reads a handshake's server name."""
-    kind = f"{parts.TYPE}.extensions.filters.listener.tls_inspector.v3.TlsInspector"
-    return parts.extension("envoy.filters.listener.tls_inspector", kind)
-
-
-def build_tls_chain(context: Mapping[str, Json], filters: list[Json], settings: Settings) -> dict[str, Json]:
+def build_tls_chain(
+    name: str, context: v3.DownstreamTlsContext, filters: Iterable[v3.Filter], settings: Settings
+) -> v3.FilterChain:
     """Return a filter chain that ends TLS."""
-    kind = f"{parts.TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
-    return {
-        "name": "https",
-        "transport_socket": parts.extension("envoy.transport_sockets.tls", kind, **context),
-        "transport_socket_connect_timeout": f"{settings.limits.header_timeout}s",
-        "filters": filters,
-    }
-
-
-def _matches(regex: str, kind: str = _SERVER_NAME) -> Json:
-    value: Json = {"safe_regex": {"google_re2": {}, "regex": regex}}
-    name = "server_name" if kind == _SERVER_NAME else "application_protocols"
-    return {"single_predicate": {"input": parts.extension(name, kind), "value_match": value}}
-
-
-def choose_chain(chain: str) -> Json:
-    """Return a match that chooses a filter chain."""
-    return {"action": parts.chain(chain)}
-
-
-def refuse_challenges(chain: str) -> Json:
-    """Return a match that chooses a chain, but refuses handshakes that offer a challenge's protocol."""
-    return {"matcher": {"matcher_list": {"matchers": [_no_challenge()]}, "on_no_match": choose_chain(chain)}}
-
-
-def _no_challenge() -> Json:
-    return {"predicate": _matches(_CHALLENGE, _APPLICATION_PROTOCOLS), "on_match": choose_chain(REFUSED)}
-
-
-def match_server_name(names: dict[str, Json]) -> dict[str, Json]:
-    """Return a matcher by server name, without a match for other names. Changes keep connections open."""
-    return {
-        "matcher_tree": {"input": parts.extension("server_name", _SERVER_NAME), "exact_match_map": {"map": names}},
-    }
-
-
-def match_regex(regex: str, on_match: Json) -> dict[str, Json]:
-    """Return a matcher for server names that an expression matches."""
-    return {"matcher_list": {"matchers": [{"predicate": _matches(regex), "on_match": on_match}]}}
-
-
-def build_name_to_cluster() -> Json:
-    """Return the filter that selects the cluster by the server name, with a prefix."""
-    value: Json = {
-        "object_key": _CLUSTER_KEY,
-        "format_string": {"text_format_source": {"inline_string": f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"}},
-    }
-    kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[value])
-
-
-def build_cluster_proxy(cluster: str) -> Json:
-    """Return the filter that passes bytes to an internal listener's cluster."""
-    kind = f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy"
-    unbound = {"stat_prefix": "front", "idle_timeout": "0s"}  # the next listener has a timeout
-    return parts.extension("envoy.filters.network.tcp_proxy", kind, cluster=cluster, **unbound)
+    return v3.FilterChain(
+        name=name,
+        transport_socket=v3.TransportSocket(name="envoy.transport_sockets.tls", typed_config=parts.pack(context)),
+        transport_socket_connect_timeout=parts.seconds(settings.limits.header_timeout),
+        filters=filters,
+    )

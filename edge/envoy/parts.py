@@ -1,88 +1,103 @@
-"""Small parts of Envoy's configuration. Pure."""
+"""Small messages that others contain. Pure."""
 
 import ipaddress
-import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import cache
 
-from edge.envoy.resources import Json
+from google.protobuf.message import Message
+
+from edge.envoy import v3
 from edge.link import sockets
 from edge.process.settings import Limits
 
-TYPE = "type.googleapis.com/envoy"
-_GOOGLE = "type.googleapis.com/google.protobuf"
-NETWORK = f"{TYPE}.extensions.filters.network"
-WINDOWS: Mapping[str, Json] = {"initial_stream_window_size": 1 << 20, "initial_connection_window_size": 4 << 20}
-_BACKLOG = 4096  # connections that wait to be accepted
+STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
 _MAX_SERVER_NAME = 255  # bytes
-ADS: Json = {"ads": {}, "resource_api_version": "V3"}  # the source of resources that are referenced by name
+ADS = v3.ConfigSource(
+    ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
+)  # of resources referenced by name
 
 
-def extension(name: str, kind: str, **config: Json) -> Json:
-    """Return an extension of Envoy. `kind` is the type of its configuration."""
-    return {"name": name, "typed_config": {"@type": kind, **config}}
+def pack(message: Message) -> v3.Any:
+    """Return a message as the content of a field that accepts any type."""
+    packed = v3.Any()
+    packed.Pack(message, deterministic=True)
+    return packed
 
 
-def cluster(name: str, address: Json) -> dict[str, Json]:
-    """Return a cluster with one address."""
-    return upstream(name, [{"endpoint": {"address": address}}])
+def seconds(value: float) -> v3.Duration:
+    """Return a duration, exact to a nanosecond."""
+    duration = v3.Duration()
+    duration.FromNanoseconds(round(value * 1_000_000_000))
+    return duration
 
 
-def upstream(name: str, endpoints: list[Json]) -> dict[str, Json]:
-    """Return a cluster with several endpoints, used round robin."""
-    return {
-        "name": name,
-        "type": "STATIC",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
-    }
+def number(value: int) -> v3.UInt32Value:
+    """Return a number for a field in which 0 differs from none."""
+    return v3.UInt32Value(value=value)
 
 
-def listener(name: str, host: str, port: int, limits: Limits) -> dict[str, Json]:
-    """Return the base of a public listener."""
-    return {
-        "name": name,
-        "stat_prefix": name,
-        "address": {"socket_address": {"address": host, "port_value": port}},
-        "listener_filters_timeout": f"{limits.header_timeout}s",
-        "tcp_backlog_size": _BACKLOG,
-        "socket_options": [*socket_options(limits), _deferred_accept(limits)],
-    }
+def text(value: str) -> v3.DataSource:
+    """Return a source of data that is this text."""
+    return v3.DataSource(inline_string=value)
 
 
-def _deferred_accept(limits: Limits) -> Json:
-    """Return the socket option that delays a connection until its client sends data."""
-    level, name = socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT
-    return {"level": level, "name": name, "int_value": limits.header_timeout, "state": "STATE_LISTENING"}
+def format_string(value: str) -> v3.SubstitutionFormatString:
+    """Return a text in which Envoy replaces commands."""
+    return v3.SubstitutionFormatString(text_format_source=text(value))
 
 
-def socket_options(limits: Limits) -> list[Json]:
+def regex(expression: str) -> v3.StringMatcher:
+    """Return a matcher of whole texts."""
+    return v3.StringMatcher(safe_regex=v3.RegexMatcher(regex=expression))
+
+
+def set_header(name: str, value: str) -> v3.HeaderValueOption:
+    """Return the addition of a header that replaces an earlier value."""
+    return v3.HeaderValueOption(
+        header=v3.HeaderValue(key=name, value=value), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    )
+
+
+def respond(page: str) -> v3.DirectResponseAction:
+    """Return the response with a page, which begins with its status."""
+    return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
+
+
+def metadata(**values: str) -> v3.Metadata:
+    """Return metadata that access logs and filters can read."""
+    return v3.Metadata(filter_metadata={"edge": struct(**values)})
+
+
+def struct(**values: str) -> v3.Struct:
+    """Return an object of texts."""
+    return v3.Struct(fields={name: v3.Value(string_value=value) for name, value in values.items()})
+
+
+def address(host: str, port: int) -> v3.Address:
+    """Return the address of a TCP port."""
+    return v3.Address(socket_address=v3.SocketAddress(address=host, port_value=port))
+
+
+def assignment(cluster: str, address: v3.Address) -> v3.ClusterLoadAssignment:
+    """Return the only address of a cluster."""
+    endpoint = v3.LbEndpoint(endpoint=v3.Endpoint(address=address))
+    return v3.ClusterLoadAssignment(cluster_name=cluster, endpoints=[v3.LocalityLbEndpoints(lb_endpoints=[endpoint])])
+
+
+@cache
+def socket_options(limits: Limits) -> tuple[v3.SocketOption, ...]:
     """Return the socket options for buffer sizes and keepalive."""
     options = sockets.options(limits.max_socket_kib << 10)
-    return [
-        {"level": level, "name": name, "int_value": value, "state": "STATE_PREBIND"}
+    return tuple(
+        v3.SocketOption(level=level, name=name, int_value=value, state=v3.SocketOption.STATE_PREBIND)
         for (level, name), value in options.items()
-    ]
+    )
 
 
-def chain(name: str) -> Json:
-    """Return the action that chooses a filter chain. Envoy closes the connection if it does not exist."""
-    return extension("chain", f"{_GOOGLE}.StringValue", value=name)
-
-
-def networks(cidrs: Iterable[str]) -> list[Json]:
+def networks(cidrs: Iterable[str]) -> list[v3.CidrRange]:
     """Return networks as Envoy's address ranges."""
     found = map(ipaddress.ip_network, cidrs)
-    return [{"address_prefix": str(it.network_address), "prefix_len": it.prefixlen} for it in found]
-
-
-def address_in(cidrs: Iterable[str], address: str, name: str) -> Json:
-    """Return the predicate that a connection's address is in one of the networks.
-
-    `address` is the name of Envoy's input, such as SourceIPInput.
-    """
-    matching = f"{TYPE}.extensions.matching"
-    within = extension("ip", f"{matching}.input_matchers.ip.v3.Ip", cidr_ranges=networks(cidrs), stat_prefix=name)
-    input_ = extension("address", f"{matching}.common_inputs.network.v3.{address}")
-    return {"single_predicate": {"input": input_, "custom_match": within}}
+    return [v3.CidrRange(address_prefix=str(it.network_address), prefix_len=number(it.prefixlen)) for it in found]
 
 
 def reserved_secret(purpose: str) -> str:
@@ -93,6 +108,6 @@ def reserved_secret(purpose: str) -> str:
     return purpose.ljust(_MAX_SERVER_NAME + 1, "/")
 
 
-def secret(name: str) -> Json:
+def secret(name: str) -> v3.SdsSecretConfig:
     """Return the reference to a certificate with its key."""
-    return {"name": name, "sds_config": ADS}
+    return v3.SdsSecretConfig(name=name, sds_config=ADS)

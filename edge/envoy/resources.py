@@ -1,16 +1,31 @@
 """Resources of Envoy, which its discovery protocol updates and rejects by name. Pure."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-Json: TypeAlias = "Mapping[str, Json] | list[Json] | str | float | bool"
+from edge.envoy import v3
+
 Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 UNRESERVED_PREFIX = "unreserved/"  # of parts of routes that refuse challenges of certificate authorities
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
+
+
+Message: TypeAlias = (
+    v3.Cluster | v3.TypedExtensionConfig | v3.Listener | v3.RouteConfiguration | v3.ScopedRouteConfiguration | v3.Secret
+)
+MESSAGES: Mapping[Kind, type[Message]] = {
+    "cluster": v3.Cluster,
+    "extension": v3.TypedExtensionConfig,
+    "listener": v3.Listener,
+    "routes": v3.RouteConfiguration,
+    "scope": v3.ScopedRouteConfiguration,
+    "secret": v3.Secret,
+}
+_KINDS = {message: kind for kind, message in MESSAGES.items()}
 
 
 class Key(NamedTuple):
@@ -22,36 +37,25 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
-    """A body that the function `make` builds from `words` and `arguments`.
-
-    Forms with the same function, arguments and lengths of words share one encoding, so most are never built.
-    """
-
-    make: Callable[..., Json]
-    words: tuple[str, ...] = field(repr=False)
-    arguments: tuple[Hashable, ...] = ()
-
-    def body(self) -> Json:
-        return self.make(*self.words, *self.arguments)
-
-
-@dataclass(frozen=True)
 class Resource:
-    """A resource or a part of one, as a message with only the part's fields.
+    """A resource or a part of one, encoded. Envoy joins the parts, each a message with only some fields.
 
-    `words` are the texts in it that differ from similar resources, which then share one encoding; a Form has its own.
     `is_emptied` marks a cluster that loses its last endpoint: it is sent after the routes to other clusters.
     """
 
     key: Key
-    content: "Json | Form" = field(repr=False)
-    words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    encoded: bytes = field(repr=False)
     is_emptied: bool = field(default=False, repr=False, compare=False)
 
-    @property
-    def body(self) -> Json:
-        return self.content.body() if isinstance(self.content, Form) else self.content
+
+def encode(message: Message) -> Resource:
+    """Return a message as a resource."""
+    return encode_part(Key(_KINDS[type(message)], message.name), message)
+
+
+def encode_part(key: Key, message: Message) -> Resource:
+    """Return a message with only some fields as a part of a resource."""
+    return Resource(key, message.SerializeToString(deterministic=True))
 
 
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:

@@ -3,54 +3,54 @@
 `xds-protos` 1.85 lacks its two messages. They are registered here, as Envoy 1.40 defines them.
 """
 
-import functools
-import importlib
+from functools import cache
 
-from google.protobuf import descriptor_pool
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.message import Message
 
-from edge.envoy import parts
-from edge.envoy.resources import Json
+from edge.envoy import parts, v3
 
 OPERATOR_SECRET = parts.reserved_secret("operator")
 _PACKAGE = "envoy.extensions.transport_sockets.tls"
-_MAPPER, _SELECTOR = f"{_PACKAGE}.cert_mappers.sni.v3", f"{_PACKAGE}.cert_selectors.on_demand_secret.v3"
 
 
-def build_selector() -> Json:
+@cache
+def build_selector() -> v3.TypedExtensionConfig:
     """Return the selector. Clients without a server name get the operator's certificate."""
-    mapper = parts.extension(
-        "envoy.tls.certificate_mappers.sni", f"type.googleapis.com/{_MAPPER}.SNI", default_value=OPERATOR_SECRET
+    mapper = _register(f"{_PACKAGE}.cert_mappers.sni.v3", "SNI", default_value=str)
+    selector = _register(
+        f"{_PACKAGE}.cert_selectors.on_demand_secret.v3",
+        "Config",
+        config_source=v3.ConfigSource,
+        certificate_mapper=v3.TypedExtensionConfig,
     )
-    return parts.extension(
-        "envoy.tls.certificate_selectors.on_demand_secret",
-        f"type.googleapis.com/{_SELECTOR}.Config",
-        config_source=parts.ADS,
-        certificate_mapper=mapper,
+    by_name = v3.TypedExtensionConfig(
+        name="envoy.tls.certificate_mappers.sni", typed_config=parts.pack(mapper(default_value=OPERATOR_SECRET))
+    )
+    return v3.TypedExtensionConfig(
+        name="envoy.tls.certificate_selectors.on_demand_secret",
+        typed_config=parts.pack(selector(config_source=parts.ADS, certificate_mapper=by_name)),
     )
 
 
-@functools.cache
-def register_messages() -> None:
-    """Make the two messages known to the encoder."""
-    for module in ("config_source", "extension"):  # the selector's fields
-        importlib.import_module(f"envoy.config.core.v3.{module}_pb2")
-    core = "envoy/config/core/v3"
-    source, extension = ".envoy.config.core.v3.ConfigSource", ".envoy.config.core.v3.TypedExtensionConfig"
-    _register(_MAPPER, "SNI", [], default_value="")
-    needs = [f"{core}/config_source.proto", f"{core}/extension.proto"]
-    _register(_SELECTOR, "Config", needs, config_source=source, certificate_mapper=extension)
-
-
-def _register(package: str, message: str, needs: list[str], **fields: str) -> None:
-    """Add a message to the default pool. `fields` are in the order of their numbers, with their type, "" for text."""
-    file = FileDescriptorProto(
-        name=f"{package.replace('.', '/')}/config.proto", package=package, dependency=needs, syntax="proto3"
-    )
-    added = file.message_type.add(name=message)
-    for number, (name, kind) in enumerate(fields.items(), start=1):
-        field = added.field.add(number=number, name=name, label=Field.LABEL_OPTIONAL, type=Field.TYPE_STRING)
-        if kind:
-            field.type, field.type_name = Field.TYPE_MESSAGE, kind
-    descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+def _register(package: str, name: str, **fields: type[str] | type[Message]) -> type[Message]:
+    """Add a message to the default pool. `fields` are in the order of their numbers, with their types."""
+    file = FileDescriptorProto(name=f"{package.replace('.', '/')}/config.proto", package=package, syntax="proto3")
+    message = file.message_type.add(name=name)
+    for number, (field, kind) in enumerate(fields.items(), start=1):
+        if issubclass(kind, str):
+            message.field.add(number=number, name=field, label=Field.LABEL_OPTIONAL, type=Field.TYPE_STRING)
+        else:
+            file.dependency.append(kind.DESCRIPTOR.file.name)
+            message.field.add(
+                number=number,
+                name=field,
+                label=Field.LABEL_OPTIONAL,
+                type=Field.TYPE_MESSAGE,
+                type_name=f".{kind.DESCRIPTOR.full_name}",
+            )
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))

@@ -4,80 +4,86 @@ from collections.abc import Mapping
 
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import access_log, clusters, parts
+from edge.envoy import access_log, clusters, parts, v3
 from edge.envoy.filters import blocking
-from edge.envoy.resources import Json
-from edge.envoy.routes import SERVER_NAME_KEY
+from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
 
 _ATTEMPTS = 3  # at different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
-_AFTER_HANDSHAKE: Mapping[str, Json] = {  # or a tunnel would see clients that fail the handshake
-    "upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE",
-    "max_early_data_bytes": _EARLY,
-}
+_AFTER_HANDSHAKE = v3.TcpProxy(  # or a tunnel would see clients that fail the handshake
+    upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
+)
 
 
-def build_edge_filters(plan: Plan, settings: Settings) -> list[Json]:
+def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
     """Return the filters of an edge's byte connections."""
-    whose = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
-    mode = _AFTER_HANDSHAKE if any(plan.certificates.values()) else {}
-    return [
-        build_connection_limit(settings),
-        blocking.build_network_filter(),
-        _proxy(settings, whose, **_upstreams(plan), **mode),
-    ]
+    owner = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
+    proxy = _build_proxy(settings, owner)
+    proxy.MergeFrom(_upstreams(plan))
+    if any(plan.certificates.values()):
+        proxy.MergeFrom(_AFTER_HANDSHAKE)
+    return [build_edge_limit(settings), blocking.NETWORK_FILTER, _proxy_filter(proxy)]
 
 
-def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[Json]:
+def build_tunnel_filters(tunnel: ServedTunnel, settings: Settings) -> list[v3.Filter]:
     """Return the filters of a tunnel's byte connections, limited to its number of channels."""
-    whose = {"account": tunnel.account, "tunnel": tunnel.id}
-    most, upstream = settings.limits.max_channels_per_tunnel, clusters.bytes_name(tunnel.gateway)
-    first = _connection_limit("tunnel", most), blocking.build_network_filter(), _server_name(tunnel.id)
-    return [*first, _proxy(settings, whose, cluster=upstream)]
+    proxy = _build_proxy(settings, {"account": tunnel.account, "tunnel": tunnel.id})
+    proxy.cluster = clusters.bytes_name(tunnel.gateway)
+    limit = build_connection_limit("tunnel", settings.limits.max_channels_per_tunnel)
+    return [limit, blocking.NETWORK_FILTER, _server_name(tunnel.id), _proxy_filter(proxy)]
 
 
-def build_connection_limit(settings: Settings) -> Json:
+def build_edge_limit(settings: Settings) -> v3.Filter:
     """Return the filter that limits an edge's connections."""
-    return _connection_limit("edge", settings.limits.max_connections_per_edge)
+    return build_connection_limit("edge", settings.limits.max_connections_per_edge)
 
 
-def _server_name(tunnel: str) -> Json:
+def build_connection_limit(name: str, most: int) -> v3.Filter:
+    """Return the filter that limits the connections of a filter chain."""
+    limit = v3.ConnectionLimit(stat_prefix=name, max_connections=v3.UInt64Value(value=most))
+    return v3.Filter(name="envoy.filters.network.connection_limit", typed_config=parts.pack(limit))
+
+
+def build_filter_state(*values: v3.FilterStateValue) -> v3.Filter:
+    """Return the filter that sets values of new connections, which other filters read."""
+    state = v3.NetworkFilterState(on_new_connection=values)
+    return v3.Filter(name="envoy.filters.network.set_filter_state", typed_config=parts.pack(state))
+
+
+def _server_name(tunnel: str) -> v3.Filter:
     """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
-    text: Json = {"text_format_source": {"inline_string": tunnel}}
-    named: Json = {"object_key": SERVER_NAME_KEY, "format_string": text}
-    own: Mapping[str, Json] = {"object_key": clusters.TUNNEL_KEY, "factory_key": "envoy.string"}
-    passed: Json = {**own, "format_string": text, "shared_with_upstream": "ONCE"}
-    kind = f"{parts.NETWORK}.set_filter_state.v3.Config"
-    return parts.extension("envoy.filters.network.set_filter_state", kind, on_new_connection=[named, passed])
-
-
-def _connection_limit(stat_prefix: str, most: int) -> Json:
-    return parts.extension(
-        "envoy.filters.network.connection_limit",
-        f"{parts.NETWORK}.connection_limit.v3.ConnectionLimit",
-        stat_prefix=stat_prefix,
-        max_connections=most,
+    id = parts.format_string(tunnel)
+    return build_filter_state(
+        v3.FilterStateValue(object_key=SERVER_NAME_KEY, format_string=id),
+        v3.FilterStateValue(
+            object_key=clusters.TUNNEL_KEY,
+            factory_key="envoy.string",
+            format_string=id,
+            shared_with_upstream=v3.FilterStateValue.ONCE,
+        ),
     )
 
 
-def _upstreams(plan: Plan) -> Mapping[str, Json]:
+def _upstreams(plan: Plan) -> v3.TcpProxy:
+    """Return the clusters of an edge. Connections for HTTP responses are closed."""
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
-        return {"cluster": name}
-    leading = sum(weight for _, weight in plan.destinations.groups)
-    shared: Json = [{"name": name, "weight": leading}, {"name": _CLOSED, "weight": closing}]
-    return {"weighted_clusters": {"clusters": shared}}
+        return v3.TcpProxy(cluster=name)
+    shares = {name: sum(weight for _, weight in plan.destinations.groups), _CLOSED: closing}
+    weighted = [v3.TcpProxy.WeightedCluster.ClusterWeight(name=it, weight=weight) for it, weight in shares.items()]
+    return v3.TcpProxy(weighted_clusters=v3.TcpProxy.WeightedCluster(clusters=weighted))
 
 
-def _proxy(settings: Settings, whose: Mapping[str, str], **more: Json) -> Json:
-    return parts.extension(
-        "envoy.filters.network.tcp_proxy",
-        f"{parts.NETWORK}.tcp_proxy.v3.TcpProxy",
+def _build_proxy(settings: Settings, owner: Mapping[str, str]) -> v3.TcpProxy:
+    return v3.TcpProxy(
         stat_prefix="stream",
-        idle_timeout=f"{settings.limits.tcp_idle_timeout}s",
-        max_connect_attempts=_ATTEMPTS,
-        access_log=[access_log.build_connection_log(settings, whose)],
-        **more,
+        idle_timeout=parts.seconds(settings.limits.tcp_idle_timeout),
+        max_connect_attempts=parts.number(_ATTEMPTS),
+        access_log=[access_log.build_connection_log(settings, owner)],
     )
+
+
+def _proxy_filter(proxy: v3.TcpProxy) -> v3.Filter:
+    return v3.Filter(name="envoy.filters.network.tcp_proxy", typed_config=parts.pack(proxy))

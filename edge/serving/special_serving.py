@@ -55,10 +55,8 @@ class SpecialServing:
     def build_clusters(self, plans: SpecialPlans, view: AccountView) -> list[Resource]:
         """Return the clusters of gateways that an account's special names use. Loaded names can use them too."""
         found = {it.gateway for it in plans.byte_tunnels} & view.gateways.keys()
-        gateways = [view.gateways[id] for id in sorted(found)]
-        wanted = {clusters.bytes_name(it.id) for it in gateways}
-        every = (clusters.build_gateway_clusters(it, self._link_authority, self._settings) for it in gateways)
-        return [it for made in every for it in made if it.key.name in wanted]
+        gateways = (view.gateways[id] for id in sorted(found))
+        return [clusters.build_bytes_cluster(it, self._link_authority, self._settings) for it in gateways]
 
     def block(self, networks: Iterable[str], banned: Iterable[str]) -> Changes:
         """Return the resources that refuse blocked networks, and banned hosts."""

@@ -3,68 +3,14 @@
 The encodings of a resource's parts are joined: protocol buffers decode them as one message.
 """
 
-import functools
 import hashlib
-import importlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from string import ascii_uppercase
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from envoy.config.cluster.v3.cluster_pb2 import Cluster
-from envoy.config.core.v3.extension_pb2 import TypedExtensionConfig
-from envoy.config.listener.v3.listener_pb2 import Listener
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
-from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import Secret
-from google.protobuf import json_format
+from edge.envoy.resources import MESSAGES, Changes, Kind
 
-from edge.envoy import selector
-from edge.envoy.resources import Changes, Form, Kind, Resource
-
-# Messages that stand within others by the name of their type: importing them makes them known.
-for _module in (
-    "access_loggers.file.v3.file",
-    "access_loggers.filters.cel.v3.cel",
-    "filters.http.header_mutation.v3.header_mutation",
-    "filters.http.header_to_metadata.v3.header_to_metadata",
-    "filters.http.local_ratelimit.v3.local_rate_limit",
-    "filters.http.rbac.v3.rbac",
-    "filters.http.router.v3.router",
-    "filters.http.set_filter_state.v3.set_filter_state",
-    "filters.listener.proxy_protocol.v3.proxy_protocol",
-    "filters.network.connection_limit.v3.connection_limit",
-    "filters.network.rbac.v3.rbac",
-    "retry.host.previous_hosts.v3.previous_hosts",
-    "filters.listener.tls_inspector.v3.tls_inspector",
-    "filters.network.http_connection_manager.v3.http_connection_manager",
-    "filters.network.set_filter_state.v3.set_filter_state",
-    "filters.network.tcp_proxy.v3.tcp_proxy",
-    "http.early_header_mutation.header_mutation.v3.header_mutation",
-    "matching.common_inputs.network.v3.network_inputs",
-    "matching.input_matchers.ip.v3.ip",
-    "transport_sockets.proxy_protocol.v3.upstream_proxy_protocol",
-    "transport_sockets.raw_buffer.v3.raw_buffer",
-    "transport_sockets.tls.v3.tls",
-    "upstreams.http.v3.http_protocol_options",
-):
-    importlib.import_module(f"envoy.extensions.{_module}_pb2")
-selector.register_messages()
-
-MESSAGES: dict[Kind, Any] = {
-    "cluster": Cluster,
-    "extension": TypedExtensionConfig,
-    "listener": Listener,
-    "routes": RouteConfiguration,
-    "scope": ScopedRouteConfiguration,
-    "secret": Secret,
-}
 TYPES = {kind: f"type.googleapis.com/{message.DESCRIPTOR.full_name}" for kind, message in MESSAGES.items()}
-
-
-_LARGE = 64 << 10  # characters of a listener with a long traffic policy: rarely repeated, and would fill the cache
-_FILL = "\x7f"  # padding of placeholders; occurs in no name, id or PEM
 
 
 class Name(NamedTuple):
@@ -135,7 +81,7 @@ class Catalog:
             if resource is None:
                 parts.drop(key.part)
             else:
-                parts.put(key.part, self._sign(encode(resource)))
+                parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)
         return [name for name, digest in before.items() if digest != self._digest(name)]
@@ -190,67 +136,3 @@ class Catalog:
         if not self._parts[name].is_whole:
             del self._parts[name]
             self.answers.pop(name, None)
-
-
-def encode(resource: Resource) -> bytes:
-    """Encode a resource or a part. Raises json_format.ParseError for invalid content.
-
-    A listener's address is encoded separately, since its port is a number and cannot be a placeholder.
-    """
-    kind, body = resource.key.kind, resource.content
-    if isinstance(body, Form):
-        return _encode_form(kind, body)
-    if kind != "listener" or not isinstance(body, Mapping) or "address" not in body:
-        return _encode_with_words(kind, json.dumps(body), resource.words)
-    rest = {name: value for name, value in body.items() if name != "address"}
-    address = _serialize.__wrapped__(kind, json.dumps({"address": body["address"]}))
-    return _encode_with_words(kind, json.dumps(rest), resource.words) + address
-
-
-def _encode_form(kind: Kind, form: Form) -> bytes:
-    """Encode a form with placeholders of equal length, and insert its words."""
-    blanks = _make_blanks(form.words)
-    if len(blanks) < len(form.words) or _FILL in "".join(form.words):
-        return _serialize.__wrapped__(kind, json.dumps(form.body()))
-    return _fill_blanks(_serialize_form(kind, replace(form, words=tuple(blank for _, blank in blanks))), blanks)
-
-
-@functools.lru_cache(1024)
-def _serialize_form(kind: Kind, form: Form) -> bytes:
-    return _serialize.__wrapped__(kind, json.dumps(form.body()))
-
-
-def _fill_blanks(value: bytes, blanks: Sequence[tuple[str, str]]) -> bytes:
-    for word, blank in blanks:
-        value = value.replace(blank.encode(), word.encode())
-    return value
-
-
-def _encode_with_words(kind: Kind, text: str, words: Sequence[str]) -> bytes:
-    """Encode a text with placeholders of equal length, and insert the words."""
-    blanks = _make_blanks(words)
-    if _as_json(_FILL) in text or (kind == "listener" and len(text) > _LARGE):
-        return _serialize.__wrapped__(kind, text)
-    blanked = text
-    for word, blank in blanks:
-        blanked = blanked.replace(_as_json(word), blank)
-    try:
-        value = _serialize(kind, blanked)
-    except json_format.ParseError:  # a placeholder is not valid there, for example in a pattern
-        return _serialize.__wrapped__(kind, text)
-    return _fill_blanks(value, blanks)
-
-
-def _make_blanks(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a placeholder for each word, at most one for each letter."""
-    several = zip((word for word in words if len(word) > 1), ascii_uppercase, strict=False)
-    return [(word, letter + _FILL * (len(word.encode()) - 1)) for word, letter in several]
-
-
-def _as_json(word: str) -> str:
-    return json.dumps(word)[1:-1]
-
-
-@functools.lru_cache(1024)
-def _serialize(kind: Kind, text: str) -> bytes:
-    return bytes(json_format.Parse(text, MESSAGES[kind]()).SerializeToString(deterministic=True))

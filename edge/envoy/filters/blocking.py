@@ -6,33 +6,30 @@ upstream that speaks first.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from edge.envoy import parts
-from edge.envoy.resources import BLOCKED_PART, Changes, Json, Key, Resource
+from google.protobuf.message import Message
 
-_NAME = "blocked"
-_RBAC = f"{parts.TYPE}.extensions.filters.http.rbac.v3.RBAC"
-_CONNECTIONS, _RBAC_OF_CONNECTIONS = "blocked/bytes", f"{parts.NETWORK}.rbac.v3.RBAC"
+from edge.envoy import matchers, parts, v3
+from edge.envoy.matchers import REFUSED
+from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, encode_part
+
+_NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the filter chain of each listener for byte connections
-REFUSED = "refused"  # no chain has this name: Envoy closes the connection
-MATCHER: Mapping[str, Json] = {
-    "on_no_match": {"action": parts.chain(CHAIN)}
-}  # of such a listener; the blocked part extends it
+MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))  # of such a listener; the blocked part extends it
 _MOST_LETTERS = 1500  # of one expression: up to six RE2 instructions a letter, and Envoy accepts 10,000
 
 
-def build_http_filter() -> Json:
-    """Return the first filter of each public HTTP manager. It checks every request."""
-    return {"name": _NAME, "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC]}}
+def _discover(rules: Message) -> v3.ExtensionConfigSource:
+    return v3.ExtensionConfigSource(
+        config_source=parts.ADS, type_urls=[f"type.googleapis.com/{rules.DESCRIPTOR.full_name}"]
+    )
 
 
-def build_network_filter() -> Json:
-    """Return the filter of byte connections. It checks the server name at the client's first byte."""
-    return {
-        "name": _CONNECTIONS,
-        "config_discovery": {"config_source": parts.ADS, "type_urls": [_RBAC_OF_CONNECTIONS]},
-    }
+# The first filter of each public HTTP manager. It checks every request.
+HTTP_FILTER = v3.HttpFilter(name=_NAME, config_discovery=_discover(v3.HttpRBAC()))
+# A filter of byte connections. It checks the server name at the client's first byte.
+NETWORK_FILTER = v3.Filter(name=_CONNECTIONS, config_discovery=_discover(v3.NetworkRBAC()))
 
 
 def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resource, Resource]:
@@ -41,16 +38,15 @@ def build_rules(networks: Iterable[str], banned: Iterable[str]) -> tuple[Resourc
     Requests from blocked networks or for banned hosts get 403, also on open connections. Byte connections for banned
     hosts end. The filters check bans too, since a wildcard edge or an older edge can have a banned host.
     """
-    sources: list[Json] = [{"remote_ip": it} for it in parts.networks(networks)]
-    hosts: list[Json] = [{"safe_regex": {"regex": regex}} for regex in _regexes(banned)]
-    asked: list[Json] = [{"header": {"name": ":authority", "string_match": it}} for it in hosts]
-    named: list[Json] = [{"requested_server_name": it} for it in hosts]
+    sources = [v3.Principal(remote_ip=it) for it in parts.networks(networks)]
+    hosts = [parts.regex(regex) for regex in _regexes(banned)]
+    requests = [v3.Permission(header=v3.HeaderMatcher(name=":authority", string_match=it)) for it in hosts]
+    connections = [v3.Permission(requested_server_name=it) for it in hosts]
+    http = v3.HttpRBAC(rules=_deny(sources, requests))
+    network = v3.NetworkRBAC(rules=_deny([], connections), stat_prefix=_NAME)
     return (
-        Resource(Key("extension", _NAME), parts.extension(_NAME, _RBAC, rules=_deny_rules(sources, asked))),
-        Resource(
-            Key("extension", _CONNECTIONS),
-            parts.extension(_CONNECTIONS, _RBAC_OF_CONNECTIONS, rules=_deny_rules([], named), stat_prefix=_NAME),
-        ),
+        encode(v3.TypedExtensionConfig(name=_NAME, typed_config=parts.pack(http))),
+        encode(v3.TypedExtensionConfig(name=_CONNECTIONS, typed_config=parts.pack(network))),
     )
 
 
@@ -81,24 +77,23 @@ class BlockedListeners:
         key = Key("listener", listener, BLOCKED_PART)
         if not self._networks:
             return key, None
-        is_blocked = parts.address_in(self._networks, "SourceIPInput", "blocked")
-        refused: Json = {"predicate": is_blocked, "on_match": {"action": parts.chain(REFUSED)}}
-        return key, Resource(key, {"filter_chain_matcher": {"matcher_list": {"matchers": [refused]}}})
+        refusal = matchers.match(matchers.comes_from(self._networks, "blocked"), matchers.choose(REFUSED))
+        return key, encode_part(key, v3.Listener(filter_chain_matcher=refusal))
 
 
 def _takes_bytes(listener: Resource) -> bool:
     """Return whether a resource is a whole listener with a matcher for filter chains."""
     is_whole = listener.key.kind == "listener" and not listener.key.part
-    return is_whole and isinstance(listener.content, Mapping) and "filter_chain_matcher" in listener.content
+    return is_whole and v3.Listener.FromString(listener.encoded).HasField("filter_chain_matcher")
 
 
-def _deny_rules(sources: list[Json], hosts: list[Json]) -> Json:
-    policies: dict[str, Json] = {}
+def _deny(sources: list[v3.Principal], hosts: list[v3.Permission]) -> v3.RBAC:
+    policies = {}
     if sources:
-        policies[_NAME] = {"permissions": [{"any": True}], "principals": sources}
+        policies[_NAME] = v3.Policy(permissions=[v3.Permission(any=True)], principals=sources)
     if hosts:
-        policies["banned"] = {"permissions": hosts, "principals": [{"any": True}]}
-    return {"action": "DENY", "policies": policies}
+        policies["banned"] = v3.Policy(permissions=hosts, principals=[v3.Principal(any=True)])
+    return v3.RBAC(action=v3.RBAC.DENY, policies=policies)
 
 
 def _regexes(banned: Iterable[str]) -> Iterator[str]:

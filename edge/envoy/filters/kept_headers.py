@@ -4,45 +4,35 @@ A filter records their values before claims are removed. The virtual host names 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from edge.envoy import parts
+from edge.envoy import parts, v3
 from edge.envoy.filters import claims
-from edge.envoy.resources import Json
 
 _NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"
-_CONFIG = f"{parts.TYPE}.extensions.filters.http.header_to_metadata.v3.Config"
 _MUTATION = "envoy.filters.http.header_mutation"
-_MUTATIONS = f"{parts.TYPE}.extensions.filters.http.header_mutation.v3.HeaderMutationPerRoute"
+RECORDER = v3.HttpFilter(
+    name=_FILTER, typed_config=parts.pack(v3.HeaderToMetadata())
+)  # records the headers that a virtual host names
 
 
-def build_recorder() -> Json:
-    """Return the filter that records the headers that a virtual host names."""
-    return parts.extension(_FILTER, _CONFIG)
-
-
-def build_host_config(names: Iterable[str]) -> dict[str, Json]:
-    """Return the part of a virtual host that preserves the named headers that are claims."""
+def build_host_config(names: Iterable[str]) -> Mapping[str, v3.Any]:
+    """Return the configuration of a virtual host that preserves the named headers that are claims."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if not found:
         return {}
-    rules: list[Json] = [
-        {"header": name, "on_header_present": {"metadata_namespace": _NOTES, "key": name, "type": "STRING"}}
-        for name in found
-    ]
-    again: list[Json] = [
-        {
-            "append": {
-                "header": {"key": name, "value": f"%DYNAMIC_METADATA({_NOTES}:{name})%"},
-                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-            }
-        }
-        for name in found
-    ]
+    mutations = v3.Mutations(request_mutations=map(_restore, found))
     return {
-        "typed_per_filter_config": {
-            _FILTER: {"@type": _CONFIG, "request_rules": rules},
-            _MUTATION: {"@type": _MUTATIONS, "mutations": {"request_mutations": again}},
-        }
+        _FILTER: parts.pack(v3.HeaderToMetadata(request_rules=map(_record, found))),
+        _MUTATION: parts.pack(v3.HeaderMutationPerRoute(mutations=mutations)),
     }
+
+
+def _record(name: str) -> v3.HeaderToMetadata.Rule:
+    value = v3.HeaderToMetadata.KeyValuePair(metadata_namespace=_NOTES, key=name, type=v3.HeaderToMetadata.STRING)
+    return v3.HeaderToMetadata.Rule(header=name, on_header_present=value)
+
+
+def _restore(name: str) -> v3.HeaderMutation:
+    return v3.HeaderMutation(append=parts.set_header(name, f"%DYNAMIC_METADATA({_NOTES}:{name})%"))

@@ -1,44 +1,79 @@
 """Envoy's HTTP manager of loaded names. Tunnels and edges share it. Pure."""
 
-from collections.abc import Mapping
+from functools import cache
+from typing import TypeAlias
 
 from chalicelib.model.serving import pages
-from edge.envoy import edge_routes, parts, routes
-from edge.envoy.access_log import build_request_log
+from edge.envoy import access_log, http_manager, parts, v3
 from edge.envoy.filters import kept_headers
-from edge.envoy.resources import Json
 from edge.process.settings import Settings
 
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+CLIENT_CERTIFICATE: Headers = (
+    (
+        "x-forwarded-client-cert",
+        'Hash=%DOWNSTREAM_PEER_FINGERPRINT_256%;Cert="%DOWNSTREAM_PEER_CERT%";Subject="%DOWNSTREAM_PEER_SUBJECT%"',
+    ),
+)
 SCOPE_HEADER = "x-envoy-scope"  # `claims` removes it before the request goes upstream
-_SCOPES = "names"
 _TUNNEL = '{"operators":[{"command":"METADATA","param":"VIRTUAL_HOST:edge:tunnel"},"UPSTREAM_HOST_NAME_WITHOUT_PORT"]}'
-_WORDS = {**edge_routes.WORDS, "tunnel": f"%COALESCE({_TUNNEL})%"}
+_LOGGED = {
+    "account": "%METADATA(VIRTUAL_HOST:edge:account)%",
+    "edge": "%METADATA(VIRTUAL_HOST:edge:edge)%",
+    "route": "%METADATA(ROUTE:edge:route)%",
+    "backend": "%UPSTREAM_CLUSTER_RAW%",
+    "tunnel": f"%COALESCE({_TUNNEL})%",
+}
+_IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
 
 
-def build_names_manager(settings: Settings, requirement: str = "", client: Mapping[str, str] | None = None) -> Json:
+def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFilter) -> v3.ResponseMapper:
+    """Return Envoy's own response for some of its response flags."""
+    flagged = v3.AccessLogFilter(response_flag_filter=v3.ResponseFlagFilter(flags=flags))
+    return v3.ResponseMapper(
+        filter=access_log.all_of(flagged, *conditions) if conditions else flagged,
+        status_code=parts.number(status),
+        body=parts.text(text),
+    )
+
+
+_SCOPED_ROUTES = v3.ScopedRoutes(
+    name="names",
+    scope_key_builder=v3.ScopedRoutes.ScopeKeyBuilder(
+        fragments=[
+            v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder(
+                header_value_extractor=v3.ScopedRoutes.ScopeKeyBuilder.FragmentBuilder.HeaderValueExtractor(
+                    name=SCOPE_HEADER, index=0
+                )
+            )
+        ]
+    ),
+    rds_config_source=parts.ADS,
+    scoped_rds=v3.ScopedRds(scoped_rds_config_source=parts.ADS),
+)
+_REPLIES = (  # Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404
+    _reply(["UH", "NC"], 503, pages.NO_TUNNELS, _IS_EDGE),
+    _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
+    _reply(["NR"], 404, pages.NO_TUNNEL),
+    _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # from the gateway or the upstream
+    _reply(["UT"], 504, pages.NO_ANSWER),
+)
+
+
+def build_names_manager(settings: Settings, requirement: str = "", client: Headers = ()) -> v3.Filter:
     """Return the HTTP manager that finds the routes of a connection by its server name.
 
     `requirement` names what its handshakes require beyond the default. `client` are headers about the client's
     certificate.
     """
-    duration: Json = {
-        "idle_timeout": f"{settings.limits.idle_timeout}s",
-        "max_connection_duration": f"{settings.limits.max_connection_duration}s",
-    }
-    return routes.build_manager(
-        settings,
-        kept_headers.build_recorder(),
-        routes.build_client_headers(settings, client or {}),
-        routes.build_upstream_name(),
-        routes.build_router(),
-        stat_prefix="https",
-        scoped_routes=_scoped_routes(),
-        early_header_mutation_extensions=[_set_scope(requirement)],
-        upgrade_configs=[{"upgrade_type": "websocket"}],
-        local_reply_config=_local_replies(),
-        access_log=[build_request_log(settings, _WORDS)],
-        common_http_protocol_options=duration,
+    manager = v3.HttpConnectionManager()
+    manager.CopyFrom(_template(settings, client))
+    scope = v3.HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
+    mutation = v3.EarlyHeaderMutation(mutations=[v3.HeaderMutation(remove=SCOPE_HEADER), scope])
+    manager.early_header_mutation_extensions.add(
+        name="envoy.http.early_header_mutation.header_mutation", typed_config=parts.pack(mutation)
     )
+    return v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))
 
 
 def scope_of(name: str, requirement: str) -> str:
@@ -49,35 +84,28 @@ def scope_of(name: str, requirement: str) -> str:
     return f"{requirement}/{name}" if requirement else name
 
 
-def _scoped_routes() -> Json:
-    by_header: Json = {"header_value_extractor": {"name": SCOPE_HEADER, "index": 0}}
-    return {
-        "name": _SCOPES,
-        "scope_key_builder": {"fragments": [by_header]},
-        "rds_config_source": parts.ADS,
-        "scoped_rds": {"scoped_rds_config_source": parts.ADS},
-    }
-
-
-def _set_scope(requirement: str) -> Json:
-    """Return the extension that replaces the scope header of a visitor before routes are looked up."""
-    kind = f"{parts.TYPE}.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation"
-    scope: Json = {"key": SCOPE_HEADER, "value": scope_of("%REQUESTED_SERVER_NAME%", requirement)}
-    mutations: Json = [
-        {"remove": SCOPE_HEADER},
-        {"append": {"header": scope, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}},
-    ]
-    return parts.extension("envoy.http.early_header_mutation.header_mutation", kind, mutations=mutations)
-
-
-def _local_replies() -> Json:
-    """Return Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404."""
-    unknown = edge_routes.build_reply(["NR"], 404, pages.NO_TUNNEL)
-    return routes.build_local_replies(*map(_for_edges, edge_routes.REPLIES), unknown)
-
-
-def _for_edges(reply: Mapping[str, Json]) -> Json:
-    kind = f"{parts.TYPE}.extensions.access_loggers.filters.cel.v3.ExpressionFilter"
-    is_edge = parts.extension("cel", kind, expression="'edge' in xds.virtual_host_metadata.filter_metadata.edge")
-    both: Json = {"and_filter": {"filters": [reply["filter"], {"extension_filter": is_edge}]}}
-    return {**reply, "filter": both}
+@cache
+def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
+    """Return the manager without the header that selects a scope. Visitors cannot set that header."""
+    limits = settings.limits
+    manager = http_manager.build_manager(
+        settings,
+        kept_headers.RECORDER,
+        http_manager.build_client_headers(settings, dict(client)),
+        http_manager.UPSTREAM_NAME,
+        http_manager.ROUTER,
+    )
+    manager.MergeFrom(
+        v3.HttpConnectionManager(
+            stat_prefix="https",
+            scoped_routes=_SCOPED_ROUTES,
+            upgrade_configs=[v3.HttpConnectionManager.UpgradeConfig(upgrade_type="websocket")],
+            local_reply_config=v3.LocalReplyConfig(mappers=_REPLIES),
+            access_log=[access_log.build_request_log(settings, _LOGGED)],
+            common_http_protocol_options=v3.HttpProtocolOptions(
+                idle_timeout=parts.seconds(limits.idle_timeout),
+                max_connection_duration=parts.seconds(limits.max_connection_duration),
+            ),
+        )
+    )
+    return manager

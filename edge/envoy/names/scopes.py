@@ -1,21 +1,22 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.served import ServedBackend
-from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy import answers, clusters, edge_routes, routes
+from edge.envoy import answers, clusters, edge_routes, routes, v3
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
-from edge.envoy.resources import Json, Key, Resource
+from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
+
+_NO = v3.BoolValue(value=False)
 
 
 class Backends(Protocol):
@@ -43,21 +44,16 @@ def handshake_requirement(plan: Plan) -> str:
 def build_scope(plan: NamePlan) -> Resource | None:
     """Return the scope of a name, or None if its connections are forwarded as bytes."""
     if plan.site and plan.site.certificate:
-        return _build_scope(
-            scope_name(plan), [routes.build_site_host(plan.site), _misdirected()], _site_words(plan.site)
-        )
+        return _build_scope(scope_name(plan), [routes.build_site_host(plan.site), edge_routes.MISDIRECTED])
     if plan.edge is None or plan.edge.is_stream:
         return None
     own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
-    edge = replace(plan.edge, hosts=own)
-    return _build_scope(
-        scope_name(plan), edge_routes.build_edge_hosts(edge), (plan.name, *edge_routes.list_words(edge))
-    )
+    return _build_scope(scope_name(plan), edge_routes.build_edge_hosts(replace(plan.edge, hosts=own)))
 
 
 def build_closed_scope(name: str) -> Resource:
     """Return a scope that answers 421, so that clients of open connections open others."""
-    return _build_scope(name, [_misdirected()], (name,))
+    return _build_scope(name, [edge_routes.MISDIRECTED])
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
@@ -70,13 +66,13 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
     return tuple(it for made in every for it in made)
 
 
-def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Iterator[Resource]:
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> list[Resource]:
     gateway = backends.gateways.get(site.tunnel.gateway)
-    used = routes.gateway_cluster(site.tunnel)
-    if gateway:
-        for it in clusters.build_gateway_clusters(gateway, link_authority, settings):
-            if it.key.name in (used, clusters.http2_name(used)):
-                yield it
+    if gateway is None:
+        return []
+    is_proxied = site.tunnel.proxy_protocol
+    build = clusters.build_proxied_gateway_clusters if is_proxied else clusters.build_gateway_clusters
+    return build(gateway, link_authority, settings)
 
 
 def _backend_clusters(
@@ -93,20 +89,15 @@ def _backend_clusters(
     return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
 
 
-def _build_scope(name: str, hosts: list[Json], words: tuple[str, ...]) -> Resource:
-    config: Json = {
-        "name": name,
-        "ignore_port_in_host_matching": True,
-        "validate_clusters": False,  # or a missing cluster would close all routes of the name
-        "virtual_hosts": hosts,
-    }
-    key: Json = {"fragments": [{"string_key": name}]}
-    return Resource(Key("scope", name), {"name": name, "key": key, "route_configuration": config}, words)
-
-
-def _site_words(site: Site) -> tuple[str, ...]:
-    return site.name, site.tunnel.id, site.tunnel.account
-
-
-def _misdirected() -> Json:
-    return routes.build_page_host("misdirected", "*", status=421, text=pages.MISDIRECTED)
+def _build_scope(name: str, hosts: list[v3.VirtualHost]) -> Resource:
+    scope = v3.ScopedRouteConfiguration(
+        name=name,
+        key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment(string_key=name)]),
+        route_configuration=v3.RouteConfiguration(
+            name=name,
+            ignore_port_in_host_matching=True,
+            validate_clusters=_NO,  # or a missing cluster would close all routes of the name
+            virtual_hosts=hosts,
+        ),
+    )
+    return encode(scope)

@@ -3,18 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 from chalicelib.model.serving.edge_plans import Plan
-from edge.envoy.resources import Json
+from edge.envoy import parts, selector, v3
 
-VERSIONS = {"1.0": "TLSv1_0", "1.1": "TLSv1_1", "1.2": "TLSv1_2", "1.3": "TLSv1_3"}
+VERSIONS: Mapping[str, v3.TlsParameters.TlsProtocol.ValueType] = {
+    "1.0": v3.TlsParameters.TLSv1_0,
+    "1.1": v3.TlsParameters.TLSv1_1,
+    "1.2": v3.TlsParameters.TLSv1_2,
+    "1.3": v3.TlsParameters.TLSv1_3,
+}
 DEFAULT_VERSION = "1.2"
 _OLD = frozenset({"1.0", "1.1"})
-_CIPHERS: list[Json] = [  # Envoy's default for TLS 1.2
+_CIPHERS = [  # Envoy's default for TLS 1.2
     "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
     "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
     "ECDHE-ECDSA-AES256-GCM-SHA384",
     "ECDHE-RSA-AES256-GCM-SHA384",
 ]
-_OLD_CIPHERS: list[Json] = [  # additional ones for TLS 1.0 and 1.1
+_OLD_CIPHERS = [  # additional ones for TLS 1.0 and 1.1
     "ECDHE-ECDSA-AES128-SHA",
     "ECDHE-RSA-AES128-SHA",
     "ECDHE-ECDSA-AES256-SHA",
@@ -22,7 +27,7 @@ _OLD_CIPHERS: list[Json] = [  # additional ones for TLS 1.0 and 1.1
     "AES128-SHA",
     "AES256-SHA",
 ]
-_SIGNATURES: list[Json] = [  # Envoy's default lacks ed25519
+_SIGNATURES = [  # Envoy's default lacks ed25519
     "ecdsa_secp256r1_sha256",
     "rsa_pss_rsae_sha256",
     "rsa_pkcs1_sha256",
@@ -47,15 +52,27 @@ def requirement_of(version: str) -> str:
     return "" if version == DEFAULT_VERSION else version
 
 
-def build_params(version: str, trusted: Sequence[str] = ()) -> dict[str, Json]:
-    """Return the parameters of handshakes from a version on. `trusted` are authorities of clients."""
-    params: dict[str, Json] = {"tls_minimum_protocol_version": VERSIONS[version]}
-    if version in _OLD:
-        params["cipher_suites"] = [*_CIPHERS, *_OLD_CIPHERS]
-    return {**params, "signature_algorithms": _SIGNATURES} if trusted else params
+def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence[str] = ()) -> v3.DownstreamTlsContext:
+    """Return the TLS context with certificates on demand, for handshakes from a version on.
 
-
-def require_client(common: Mapping[str, Json], trusted: Sequence[str]) -> dict[str, Json]:
-    """Return a TLS context that accepts only clients with a certificate of the authorities, PEM."""
-    authorities: Json = {"trusted_ca": {"inline_string": "\n".join(trusted)}}
-    return {"require_client_certificate": True, "common_tls_context": {**common, "validation_context": authorities}}
+    `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
+    rejects such a context unless session resumption is off.
+    """
+    context = v3.DownstreamTlsContext(
+        common_tls_context=v3.CommonTlsContext(
+            tls_params=v3.TlsParameters(
+                tls_minimum_protocol_version=VERSIONS[version],
+                cipher_suites=[*_CIPHERS, *_OLD_CIPHERS] if version in _OLD else [],
+                signature_algorithms=_SIGNATURES if trusted else [],
+            ),
+            custom_tls_certificate_selector=selector.build_selector(),
+            alpn_protocols=protocols,
+        ),
+        disable_stateless_session_resumption=True,
+        disable_stateful_session_resumption=True,
+    )
+    if trusted:
+        authorities = v3.CertificateValidationContext(trusted_ca=parts.text("\n".join(trusted)))
+        context.common_tls_context.validation_context.CopyFrom(authorities)
+        context.require_client_certificate.value = True
+    return context

@@ -24,6 +24,7 @@ from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from tests import openssl
 from tests.edge.control.test_special import Envoy
+from tests.edge.envoy import messages
 from tests.queries import calls
 from tests.transports import Client
 
@@ -183,7 +184,7 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
 
     def clusters() -> set[str]:
         found = (it for it in host.envoy.resources.values() if it.key.name.startswith("stream/"))
-        return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{it.body}"}
+        return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{messages.decode(it)}"}
 
     opening = Opening(Grant(admin.account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", labels=(("app", "shop"),))
     member = host.store.open(opening, lease=60, most=10)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from edge.envoy import stats
+from edge.envoy.start import stats
 
 ENVOYS = b"""# TYPE envoy_bare counter
 envoy_bare{envoy_bare="https"} 1

@@ -9,6 +9,7 @@ from chalicelib.model.serving.streams import Destinations
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import stream_filters
 from edge.process.settings import Limits, Settings
+from tests.edge.envoy import messages
 from tests.edge.plan.values import A
 from tests.edge.plan.worlds import edge
 
@@ -21,7 +22,7 @@ SOME = Destinations((("bkdtg_1", 3), ("bkdhr_1", 1), ("bkdtg_2", 4), ("bkdhr_2",
 
 def proxy(plan: Plan) -> dict[str, Any]:
     """Return the configuration of the filter that passes bytes on, without its log."""
-    found: Any = stream_filters.build_edge_filters(plan, Settings())
+    found = [messages.to_json(it) for it in stream_filters.build_edge_filters(plan, Settings())]
     assert [it["name"] for it in found[:-1]] == ["envoy.filters.network.connection_limit", "blocked/bytes"]
     config = dict(found[-1]["typed_config"])
     assert config.pop("access_log")[0]["typed_config"]["log_format"]["json_format"]["account"] == A
@@ -58,11 +59,9 @@ def test_an_edge_passes_bytes_to_its_groups_and_the_share_of_others_to_nobody(
 
 def test_a_tunnel_is_passed_bytes_on_no_more_connections_than_it_has_channels() -> None:
     settings = Settings(limits=Limits(max_channels_per_tunnel=7))
-    found: Any = stream_filters.build_tunnel_filters(
-        ServedTunnel(A, "tn_1", "gw-1", "a.example.com", proto="tls"), settings
-    )
-    bound, blocked, named, passed = found
-    assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", 7)
+    tunnel = ServedTunnel(A, "tn_1", "gw-1", "a.example.com", proto="tls")
+    bound, blocked, named, passed = map(messages.to_json, stream_filters.build_tunnel_filters(tunnel, settings))
+    assert (bound["typed_config"]["stat_prefix"], bound["typed_config"]["max_connections"]) == ("tunnel", "7")
     assert blocked["name"] == "blocked/bytes"
     text = {"text_format_source": {"inline_string": "tn_1"}}
     assert named["typed_config"]["on_new_connection"] == [

@@ -1,6 +1,7 @@
-"""A small world with one of everything, and all that Envoy is told of it: `python -m tests.edge.envoy.whole_world`.
+"""A small world with one of everything, and all that Envoy receives for it: `python -m tests.edge.envoy.whole_world`.
 
-It prints what `whole_world.json` holds: write it there after a change that is meant, and read the difference.
+It prints the content of `whole_world.json`, decoded from the encoded messages. Write it there after an intended change,
+and read the difference.
 """
 
 import json
@@ -9,14 +10,15 @@ from typing import Any
 
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.serving.account_view import AccountView
-from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener
+from edge.envoy.start.bootstrap import build_bootstrap
 from edge.link.authority import KeyPair
 from edge.plan import names
 from edge.process.settings import Limits, Settings
 from edge.serving.name_resources import build_name_resources
 from edge.serving.special_serving import SpecialPlans, SpecialServing
+from tests.edge.envoy import messages
 from tests.edge.plan import worlds
 from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW
 
@@ -54,35 +56,37 @@ RECORDS = (
 VISITED = [f"{it}.tunnels.localhost" for it in ("demo", "own", "passed", "a", "x.wild", "b")]
 
 
-def told() -> dict[str, Any]:
+def build(settings: Settings) -> dict[str, Any]:
     """Return all resources as JSON, by kind, name and part."""
     records = worlds.records_of(*RECORDS)
-    view, special = AccountView(records, worlds.SERVICE), SpecialServing(SETTINGS, "PEM")
+    view, special = AccountView(records, worlds.SERVICE), SpecialServing(settings, "PEM")
     plans = names.plan_names(VISITED, records, NOW, worlds.SERVICE)
     edges = (names.plan_edge(id, records, NOW, worlds.SERVICE) for id in records.edges)
     tunnels = tuple(it for it in plans.values() if it.site and it.is_special)
     special_plans = SpecialPlans(tuple(it for it in edges if it and names.is_special_edge(it.edge)), tunnels)
-    found = {it.key: it for it in https_listener.build_public(SETTINGS)}
+    found = {it.key: it for it in https_listener.build_public(settings)}
     found |= {key: it for key, it in special.update(special_plans, view).items() if it}
     for plan in plans.values():
         pair = KeyPair("CHAIN", "KEY") if plan.certificate else None
-        made = build_name_resources(plan, pair, view, "PEM", SETTINGS)
+        made = build_name_resources(plan, pair, view, "PEM", settings)
         found |= {it.key: it for it in (*made.clusters, made.scope, made.secret) if it}
     found |= {it.key: it for it in blocking.build_rules(["192.0.2.0/24", "2001:db8::/32"], ["bad.example", "*bank*"])}
-    bodies = {" ".join(key).strip(): it.body for key, it in found.items()}
-    return dict(json.loads(json.dumps({"bootstrap": build_bootstrap(SETTINGS), **dict(sorted(bodies.items()))})))
+    bodies = {" ".join(key).strip(): messages.decode(it) for key, it in sorted(found.items())}
+    return {"bootstrap": build_bootstrap(settings), **bodies}
 
 
 def written(value: Any, indent: str = "") -> str:
-    """Return JSON in which whatever fits in a line stands in one."""
-    line, deeper = json.dumps(value), f"{indent} "
+    """Return JSON with sorted keys and as few lines as fit."""
+    line, deeper = json.dumps(value, sort_keys=True), f"{indent} "
     if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list):
         return line
-    pairs = isinstance(value, dict)
-    parts = [f"{json.dumps(key)}: {written(value[key], deeper)}" if pairs else written(key, deeper) for key in value]
-    opened, closed = "{}" if pairs else "[]"
+    if isinstance(value, list):
+        opened, closed, parts = "[", "]", [written(it, deeper) for it in value]
+    else:
+        opened, closed = "{", "}"
+        parts = [f"{json.dumps(key)}: {written(it, deeper)}" for key, it in sorted(value.items())]
     return f"{opened}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closed}"
 
 
 if __name__ == "__main__":
-    print(written(told()))
+    print(written(build(SETTINGS)))

@@ -4,16 +4,18 @@ import contextlib
 import json
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from envoy.extensions.filters.network.direct_response.v3.config_pb2 import Config as Greeting
+from google.protobuf.json_format import MessageToDict
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from edge.envoy import listeners, parts
+from edge.envoy import listeners, parts, v3
 from edge.envoy.filters import policy_matchers
-from edge.envoy.resources import Json
 from edge.link.proxy_protocol import Header
 from edge.process.settings import Settings
 from edge.process.supervisor import ENVOY_ARGUMENTS
@@ -65,15 +67,14 @@ def serving(documents: Sequence[str]) -> Iterator[Sequence[int]]:
                 envoy.kill()
 
 
-def listener(document: str, port: int, trusted: str) -> Json:
+def listener(document: str, port: int, trusted: str) -> dict[str, Any]:
     """Return the listener of a TCP edge's port, with a greeting instead of a backend."""
     own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
-    kind = f"{parts.NETWORK}.direct_response.v3.Config"
-    greeting = parts.extension("envoy.filters.network.direct_response", kind, response={"inline_string": "welcome"})
+    greets = parts.pack(Greeting(response=parts.text("welcome")))
+    greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=greets)
     matcher = policy_matchers.build_matcher(document, PORT, REGION)
-    made = listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher=matcher).content
-    assert isinstance(made, Mapping)
-    return made
+    made = listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher)
+    return MessageToDict(v3.Listener.FromString(made.encoded))
 
 
 def admitted(port: int, sources: Sequence[str]) -> list[bool]:

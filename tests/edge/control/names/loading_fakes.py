@@ -75,7 +75,7 @@ class Records:
 
 
 class Plans:
-    """Plans and resources of names. The chain of a secret is the certificate's id, a scope's content its routes."""
+    """Plans and resources of names. The chain of a secret is the certificate's id, a scope's encoding its routes."""
 
     def plan(self, name: str, records: AccountRecords, now: datetime) -> NamePlan:
         hosts = (name, f"*.{name.partition('.')[2]}")
@@ -94,12 +94,12 @@ class Plans:
 
     def build(self, plan: NamePlan, records: AccountRecords, pair: KeyPair | None) -> NameResources:
         routes = str(len(plan.edge.targets)) if plan.edge else ""
-        scope = Resource(Key("routes", plan.name), routes)
-        secret = Resource(Key("secret", plan.name), pair.chain) if pair else None
+        scope = Resource(Key("routes", plan.name), routes.encode())
+        secret = Resource(Key("secret", plan.name), pair.chain.encode()) if pair else None
         return NameResources(plan.name, (), scope, secret)
 
     def build_certificate(self, server_name: str, pair: KeyPair) -> NameResources:
-        return NameResources(server_name, secret=Resource(Key("secret", server_name), pair.chain))
+        return NameResources(server_name, secret=Resource(Key("secret", server_name), pair.chain.encode()))
 
     def operator_pair(self) -> KeyPair:
         return KeyPair("operator", "key")
@@ -113,16 +113,16 @@ class Envoy:
         self.secrets: dict[str, str] = {}
         self.refused: Counter[str] = Counter()
         self.sent: list[str] = []
-        self.rejects: Mapping[str, Rejection] = {}  # by the content of a scope or secret
+        self.rejects: Mapping[str, Rejection] = {}  # by the encoding of a scope or secret
 
     async def send(self, resources: NameResources) -> Rejection | None:
         self.sent.append(resources.name)
         for table, resource in ((self.scopes, resources.scope), (self.secrets, resources.secret)):
             if resource is None:
                 continue
-            if found := self.rejects.get(str(resource.content)):
+            if found := self.rejects.get(resource.encoded.decode()):
                 return found
-            table[resources.name] = str(resource.content)
+            table[resources.name] = resource.encoded.decode()
         return None
 
     async def refuse(self, names: Iterable[str]) -> None:

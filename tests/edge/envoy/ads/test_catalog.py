@@ -1,49 +1,16 @@
-"""How resources are encoded."""
+"""How parts make resources and versions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
+from typing import Any
 
-import pytest
-from google.protobuf import json_format
+from envoy.config.route.v3.route_pb2 import RouteConfiguration
 
-from chalicelib.model.serving.sites import Site
-from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, listeners, routes
-from edge.envoy.ads import catalog
 from edge.envoy.ads.catalog import Answer, Catalog, Name
-from edge.envoy.names import https_listener, scopes
-from edge.envoy.resources import Json, Key, Resource
-from edge.plan.names import NamePlan
+from edge.envoy.names import https_listener
+from edge.envoy.resources import Key
 from edge.process.settings import Settings
-
-SITES = [
-    Site("a.example.com", ServedTunnel("acct_1", "tn_1", "gw-1", "a.example.com"), "cert_1"),
-    Site("b.example.com", ServedTunnel("acct_2", "tn_2", "gw-1", "b.example.com"), "cert_2"),
-    Site("cert_2", ServedTunnel("a", "", "gw-1", "cert_2"), "cert_2cert_2"),  # within one another, too short
-    Site("same", ServedTunnel("same", "same", "gw-1", "same"), "same"),
-    Site("name", ServedTunnel("type", "STATIC", "gw-1", "name"), "virtual_hosts"),  # also words of Envoy's
-    Site("0s", ServedTunnel("googleapis", "inline", "gw-1", "0s"), "/"),
-    Site("B\x7f\x7f", ServedTunnel("xyz", "abc", "gw-1", "B\x7f\x7f"), "B\x7f\x7f"),  # as the blank of the next one is
-    Site("A\x7f\x7f", ServedTunnel("B\x7f\x7f", "tn_", "gw-1", "A\x7f\x7f"), "abc"),  # as blanks are
-    Site('"\n\\', ServedTunnel("ä€", "𝄞\u2028", "gw-1", '"\n\\'), "ABC"),
-]
-RESOURCES = {
-    "cluster": lambda site: clusters.build_listener_cluster(site.name, site.certificate),
-    "port": lambda site: listeners.build_tunnel_port_listener(site.tunnel, str(20_000 + len(site.name)), Settings()),
-    "part of a listener": lambda site: https_listener.build_special_part(site.name, "1.3", Settings()),
-    "scope": lambda site: scopes.build_scope(NamePlan(site.name, site.tunnel.account, site.certificate, site)),
-    "closed scope": lambda site: scopes.build_closed_scope(site.name),
-    "part of routes": lambda site: routes.build_unreserved_redirect_part(site.name, Settings()),
-    "secret": lambda site: listeners.build_secret(site.certificate, site.tunnel.account, site.name),
-}
-
-
-@pytest.mark.parametrize("make", RESOURCES.values(), ids=RESOURCES)
-def test_a_resource_is_encoded_as_if_there_were_no_other_like_it(make: Callable[[Site], Resource]) -> None:
-    for site in SITES * 2:
-        resource = make(site)
-        message = catalog.MESSAGES[resource.key.kind]
-        assert message.FromString(catalog.encode(resource)) == json_format.ParseDict(resource.body, message())
+from tests.edge.envoy import messages
 
 
 def cancelling(digests: Mapping[str, int]) -> set[str]:
@@ -63,7 +30,7 @@ def cancelling(digests: Mapping[str, int]) -> set[str]:
 def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_the_same() -> None:
     names = [f"n{number}.tunnels.localhost" for number in range(200)]
     parts = {name: https_listener.build_special_part(name, "1.3", Settings()) for name in names}
-    known = {name: int.from_bytes(blake2b(catalog.encode(it), digest_size=16).digest()) for name, it in parts.items()}
+    known = {name: int.from_bytes(blake2b(it.encoded, digest_size=16).digest()) for name, it in parts.items()}
     chosen = {parts[name].key: parts[name] for name in cancelling(known)}
     made = Catalog(b"a key")
     whole = https_listener.build_https_listener(Settings())
@@ -72,14 +39,14 @@ def test_names_chosen_so_that_their_digests_cancel_out_make_another_version_all_
     assert made.apply(dict.fromkeys(chosen)) == [Name("listener", whole.key.name)]
 
 
-def put(made: Catalog, *names: str, part: str = "", **body: Json) -> None:
+def put(made: Catalog, *names: str, part: str = "", **body: Any) -> None:
     """Put resources into a catalog, each named by its kind and name."""
     for kind, _, name in (text.partition(" ") for text in names):
         key = Key(kind, name, part)  # type: ignore[arg-type]
-        made.apply({key: Resource(key, {"name": name, **body} if not part else body)})
+        made.apply({key: messages.encode(key, {"name": name, **body} if not part else body)})
 
 
-def host(name: str) -> Json:
+def host(name: str) -> Any:
     return [{"name": name, "domains": [name]}]
 
 
@@ -92,7 +59,7 @@ def test_a_resource_is_its_parts_as_they_are_now() -> None:
     for domain in ("a", "b"):
         put(made, "routes operator", part=domain, virtual_hosts=host(domain))
     put(made, "routes operator", part="a", virtual_hosts=host("a.example.com"))
-    found = catalog.MESSAGES["routes"].FromString(made.value(ROUTES))
+    found = RouteConfiguration.FromString(made.value(ROUTES))
     assert (found.name, sorted(it.name for it in found.virtual_hosts)) == ("operator", ["a.example.com", "b"])
     at_once = Catalog(b"a key")
     put(at_once, "routes operator")

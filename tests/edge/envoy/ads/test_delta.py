@@ -1,22 +1,25 @@
 """One stream of discovery as a rule: what Envoy says in, what it is told out."""
 
+from typing import Any
+
 import pytest
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.envoy.ads.catalog import TYPES, Answer, Catalog, Name
 from edge.envoy.ads.delta import Stream
-from edge.envoy.resources import Json, Key, Kind, Resource
+from edge.envoy.resources import Key, Kind
+from tests.edge.envoy import messages
 
 SECRETS = tuple(f"cert_{number}" for number in range(8))
 
 
 def catalog(*keys: Key) -> Catalog:
     made = Catalog(b"key")
-    made.apply({key: Resource(key, {"name": key.name}) for key in keys})
+    made.apply({key: messages.encode(key, {"name": key.name}) for key in keys})
     return made
 
 
-def asks(kind: Kind, *names: str, **more: object) -> DeltaDiscoveryRequest:
+def asks(kind: Kind, *names: str, **more: Any) -> DeltaDiscoveryRequest:
     return DeltaDiscoveryRequest(type_url=TYPES[kind], resource_names_subscribe=names, **more)
 
 
@@ -37,7 +40,7 @@ def test_who_asks_for_all_of_a_kind_is_told_all_and_hears_of_changes() -> None:
     stream = Stream(made)
     stream.receive(asks("cluster"))
     assert [(nonce, sorted(names), gone) for nonce, names, gone in told(stream)] == [("1", ["a", "b"], [])]
-    stream.enqueue(made.apply({Key("cluster", "c"): Resource(Key("cluster", "c"), {"name": "c"})}))
+    stream.enqueue(made.apply({Key("cluster", "c"): messages.encode(Key("cluster", "c"), {"name": "c"})}))
     stream.enqueue(made.apply({Key("cluster", "a"): None, Key("secret", "s"): None}))
     assert told(stream) == [("2", ["c"], []), ("3", [], ["a"])]
     stream.enqueue([Name("cluster", "a")])
@@ -101,7 +104,7 @@ def test_what_is_named_comes_before_what_names_it() -> None:
         stream.receive(asks(kind, "a"))
     told(stream)
     made = stream._catalog
-    stream.enqueue(made.apply({Key(kind, "a"): Resource(Key(kind, "a"), {"name": "a"}) for kind in kinds}))
+    stream.enqueue(made.apply({Key(kind, "a"): messages.encode(Key(kind, "a"), {"name": "a"}) for kind in kinds}))
     assert [it.type_url for it in stream.responses()] == [
         TYPES[kind] for kind in ("cluster", "secret", "listener", "routes")
     ]
@@ -118,7 +121,7 @@ def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
     assert stream.receive(acks("secret", "1")) == stream.receive(acks("secret", "7")) == []
     made.answers.update(answers)
     assert [made.current_answer(name) for name in names] == [answers[name] for name in names]
-    made.apply({Key("secret", "cert_1"): Resource(Key("secret", "cert_1"), {"name": "another"})})
+    made.apply({Key("secret", "cert_1"): messages.encode(Key("secret", "cert_1"), {"name": "another"})})
     assert [made.current_answer(name) for name in names] == [None, answers[names[1]]]
 
 
@@ -141,7 +144,7 @@ def test_what_was_refused_is_sent_in_halves_before_what_came_later() -> None:
     stream.receive(asks("listener"))
     ((nonce, names, _), _) = told(stream)
     later = Key("listener", "d")
-    stream.enqueue(made.apply({later: Resource(later, {"name": "d"})}))
+    stream.enqueue(made.apply({later: messages.encode(later, {"name": "d"})}))
     stream.receive(acks("cluster", nonce, "no"))
     assert [found for _, found, _ in told(stream)] == [names[:1], names[1:], ["d"]]
 
@@ -156,8 +159,8 @@ def test_parts_make_one_resource_whose_version_does_not_depend_on_their_order() 
     def made(*parts: str) -> Catalog:
         it = catalog(Key("routes", "operator"))
         for part in parts:
-            host: Json = {"virtual_hosts": [{"name": part, "domains": [part]}]}
-            it.apply({Key("routes", "operator", part): Resource(Key("routes", "operator", part), host)})
+            host = {"virtual_hosts": [{"name": part, "domains": [part]}]}
+            it.apply({Key("routes", "operator", part): messages.encode(Key("routes", "operator", part), host)})
         return it
 
     name = Name("routes", "operator")

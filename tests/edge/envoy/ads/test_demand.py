@@ -4,7 +4,8 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 
 from edge.envoy.ads.catalog import TYPES, Name
 from edge.envoy.ads.delta import Demand, Stream
-from edge.envoy.resources import Key, Resource
+from edge.envoy.resources import Key
+from tests.edge.envoy import messages
 from tests.edge.envoy.ads.test_delta import acks, asks, catalog, told
 
 BAD = "Failed to load certificate chain"
@@ -31,7 +32,7 @@ def test_a_rejected_secret_is_removed_unless_envoy_has_an_earlier_version() -> N
     stream.receive(asks("secret", "old"))
     told(stream)
     stream.receive(acks("secret", "1"))
-    stream.enqueue(made.apply({Key("secret", "old"): Resource(Key("secret", "old"), {"name": "changed"})}))
+    stream.enqueue(made.apply({Key("secret", "old"): messages.encode(Key("secret", "old"), {"name": "changed"})}))
     stream.receive(asks("secret", "new"))
     assert [names for _, names, _ in told(stream)] == [["old"], ["new"]]
     for nonce in ("2", "3"):
@@ -44,7 +45,7 @@ def test_each_changed_scope_is_a_response_of_its_own() -> None:
     stream = Stream(made)
     stream.receive(asks("scope"))
     assert [sorted(names) for _, names, _ in told(stream)] == [["a", "b"]]
-    changes = {Key("scope", name): Resource(Key("scope", name), {"name": name * 2}) for name in ("a", "b")}
+    changes = {Key("scope", name): messages.encode(Key("scope", name), {"name": name * 2}) for name in ("a", "b")}
     stream.enqueue(made.apply(changes))
     assert [names for _, names, _ in told(stream)] == [["a"], ["b"]]
 

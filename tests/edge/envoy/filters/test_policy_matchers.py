@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from edge.envoy import listeners
-from edge.envoy.ads.catalog import MESSAGES, Catalog, Name
+from edge.envoy import listeners, v3
+from edge.envoy.ads.catalog import Catalog, Name
 from edge.envoy.filters import policy_matchers
 from edge.envoy.filters.blocking import BlockedListeners
 from edge.envoy.resources import Resource
@@ -36,7 +36,7 @@ def merged(resource: Resource, *blocked: str) -> Any:
     guarded.block(blocked)
     catalog = Catalog(b"key")
     catalog.apply(guarded.guard({resource.key: resource}))
-    return MessageToDict(MESSAGES["listener"].FromString(catalog.value(NAME)))["filterChainMatcher"]
+    return MessageToDict(v3.Listener.FromString(catalog.value(NAME)))["filterChainMatcher"]
 
 
 def describe(matcher: Any) -> list[Any]:
@@ -97,10 +97,8 @@ def test_port_and_region_are_constants_of_the_listener(expression: str, chain: s
 
 
 def test_only_the_matcher_differs_between_policies() -> None:
-    one, other = (port_listener(it).body for it in (POLICY, policy("true")))
-    assert isinstance(one, dict)
-    assert isinstance(other, dict)
-    assert {name for name in one if one[name] != other[name]} == {"filter_chain_matcher"}
+    one, other = (MessageToDict(v3.Listener.FromString(port_listener(it).encoded)) for it in (POLICY, policy("true")))
+    assert {name for name in one if one[name] != other[name]} == {"filterChainMatcher"}
 
 
 def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:

@@ -1,9 +1,8 @@
 """Which user agents a route's conditions let pass, as Envoy reads them, beside the rule that the API tells."""
 
-from typing import Any
-
 import pytest
 import re2
+from envoy.config.route.v3.route_components_pb2 import HeaderMatcher
 
 from chalicelib.model.edges.modules import UserAgentModule
 from edge.envoy.filters import user_agents
@@ -12,13 +11,13 @@ from edge.envoy.filters import user_agents
 def passes(rules: UserAgentModule, agent: bytes | None) -> bool:
     """Tell whether all conditions of one list hold; each regular expression has to match the whole header."""
 
-    def holds(condition: Any) -> bool:
-        if "present_match" in condition:
+    def holds(condition: HeaderMatcher) -> bool:
+        if condition.HasField("present_match"):
             return agent is not None
-        if agent is None and not condition.get("treat_missing_header_as_empty"):
+        if agent is None and not condition.treat_missing_header_as_empty:
             return False
-        found = re2.fullmatch(condition["string_match"]["safe_regex"]["regex"].encode(), agent or b"")
-        return bool(found) is not condition.get("invert_match", False)
+        found = re2.fullmatch(condition.string_match.safe_regex.regex.encode(), agent or b"")
+        return bool(found) is not condition.invert_match
 
     return any(all(map(holds, conditions)) for conditions in user_agents.build_passing(rules))
 

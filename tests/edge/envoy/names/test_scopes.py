@@ -17,6 +17,7 @@ from edge.envoy.routes import build_unreserved_redirect_part
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
+from tests.edge.envoy import messages
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import ANSWER, GATEWAY, GROUP, A
 
@@ -55,7 +56,7 @@ def tunnel(*, proxy_protocol: bool = False) -> NamePlan:
 def test_a_scope_has_the_hosts_that_share_the_certificate() -> None:
     scope = scopes.build_scope(plan())
     assert scope
-    body: Any = scope.body
+    body = messages.decode(scope)
     assert (scope.key, body["key"]) == (Key("scope", NAME), {"fragments": [{"string_key": NAME}]})
     hosts = body["route_configuration"]["virtual_hosts"]
     assert [it["domains"] for it in hosts] == [[NAME, "b.example.com"], ["*"]]

@@ -24,13 +24,13 @@ from edge.envoy import listeners
 from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
-from edge.envoy.bootstrap import build_bootstrap
 from edge.envoy.clusters import LINK_SECRET, Members
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener
-from edge.envoy.overload import PRESSURE
 from edge.envoy.resources import Key, Resource
 from edge.envoy.selector import OPERATOR_SECRET
+from edge.envoy.start.bootstrap import build_bootstrap
+from edge.envoy.start.overload import PRESSURE
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.plan.names import NamePlan

@@ -2,15 +2,16 @@
 
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
 
 from chalicelib.model.serving import pages
 from edge.envoy.names import https_listener
-from edge.envoy.resources import Json, Resource
+from edge.envoy.resources import encode
 from edge.link.authority import KeyPair
 from edge.serving.order import NameResources
 from tests import openssl
@@ -41,11 +42,10 @@ def bad_pair(name: str) -> KeyPair:
 def with_bad_scope(resources: NameResources) -> NameResources:
     """Return resources with a scope that Envoy rejects."""
     assert resources.scope
-    assert isinstance(resources.scope.content, Mapping)
-    route: Json = {"match": {"safe_regex": {"regex": "("}}, "direct_response": {"status": 200}}
-    config: Json = {"name": "bad", "virtual_hosts": [{"name": "bad", "domains": ["*"], "routes": [route]}]}
-    content = {**resources.scope.content, "route_configuration": config}
-    return replace(resources, scope=Resource(resources.scope.key, content))
+    scope = ScopedRouteConfiguration.FromString(resources.scope.encoded)
+    (host, *_) = scope.route_configuration.virtual_hosts
+    host.routes[0].match.safe_regex.regex = "("
+    return replace(resources, scope=encode(scope))
 
 
 def test_many_visitors_of_a_cold_name_cause_one_request(table: Table) -> None:

@@ -2,8 +2,7 @@
 
 import re
 
-from edge.envoy import parts
-from edge.envoy.resources import Json
+from edge.envoy import parts, v3
 from edge.process.settings import STATS_SOCKET, Limits
 
 SOCKET = STATS_SOCKET
@@ -53,28 +52,25 @@ def format_for_prometheus(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def build_cluster() -> Json:
+def build_cluster() -> v3.Cluster:
     """Return the cluster of Envoy's admin interface, the source of the metrics."""
-    return parts.cluster("admin", {"pipe": {"path": "admin.sock"}})
+    address = v3.Address(pipe=v3.Pipe(path="admin.sock"))
+    return v3.Cluster(name="admin", type=v3.Cluster.STATIC, load_assignment=parts.assignment("admin", address))
 
 
-def build_listener() -> Json:
+def build_listener() -> v3.Listener:
     """Return the listener that exposes one path of the admin interface at a socket."""
-    route: Json = {"match": {"path": "/stats/prometheus"}, "route": {"cluster": "admin"}}
-    manager = parts.extension(
-        "envoy.filters.network.http_connection_manager",
-        f"{parts.NETWORK}.http_connection_manager.v3.HttpConnectionManager",
+    route = v3.Route(match=v3.RouteMatch(path="/stats/prometheus"), route=v3.RouteAction(cluster="admin"))
+    manager = v3.HttpConnectionManager(
         stat_prefix="stats",
-        http_protocol_options={"accept_http_10": True},
-        route_config={"virtual_hosts": [{"name": "stats", "domains": ["*"], "routes": [route]}]},
-        http_filters=[
-            parts.extension("envoy.filters.http.router", f"{parts.TYPE}.extensions.filters.http.router.v3.Router")
-        ],
+        http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),
+        route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=[route])]),
+        http_filters=[v3.HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(v3.Router()))],
     )
-    address: Json = {"pipe": {"path": SOCKET, "mode": 0o660}}
-    return {
-        "name": "stats",
-        "address": address,
-        "filter_chains": [{"filters": [manager]}],
-        "ignore_global_conn_limit": True,  # the metrics must be readable when that limit is reached
-    }
+    name = "envoy.filters.network.http_connection_manager"
+    return v3.Listener(
+        name="stats",
+        address=v3.Address(pipe=v3.Pipe(path=SOCKET, mode=0o660)),
+        filter_chains=[v3.FilterChain(filters=[v3.Filter(name=name, typed_config=parts.pack(manager))])],
+        ignore_global_conn_limit=True,  # the metrics must be readable when that limit is reached
+    )

@@ -1,0 +1,108 @@
+"""Envoy's HTTP managers of public connections, and the filters in them. Pure."""
+
+from collections.abc import Mapping
+
+from chalicelib.model.serving import pages
+from edge.envoy import parts, v3
+from edge.envoy.filters import blocking, claims, visitor_limits
+from edge.envoy.routes import REDIRECTING
+from edge.process.settings import Settings
+
+NAME = "envoy.filters.network.http_connection_manager"
+SERVER_NAME_KEY = "envoy.network.upstream_server_name"  # the filter state with the server name for the upstream
+# Envoy would obey x-envoy-… headers from internal addresses, which are private ones by default.
+_NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
+    cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
+)
+_HTTP1 = v3.Http1ProtocolOptions(accept_http_10=True, enable_trailers=True)  # nginx proxies with HTTP/1.0 by default
+# Without allow_connect: browsers would use it for WebSockets, and their Sec-WebSocket-Key would be lost.
+_HTTP2 = v3.Http2ProtocolOptions(
+    max_concurrent_streams=parts.number(100),
+    initial_stream_window_size=parts.STREAM_WINDOW,
+    initial_connection_window_size=parts.CONNECTION_WINDOW,
+)
+# The last filter, which forwards requests. Counts by upstream and status are unused.
+ROUTER = v3.HttpFilter(
+    name="envoy.filters.http.router",
+    typed_config=parts.pack(v3.Router(suppress_envoy_headers=True, dynamic_stats=v3.BoolValue(value=False))),
+)
+# Uses the tunnel's id as the upstream's server name. Envoy pools upstream connections by it.
+UPSTREAM_NAME = v3.HttpFilter(
+    name="envoy.filters.http.set_filter_state",
+    typed_config=parts.pack(
+        v3.HttpFilterState(
+            on_request_headers=[
+                v3.FilterStateValue(
+                    object_key=SERVER_NAME_KEY,
+                    format_string=v3.SubstitutionFormatString(
+                        text_format_source=parts.text("%METADATA(VIRTUAL_HOST:edge:tunnel)%"), omit_empty_values=True
+                    ),
+                    skip_if_empty=True,
+                )
+            ]
+        )
+    ),
+)
+
+
+def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnectionManager:
+    """Return what the HTTP managers of all public connections share."""
+    limits = settings.limits
+    return v3.HttpConnectionManager(
+        use_remote_address=v3.BoolValue(value=True),
+        internal_address_config=_NO_INTERNAL_ADDRESSES,
+        skip_xff_append=True,
+        generate_request_id=v3.BoolValue(value=False),
+        server_header_transformation=v3.HttpConnectionManager.PASS_THROUGH,
+        max_request_headers_kb=parts.number(limits.max_header_kib),
+        request_headers_timeout=parts.seconds(limits.header_timeout),
+        stream_idle_timeout=parts.seconds(limits.idle_timeout),
+        strip_trailing_host_dot=True,
+        http_protocol_options=_HTTP1,
+        http2_protocol_options=_HTTP2,
+        proxy_100_continue=True,  # so that the upstream can reject a request before its body
+        http_filters=[blocking.HTTP_FILTER, visitor_limits.build_rate_limit(limits), *filters],
+        local_reply_config=_contact_reply(settings),
+    )
+
+
+def build_redirect_manager(settings: Settings) -> v3.Filter:
+    """Return the HTTP manager of the plain HTTP port. No client sends a second request there."""
+    manager = build_manager(settings, ROUTER)
+    manager.stat_prefix = "http"
+    manager.rds.CopyFrom(v3.Rds(route_config_name=REDIRECTING, config_source=parts.ADS))
+    manager.common_http_protocol_options.CopyFrom(
+        v3.HttpProtocolOptions(idle_timeout=parts.seconds(settings.limits.header_timeout))
+    )
+    return v3.Filter(name=NAME, typed_config=parts.pack(manager))
+
+
+def build_client_headers(settings: Settings, more: Mapping[str, str]) -> v3.HttpFilter:
+    """Return the filter that replaces a client's claims (see `claims`) with true headers.
+
+    `more` are further headers to set. Only upgrades still have `Connection` here. It is reset to `upgrade`, since a
+    proxy behind the tunnel would remove the headers that it names (RFC 9110, 7.6.1).
+    """
+    removal = v3.HeaderMutation(remove_on_match=v3.HeaderMutation.RemoveOnMatch(key_matcher=parts.regex(claims.REGEX)))
+    connection = v3.HeaderValueOption(
+        header=v3.HeaderValue(key="connection", value="upgrade"), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS
+    )
+    forwarded = {
+        "x-forwarded-for": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+        "x-forwarded-host": "%REQ(:AUTHORITY)%",
+        "x-forwarded-proto": "https",
+        "x-forwarded-port": str(settings.edge_port),
+        **more,
+    }
+    headers = [connection, *(parts.set_header(name, value) for name, value in forwarded.items())]
+    mutations = [removal, *(v3.HeaderMutation(append=it) for it in headers)]
+    config = v3.HeaderMutationFilter(mutations=v3.Mutations(request_mutations=mutations))
+    return v3.HttpFilter(name="envoy.filters.http.header_mutation", typed_config=parts.pack(config))
+
+
+def _contact_reply(settings: Settings) -> v3.LocalReplyConfig | None:
+    """Return Envoy's own responses with the abuse contact, or None without one."""
+    if not settings.abuse_contact:
+        return None
+    text = pages.abuse_line(settings.abuse_contact).replace("%", "%%")  # % starts a command of Envoy
+    return v3.LocalReplyConfig(body_format=parts.format_string(f"%LOCAL_REPLY_BODY%{text}"))

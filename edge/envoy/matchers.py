@@ -1,0 +1,71 @@
+"""Matchers that choose the filter chain of a connection. Pure.
+
+A change of a matcher keeps connections open. A change of a filter chain closes them.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from edge.envoy import parts, v3
+
+REFUSED = "refused"  # no chain has this name: Envoy closes the connection
+OnMatch: TypeAlias = v3.Matcher.OnMatch
+Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
+_SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))
+_PROTOCOLS = v3.XdsExtensionConfig(name="application_protocols", typed_config=parts.pack(v3.ApplicationProtocolInput()))
+_CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
+
+
+def choose(chain: str) -> OnMatch:
+    """Return the action that chooses a filter chain. Envoy closes the connection if it does not exist."""
+    return OnMatch(action=v3.XdsExtensionConfig(name="chain", typed_config=parts.pack(v3.StringValue(value=chain))))
+
+
+def refuse_challenges(chain: str) -> OnMatch:
+    """Return the same, but refuse handshakes that offer a challenge's protocol."""
+    return OnMatch(matcher=match(_has(_PROTOCOLS, _CHALLENGE), choose(REFUSED), otherwise=choose(chain)))
+
+
+def match_server_name(name: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
+    """Return the matcher of one server name."""
+    names = v3.Matcher.MatcherTree.MatchMap(map={name: on_match})
+    return v3.Matcher(
+        matcher_tree=v3.Matcher.MatcherTree(input=_SERVER_NAME, exact_match_map=names), on_no_match=otherwise
+    )
+
+
+def match_server_names(regex: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
+    """Return the matcher of server names by an expression."""
+    return match(_has(_SERVER_NAME, regex), on_match, otherwise)
+
+
+def match(predicate: Predicate, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
+    """Return the matcher of connections that meet a condition."""
+    matchers = [v3.Matcher.MatcherList.FieldMatcher(predicate=predicate, on_match=on_match)]
+    return v3.Matcher(matcher_list=v3.Matcher.MatcherList(matchers=matchers), on_no_match=otherwise)
+
+
+def comes_from(networks: Iterable[str], name: str) -> Predicate:
+    """Return the condition that a visitor's address is in one of the networks."""
+    return _address_in(networks, name, v3.SourceIPInput())
+
+
+def is_sent_by(networks: Iterable[str], name: str) -> Predicate:
+    """Return the same condition for the address of the connection itself, which can be a proxy's."""
+    return _address_in(networks, name, v3.DirectSourceIPInput())
+
+
+def _address_in(networks: Iterable[str], name: str, address: v3.SourceIPInput | v3.DirectSourceIPInput) -> Predicate:
+    ranges = v3.Ip(cidr_ranges=parts.networks(networks), stat_prefix=name)
+    return Predicate(
+        single_predicate=Predicate.SinglePredicate(
+            input=v3.XdsExtensionConfig(name="address", typed_config=parts.pack(address)),
+            custom_match=v3.XdsExtensionConfig(name="ip", typed_config=parts.pack(ranges)),
+        )
+    )
+
+
+def _has(text: v3.XdsExtensionConfig, regex: str) -> Predicate:
+    expression = v3.XdsRegexMatcher(google_re2=v3.XdsRegexMatcher.GoogleRE2(), regex=regex)
+    single = Predicate.SinglePredicate(input=text, value_match=v3.XdsStringMatcher(safe_regex=expression))
+    return Predicate(single_predicate=single)

@@ -1,0 +1,1 @@
+"""What Envoy reads when it starts."""

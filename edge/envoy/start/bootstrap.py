@@ -1,0 +1,71 @@
+"""Envoy's configuration at its start: the address of control, and limits. Pure."""
+
+from typing import Any
+
+from google.protobuf import json_format
+
+from edge.envoy import parts, v3
+from edge.envoy.start import overload, stats
+from edge.process.settings import Settings
+
+# Without it Envoy resets the connection between two of its listeners at a close, and the end of a response is lost.
+_NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
+_PROGRAM_SIZE = 10_000  # of an expression; with the default of 100, `claims` and user agent filters would be rejected
+_RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
+# Counters of each name or certificate, which control knows itself. Creating them takes half of a start.
+_UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.")
+
+
+def build_bootstrap(settings: Settings) -> dict[str, Any]:
+    """Return the configuration that Envoy reads when it starts, as JSON."""
+    internal = parts.pack(v3.InternalListener())
+    uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])
+    bootstrap = v3.Bootstrap(
+        node=v3.Node(id="edge", cluster="edge"),
+        admin=v3.Admin(address=v3.Address(pipe=v3.Pipe(path="admin.sock", mode=0o600))),
+        bootstrap_extensions=[v3.TypedExtensionConfig(name="envoy.bootstrap.internal_listener", typed_config=internal)],
+        layered_runtime=v3.LayeredRuntime(layers=[v3.RuntimeLayer(name="edge", static_layer=_runtime(settings))]),
+        stats_config=v3.StatsConfig(stats_matcher=v3.StatsMatcher(exclusion_list=uncounted)),
+        overload_manager=overload.build_manager(settings.limits),
+        memory_allocator_manager=_RELEASE,
+        dynamic_resources=v3.Bootstrap.DynamicResources(
+            ads_config=_control_source(), lds_config=parts.ADS, cds_config=parts.ADS
+        ),
+        static_resources=v3.Bootstrap.StaticResources(
+            clusters=[_control_cluster(settings.discovery_socket.name), stats.build_cluster()],
+            listeners=[stats.build_listener()],
+        ),
+    )
+    return json_format.MessageToDict(bootstrap, preserving_proto_field_name=True)
+
+
+def _runtime(settings: Settings) -> v3.Struct:
+    runtime = v3.Struct()
+    runtime.update({_NO_RESET: False, "re2.max_program_size.error_level": _PROGRAM_SIZE})
+    bounds = overload.connection_budgets(settings.limits)
+    runtime.update({f"envoy.resource_limits.listener.{name}.connection_limit": it for name, it in bounds.items()})
+    return runtime
+
+
+def _control_source() -> v3.ApiConfigSource:
+    """Return how Envoy reaches control: one delta stream, reopened within a second if it breaks."""
+    backoff = v3.BackoffStrategy(base_interval=parts.seconds(0.1), max_interval=parts.seconds(1))
+    service = v3.GrpcService.EnvoyGrpc(cluster_name="control", retry_policy=v3.GrpcRetryPolicy(retry_back_off=backoff))
+    return v3.ApiConfigSource(
+        api_type=v3.ApiConfigSource.DELTA_GRPC,
+        transport_api_version=v3.ApiVersion.V3,
+        set_node_on_first_message_only=True,  # otherwise each message repeats 60 KB about Envoy's extensions
+        grpc_services=[v3.GrpcService(envoy_grpc=service)],
+    )
+
+
+def _control_cluster(socket: str) -> v3.Cluster:
+    http2 = v3.UpstreamProtocolOptions.ExplicitHttpConfig(http2_protocol_options=v3.Http2ProtocolOptions())
+    options = parts.pack(v3.UpstreamProtocolOptions(explicit_http_config=http2))
+    return v3.Cluster(
+        name="control",
+        type=v3.Cluster.STATIC,
+        load_assignment=parts.assignment("control", v3.Address(pipe=v3.Pipe(path=socket))),
+        connect_timeout=parts.seconds(1),
+        typed_extension_protocol_options={"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
+    )

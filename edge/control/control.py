@@ -28,7 +28,7 @@ from edge.control.ports import Ports
 from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
-from edge.envoy import listeners
+from edge.envoy import listeners, sign_in_host
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
@@ -51,6 +51,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
+_SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
 _STATE_TIME = 2.0  # seconds in which a connected Envoy sends all that it has
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
@@ -90,6 +91,7 @@ class Control:
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
+        self._managed_apps: frozenset[str] = frozenset()
         self._is_complete = False  # Envoy may have only what the catalog has
         self.discovery.catalog.is_complete = False
 
@@ -99,11 +101,12 @@ class Control:
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.apply({it.key: it for it in https_listener.build_public(self._settings)})
+        always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
+        self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                following = (self._follow(), self._follow_blocks(), self._end_lost_gateways())
+                following = (self._follow(), self._follow_blocks(), self._follow_sign_in(), self._end_lost_gateways())
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
                 others = (
                     self._reporting.serve(),
@@ -167,6 +170,17 @@ class Control:
                     self.discovery.apply(self._serving.block(*found))
             await asyncio.sleep(_BLOCKS_PERIOD)
 
+    async def _follow_sign_in(self) -> None:
+        """Follow the keys of session tokens and the operator's applications."""
+        while True:
+            with suppress(Unavailable):
+                keys = await self._reads.of_change(self._store.list_sign_in_keys)
+                apps = await self._reads.of_change(self._store.list_managed_apps)
+                if (keys, apps) != (self._serving.public_keys, self._managed_apps):
+                    self._serving.public_keys, self._managed_apps = keys, apps
+                    self._special.replan()
+            await asyncio.sleep(_SIGN_IN_PERIOD)
+
     async def _end_lost_gateways(self) -> None:
         while True:
             with suppress(Unavailable):
@@ -174,7 +188,8 @@ class Control:
             await asyncio.sleep(lost_gateways.PERIOD)
 
     def _service(self) -> Service:
-        return Service(self._settings.tunnel_domain, self._settings.tcp_ports, self._operator_names)
+        settings = self._settings
+        return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
         """Return the resources of renewed certificates of the operator and the link."""

@@ -196,6 +196,19 @@ def build_listener_cluster(host: str, listener: str) -> Resource:
     return encode(cluster)
 
 
+def build_sign_in_cluster(name: str, settings: Settings) -> Resource:
+    """Return the cluster of the sign-in service on this host. Envoy runs in the folder of its socket."""
+    cluster = v3.Cluster(
+        name=name,
+        type=v3.Cluster.STATIC,
+        load_assignment=parts.assignment(name, v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))),
+        circuit_breakers=_circuit_breakers(_MANY),
+        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
+        typed_extension_protocol_options={_OPTIONS: _options(_HTTP2, _SHARED)},
+    )
+    return encode(cluster)
+
+
 def _http_clusters(name: str, upstream: v3.Cluster) -> list[Resource]:
     """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 

@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import kept_headers, user_agents
+from edge.envoy.filters import kept_headers, sign_in, user_agents
 from edge.envoy.routes import EVERY_PATH, NO_TIMEOUT
 
 MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
@@ -55,20 +55,28 @@ def _virtual_host(plan: Plan) -> v3.VirtualHost:
         name=edge.id,
         domains=names,
         metadata=parts.metadata(account=edge.account, edge=edge.id),
-        routes=[*_deep_host_refusals(names), *_challenge_refusals(plan.unreserved), *_served(plan), _NO_ROUTE],
+        routes=sign_in.complete_routes(plan, _list_routes(plan, names)),
         retry_policy=_RETRY,
-        typed_per_filter_config=kept_headers.build_host_config(edge.keep_headers),
+        typed_per_filter_config={
+            **kept_headers.build_host_config(edge.keep_headers),
+            **sign_in.build_host_config(plan),
+        },
     )
+
+
+def _list_routes(plan: Plan, names: Sequence[str]) -> list[v3.Route]:
+    return [*_deep_host_refusals(names), *_challenge_refusals(plan.unreserved), *_served(plan), _NO_ROUTE]
 
 
 def _served(plan: Plan) -> Iterator[v3.Route]:
     if plan.page:
         yield v3.Route(match=EVERY_PATH, direct_response=parts.respond(plan.page))
         return
+    yield from sign_in.build_service_routes(plan)
     if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
         yield _AMBIGUOUS_REFUSAL  # another route would match, but the upstream might read the restricted path
     for target in plan.targets:
-        yield from _routes(plan, target)
+        yield from sign_in.guard_target(target, _routes(plan, target))
 
 
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:

@@ -119,6 +119,11 @@ class Settings:
         return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
 
     @property
+    def sign_in_host(self) -> str:
+        """Return the host to which identity providers redirect visitors."""
+        return f"sign-in.{self.tunnel_domain}"
+
+    @property
     def sign_in_socket(self) -> Path:
         """Return the socket of the sign-in service for Envoy."""
         return self.directory / "sign-in.sock"

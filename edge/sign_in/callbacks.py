@@ -55,7 +55,7 @@ class Callbacks:
         rule = _find_rule(await self._records.routes(visit.account, visit.edge), to)
         if rule is None:
             return replies.redirect(to, 303)
-        has_session = bool(cookies.read(visit.cookies, cookies.id_name(rule)))
+        has_session = bool(cookies.read(visit.cookies, rule.id_cookie))
         return await self._starter.begin(visit, rule, to, fresh=has_session)
 
     async def _sign_out(self, visit: Visit) -> Reply:
@@ -64,9 +64,9 @@ class Callbacks:
             return replies.sign_out_page(to)
         removed: list[str] = []
         for rule in [it.rule for it in await self._records.routes(visit.account, visit.edge) if it.rule]:
-            if id := cookies.read(visit.cookies, cookies.id_name(rule)):
+            if id := cookies.read(visit.cookies, rule.id_cookie):
                 await self._records.end_session(id)
-            removed += [cookies.build_removal(it(rule)) for it in (cookies.id_name, cookies.session_name)]
+            removed += map(cookies.build_removal, (rule.id_cookie, rule.session_cookie))
         return replies.redirect(to, 303, removed)
 
     async def _callback(self, visit: Visit) -> Reply:
@@ -76,7 +76,7 @@ class Callbacks:
         rule = await self._records.current_rule(begun.account, begun.edge, begun.route)
         if rule is None:
             return replies.redirect(begun.path, 303)
-        login = cookies.read(visit.cookies, cookies.login_name(rule))
+        login = cookies.read(visit.cookies, rule.login_cookie)
         if not login or not hmac.compare_digest(state.digest(login), begun.login):
             return _not_begun_here(begun.path)
         if rule.audience != begun.audience:
@@ -114,7 +114,7 @@ class Callbacks:
                 verifier=begun.verifier,
                 nonce=begun.nonce,
             )
-        if former := cookies.read(visit.cookies, cookies.id_name(rule)):
+        if former := cookies.read(visit.cookies, rule.id_cookie):
             await self._records.end_session(former)
         id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)
         await self._records.start_session(id, session, tokens, rule)
@@ -138,12 +138,12 @@ class Callbacks:
     def _cookies(self, rule: SignInRule, id: str, session: Session) -> list[str]:
         """Return the cookies of a new session. Only a user who may pass gets a session token."""
         now = self._clock()
-        made = [cookies.build(cookies.id_name(rule), id)]
+        made = [cookies.build(rule.id_cookie, id)]
         decision = decisions.decide(session, rule, session.client_id, now)
         if decision.verdict is Verdict.PASS:
             facts = decisions.facts_of(session)
             claims = tokens.make_claims(rule, facts, decision.admission, now=now, lifetime=decision.lifetime)
-            made.append(cookies.build(cookies.session_name(rule), tokens.sign(claims, self._records.signing_key())))
+            made.append(cookies.build(rule.session_cookie, tokens.sign(claims, self._records.signing_key())))
         return made
 
 

@@ -1,28 +1,11 @@
-"""The cookies of a route: their names, reading and setting them. Pure."""
+"""Reading and setting cookies. Pure."""
 
 import re
 from collections.abc import Iterator
 
-from chalicelib.model.edges.sign_in_rules import SignInRule
-
 LOGIN_TIME = 600  # seconds of a sign-in
 _COMMON = "Path=/; Secure; HttpOnly; SameSite=Lax"
 _PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with a comma
-
-
-def session_name(rule: SignInRule) -> str:
-    """Return the name of the cookie with the session token."""
-    return f"{rule.cookie_prefix}session.{rule.suffix}"
-
-
-def id_name(rule: SignInRule) -> str:
-    """Return the name of the cookie with the session id."""
-    return f"__Host-{rule.cookie_prefix}id.{rule.suffix}"
-
-
-def login_name(rule: SignInRule) -> str:
-    """Return the name of the cookie that binds sign-ins to a browser."""
-    return f"__Host-{rule.cookie_prefix}login"
 
 
 def read(header: str, name: str) -> str:

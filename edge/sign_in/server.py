@@ -28,7 +28,6 @@ from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
 from edge.sign_in.visits import Visit
 
-HOST_LABEL = "sign-in"  # of the service's own host, below TUNNEL_DOMAIN
 _PERMISSION_DENIED = 7  # of google.rpc.Code
 
 
@@ -57,7 +56,7 @@ async def serve(settings: Settings) -> None:
         records,
         exchange,
         endpoints.read(settings.oauth_endpoints),
-        sign_in_url=settings.url(f"{HOST_LABEL}.{settings.tunnel_domain}"),
+        sign_in_url=settings.url(settings.sign_in_host),
         max_exchanges=limits.max_oauth_exchanges,
         clock=time.time,
     )

@@ -68,7 +68,7 @@ class SignInService:
             return replies.page(503, replies.UNAVAILABLE)
         if rule.options_passthrough and visit.method == "OPTIONS":
             return Forward({})
-        id = cookies.read(visit.cookies, cookies.id_name(rule))
+        id = cookies.read(visit.cookies, rule.id_cookie)
         session = await self._records.session(id) if id else None
         return await self._decide(visit, rule, id, session)
 
@@ -100,5 +100,5 @@ class SignInService:
         facts = decisions.facts_of(session)
         claims = tokens.make_claims(rule, facts, decision.admission, now=now, lifetime=decision.lifetime)
         token = tokens.sign(claims, self._records.signing_key())
-        cookie = cookies.build(cookies.session_name(rule), token)
+        cookie = cookies.build(rule.session_cookie, token)
         return Forward(tokens.list_headers(claims), (cookie,))

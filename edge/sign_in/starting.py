@@ -31,7 +31,7 @@ class Starter:
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
         """Return the redirect to the provider, or to the page before a managed application."""
-        name = cookies.login_name(rule)
+        name = rule.login_cookie
         login = cookies.read(visit.cookies, name)
         if not _LOGIN.fullmatch(login):
             login = secrets.token_urlsafe(16)

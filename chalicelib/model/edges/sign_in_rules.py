@@ -46,9 +46,19 @@ class SignInRule:
         return f"{self.route}.{self.digest}"
 
     @property
-    def suffix(self) -> str:
-        """Return the end of the names of the route's cookies: two routes of a host can use two providers."""
-        return self.route[-6:]
+    def session_cookie(self) -> str:
+        """Return the name of the cookie with the session token. Two routes of a host can use two providers."""
+        return f"{self.cookie_prefix}session.{self.route[-6:]}"
+
+    @property
+    def id_cookie(self) -> str:
+        """Return the name of the cookie with the session id."""
+        return f"__Host-{self.cookie_prefix}id.{self.route[-6:]}"
+
+    @property
+    def login_cookie(self) -> str:
+        """Return the name of the cookie that binds sign-ins to a browser."""
+        return f"__Host-{self.cookie_prefix}login"
 
     @property
     def is_open_to_all(self) -> bool:

@@ -9,16 +9,10 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
+from edge.envoy.filters.sign_in import HEADERS, ISSUER
 from edge.sign_in.provider.facts import Admission, Facts
 
-ISSUER = "sign-in"
 MAX_NAME = 200  # characters of the encoded name
-HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim
-    "provider": "tunnel-auth-provider",
-    "user": "tunnel-auth-user-id",
-    "email": "tunnel-auth-user-email",
-    "name": "tunnel-auth-user-name",
-}
 _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 

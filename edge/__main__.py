@@ -112,9 +112,8 @@ async def _control(settings: Settings) -> None:
 async def _sign_in(settings: Settings) -> None:
     from edge.sign_in import server
 
-    Progress(settings.directory, "sign-in").report("reading keys")
-    with _require_store():
-        await server.serve(settings)
+    Progress(settings.directory, "sign-in").report("opening its socket")
+    await server.serve(settings)
 
 
 @contextlib.contextmanager

@@ -211,7 +211,7 @@ class Control:
                 "control": own.read,
                 "gateway": metrics.read_from(settings.gateway_socket),
                 "envoy": self._read_envoy_metrics,
-                "": self._read_name_metrics,
+                "": self._read_other_metrics,
             }
             async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
@@ -220,6 +220,13 @@ class Control:
         return counts.format_for_prometheus(
             await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)()
         )
+
+    async def _read_other_metrics(self) -> bytes:
+        """Return the metrics of names, and those of the sign-in service if it runs."""
+        names = await self._read_name_metrics()
+        with suppress(OSError):
+            return names + await metrics.read_from(self._settings.sign_in_metrics_socket)()
+        return names
 
     async def _read_name_metrics(self) -> bytes:
         found = self._loader.metrics

@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+import time
 from collections.abc import Callable, Mapping
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
@@ -9,7 +10,8 @@ from chalicelib.model.sign_in.sessions import Session
 from edge.process import log
 from edge.sign_in import cookies, replies, state
 from edge.sign_in.checks import with_facts
-from edge.sign_in.provider.exchange import Exchange, Rejected
+from edge.sign_in.metrics import SignInMetrics
+from edge.sign_in.provider.exchange import Exchange, ExchangeFailed, Rejected
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.table import Provider
@@ -35,9 +37,10 @@ class Callbacks:
         limits: ExchangeLimits,
         starter: Starter,
         clock: Callable[[], float],
+        counts: SignInMetrics,
     ) -> None:
         self._records, self._exchange, self._providers = records, exchange, providers
-        self._limits, self._starter, self._clock = limits, starter, clock
+        self._limits, self._starter, self._clock, self._counts = limits, starter, clock, counts
 
     async def answer(self, visit: Visit) -> Reply:
         """Return the response. Raises ExchangeFailed, TooManyExchanges, aws.Unavailable."""
@@ -93,12 +96,18 @@ class Callbacks:
         code = visit.parameter("code")
         if not code:
             return _not_begun_here(begun.path)
+        began, outcome = time.monotonic(), "passed"
         try:
             return await self._redeem(visit, rule, begun, code)
-        except Rejected as error:
-            log.event("sign_in_rejected", route=rule.route, provider=rule.provider, reason=str(error))
+        except ExchangeFailed as error:
+            outcome = error.outcome
+            if not isinstance(error, Rejected):
+                raise
+            log.event("oauth_rejected", route=rule.route, provider=rule.provider, reason=str(error))
             link = (replies.sign_in_link(begun.path), "Sign in")
             return replies.page(403, replies.NOT_ACCEPTED, link=link)
+        finally:
+            self._counts.on_sign_in(rule.provider, outcome, time.monotonic() - began)
 
     async def _redeem(self, visit: Visit, rule: SignInRule, begun: State, code: str) -> Reply:
         app = await self._records.application(rule)

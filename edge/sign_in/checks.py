@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
-from edge.sign_in.provider.exchange import Exchange, Rejected, Silent, Tokens
+from edge.sign_in.metrics import SignInMetrics
+from edge.sign_in.provider.exchange import Exchange, ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.table import Provider
@@ -27,9 +28,10 @@ class SessionChecks:
         providers: Mapping[str, Provider],
         limits: ExchangeLimits,
         clock: Callable[[], float],
+        counts: SignInMetrics,
     ) -> None:
         self._records, self._exchange, self._providers = records, exchange, providers
-        self._limits, self._clock = limits, clock
+        self._limits, self._clock, self._counts = limits, clock, counts
         self._running: dict[str, asyncio.Task[Session | None]] = {}
 
     def begin(self, id: str, session: Session, rule: SignInRule) -> None:
@@ -68,9 +70,13 @@ class SessionChecks:
         with self._limits.one(rule.account):
             try:
                 tokens, facts = await self._exchange.check(self._providers[rule.provider], app, rule, tokens)
-            except Rejected:
+            except ExchangeFailed as failed:
+                self._counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
+                if not isinstance(failed, Rejected):
+                    raise
                 await self._records.end_session(id)
                 return None
+        self._counts.on_check("renewed")
         return await self._store(id, session, rule, tokens, facts)
 
     async def _store(self, id: str, session: Session, rule: SignInRule, tokens: Tokens, facts: Facts) -> Session | None:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import grpc
@@ -19,9 +18,10 @@ from envoy.type.v3.http_status_pb2 import HttpStatus
 from google.rpc.status_pb2 import Status
 
 from chalicelib.storage.client import aws
-from edge.process import log
+from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.sign_in import endpoints
+from edge.sign_in.metrics import SignInMetrics
 from edge.sign_in.provider.exchange import Exchange
 from edge.sign_in.records import REFRESH, SignInRecords
 from edge.sign_in.replies import Forward, Reply
@@ -43,14 +43,14 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until cancelled. Raises aws.Unavailable if the store is away at the start, SettingError."""
-    records, clock_watch = SignInRecords(), ClockWatch()
+    """Serve until cancelled. Without the store every request is a 503. Raises SettingError."""
+    records, counts = SignInRecords(), SignInMetrics()
     limits = settings.limits
     exchange = Exchange(
         timeout=limits.oauth_exchange_timeout,
         call_timeout=limits.oauth_provider_timeout,
         clock=time.time,
-        watch_date=clock_watch.watch,
+        watch_date=counts.on_date,
     )
     service = SignInService(
         records,
@@ -59,15 +59,18 @@ async def serve(settings: Settings) -> None:
         sign_in_url=settings.url(settings.sign_in_host),
         max_exchanges=limits.max_oauth_exchanges,
         clock=time.time,
+        counts=counts,
     )
     server = grpc.aio.server()
     external_auth_pb2_grpc.add_AuthorizationServicer_to_server(AuthorizationServer(service), server)
-    await records.refresh()
     settings.sign_in_socket.unlink(missing_ok=True)
-    server.add_insecure_port(f"unix:{settings.sign_in_socket}")
-    await server.start()
+    with files.shorten_socket_path(settings.sign_in_socket) as path:
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+    settings.sign_in_socket.chmod(0o660)
     try:
-        await _refresh_forever(records)
+        async with metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
+            await _refresh_forever(records)
     finally:
         await server.stop(grace=2)
         await exchange.close()
@@ -75,25 +78,11 @@ async def serve(settings: Settings) -> None:
 
 async def _refresh_forever(records: SignInRecords) -> None:
     while True:
-        await asyncio.sleep(REFRESH)
         try:
             await records.refresh()
-        except aws.Unavailable as error:
-            log.event("store_unavailable", reason=str(error))
-
-
-class ClockWatch:
-    """The difference between this host's clock and the last provider's, in seconds."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def watch(self, date: str) -> None:
-        """Compare the Date header of an answer."""
-        try:
-            self.seconds = time.time() - parsedate_to_datetime(date).timestamp()
-        except ValueError:
-            return
+        except aws.AwsError as error:
+            log.event("oauth_unavailable", reason=str(error))
+        await asyncio.sleep(REFRESH)
 
 
 def _visit(request: CheckRequest) -> Visit:

@@ -13,6 +13,7 @@ from edge.sign_in import cookies, replies
 from edge.sign_in.callbacks import Callbacks
 from edge.sign_in.checks import SessionChecks
 from edge.sign_in.host import SignInHost
+from edge.sign_in.metrics import SignInMetrics
 from edge.sign_in.provider.exchange import ApplicationRejected, Exchange, Silent, Unreadable
 from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
 from edge.sign_in.provider.table import Provider
@@ -36,12 +37,13 @@ class SignInService:
         sign_in_url: str,
         max_exchanges: int,
         clock: Callable[[], float],
+        counts: SignInMetrics,
     ) -> None:
         limits = ExchangeLimits(max_exchanges)
-        self._records, self._clock = records, clock
-        self._checks = SessionChecks(records, exchange, providers, limits, clock)
+        self._records, self._clock, self._counts = records, clock, counts
+        self._checks = SessionChecks(records, exchange, providers, limits, clock, counts)
         self._starter = Starter(records, providers, sign_in_url, clock)
-        self._callbacks = Callbacks(records, exchange, providers, limits, self._starter, clock)
+        self._callbacks = Callbacks(records, exchange, providers, limits, self._starter, clock, counts)
         self._host = SignInHost(records, self._starter, clock)
 
     async def answer(self, visit: Visit) -> Forward | Reply:
@@ -49,9 +51,9 @@ class SignInService:
         try:
             return await self._answer(visit)
         except (aws.Unavailable, NotReady) as error:
-            log.event("sign_in_unavailable", reason=type(error).__name__)
+            log.event("oauth_unavailable", reason=type(error).__name__)
         except (Silent, TooManyExchanges) as error:
-            log.event("sign_in_unavailable", reason=type(error).__name__, route=visit.route)
+            log.event("oauth_unavailable", reason=type(error).__name__, route=visit.route)
         except ApplicationRejected:
             return replies.page(502, replies.APPLICATION_REFUSED)
         except Unreadable:
@@ -99,6 +101,7 @@ class SignInService:
             await self._records.record_seen(id, now)
         facts = decisions.facts_of(session)
         claims = tokens.make_claims(rule, facts, decision.admission, now=now, lifetime=decision.lifetime)
+        self._counts.on_renewal()
         token = tokens.sign(claims, self._records.signing_key())
         cookie = cookies.build(rule.session_cookie, token)
         return Forward(tokens.list_headers(claims), (cookie,))

@@ -32,23 +32,33 @@ T = TypeVar("T")
 
 
 class ExchangeFailed(Exception):
-    """The provider did not say who the user is."""
+    """The provider did not say who the user is. `outcome` names the reason in metrics."""
+
+    outcome = ""
 
 
 class Silent(ExchangeFailed):
     """The provider did not answer in time, or answered with a server error."""
 
+    outcome = "silent"
+
 
 class Rejected(ExchangeFailed):
     """The provider rejects the code or token, or its answer is not for this sign-in."""
+
+    outcome = "rejected"
 
 
 class ApplicationRejected(ExchangeFailed):
     """The provider rejects the client id or secret."""
 
+    outcome = "application"
+
 
 class Unreadable(ExchangeFailed):
     """The provider's answer cannot be understood."""
+
+    outcome = "unreadable"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from chalicelib.model.sign_in import managed_apps
+from edge.sign_in.metrics import SignInMetrics
 from edge.sign_in.provider import table
 from edge.sign_in.provider.exchange import Exchange
 from edge.sign_in.records import SignInRecords
@@ -64,6 +65,7 @@ def run(
             sign_in_url=f"https://{SIGN_IN_HOST}",
             max_exchanges=8,
             clock=clock,
+            counts=SignInMetrics(),
         )
         await records.refresh()
         rule = await records.current_rule(admin.account, edge["id"], route["id"])

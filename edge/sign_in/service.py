@@ -68,8 +68,6 @@ class SignInService:
         rule = await self._records.rule(visit.account, visit.edge, visit.route, visit.audience)
         if rule is None:
             return replies.page(503, replies.UNAVAILABLE)
-        if rule.options_passthrough and visit.method == "OPTIONS":
-            return Forward({})
         id = cookies.read(visit.cookies, rule.id_cookie)
         session = await self._records.session(id) if id else None
         return await self._decide(visit, rule, id, session)

@@ -3,19 +3,26 @@
 import asyncio
 import contextlib
 import json
+import ssl
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.modules import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
 from edge.sign_in import server
+from edge.sign_in.records import SignInRecords
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.live.edge.conftest import needs_envoy
@@ -51,7 +58,7 @@ def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[No
             await task
 
     task = edge.run(start())
-    until(settings.sign_in_socket.exists)
+    until(lambda: settings.sign_in_socket.exists() and bool(signing_keys.read()))
     edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
     until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
     yield
@@ -77,15 +84,17 @@ class Site:
         (route,) = self.served.routes
         rule = None
         if module and module.get("enabled", True):
-            from edge.sign_in.records import _read_rule
-
-            found = _read_rule(self.served.account, self.served.id, route.id)
-            assert found
-            rule = found[0]
+            rule = self.rule()
         changed = replace(route, modules=replace(route.modules, oauth=rule))
         self.served = replace(self.served, revision=self.served.revision + 1, routes=(changed,))
         self.edge.store.keep(self.served)
-        self.edge.settle()
+
+    def rule(self) -> SignInRule:
+        """Return the rule of the route as the service reads it."""
+        records, route = SignInRecords(), self.served.routes[0].id
+        found = asyncio.run(records.current_rule(self.served.account, self.served.id, route))
+        assert found
+        return found
 
 
 def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGroup) -> Site:
@@ -151,3 +160,113 @@ def test_a_session_is_verified_by_envoy_without_the_service(
     cookie = f"{name}={value}"
     assert edge.curl("page", "-b", cookie) == "welcome\n"  # without a session id: only Envoy can have admitted it
     assert edge.status("page", "-b", cookie[:-4] + "AAAA") == "401"
+
+
+def get(connection: ssl.SSLSocket, name: str, *headers: str) -> int:
+    """Return the status of a request on a connection of HTTP/1.1, 0 if it is closed."""
+    lines = ["GET / HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
+    try:
+        connection.sendall("\r\n".join(lines).encode())
+        response = HTTPResponse(connection)
+        response.begin()
+        response.read()
+    except (OSError, HTTPException):
+        return 0
+    return response.status
+
+
+def cookies_in(jar: Path) -> dict[str, str]:
+    """Return the cookies of a jar of curl."""
+    lines = [line.split("\t") for line in jar.read_text().splitlines() if line.count("\t") == 6]
+    return {fields[5]: fields[6] for fields in lines}
+
+
+def test_switching_it_on_closes_connections_from_before(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "before", HttpResponse(body="welcome\n"))
+    with edge.connect("before", "http/1.1") as connection:
+        assert get(connection, "before") == 200
+        page.put(module())
+        until(lambda: get(connection, "before") in (0, 421), within=2)
+
+
+def test_a_changed_list_is_obeyed_on_open_connections(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
+    page = site(edge, admin, "lists", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("lists") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
+    with edge.connect("lists", "http/1.1") as connection:
+        assert get(connection, "lists", cookie) == 200
+        page.put(module(email_domains=["example.org"]))
+        until(lambda: get(connection, "lists", cookie) == 403, within=2)
+        page.put(module(email_domains=["example.com"]))
+        until(lambda: get(connection, "lists", cookie) == 200, within=2)
+
+
+def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
+    page = site(edge, admin, "forged", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("forged") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    rule = page.rule()
+    token = cookies_in(jar)[rule.session_cookie]
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = jwt.get_unverified_header(token)["kid"]
+    own = ec.generate_private_key(ec.SECP256R1())
+    late = {**claims, "exp": int(time.time()) + 7200}
+    public = edge.store.sign_in_keys[0]
+    forged = [
+        jwt.encode(claims, own, "ES256", headers={"kid": kid}),
+        jwt.encode(claims, None, "none", headers={"kid": kid}),
+        jwt.encode(claims, public["x"] + public["y"], "HS256", headers={"kid": kid}),
+        jwt.encode(late, own, "ES256", headers={"kid": kid, "jwk": public}),
+        token.replace(".", "..", 1),
+        token[:-6] + "AAAAAA",
+        "",
+    ]
+    for value in forged:
+        assert edge.status("forged", "-b", f"{rule.session_cookie}={value}") == "401", value
+    assert edge.status("forged", "-b", f"{rule.session_cookie}={token}") == "200"
+    assert edge.status("forged", "-H", f"authorization: Bearer {token}") == "401"
+    assert edge.status("forged", path=f"/?access_token={token}") == "401"
+    other = site(edge, admin, "other", HttpResponse(body="other\n"))
+    other.put(module())
+    until(lambda: edge.status("other") == "401")
+    assert edge.status("other", "-b", f"{other.rule().session_cookie}={token}") == "401"
+
+
+def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "cors", HttpResponse(body="welcome\n"))
+    page.put(module(options_passthrough=True))
+    until(lambda: edge.status("cors") == "401")
+    assert edge.status("cors", "-X", "OPTIONS") == "200"
+    assert edge.status("cors", "-X", "POST", "-H", "x-http-method-override: OPTIONS") == "401"
+    page.put(module(options_passthrough=False))
+    until(lambda: edge.status("cors", "-X", "OPTIONS") == "401", within=3)
+
+
+def test_paths_of_the_service_reach_no_upstream(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "paths", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("paths") == "401")
+    for path in ("/_service/", "/_service/callback", "/_service/other", "/_service/sign-out/x"):
+        assert edge.status("paths", path=path) in ("404", "400"), path
+    assert edge.status("paths", path="/_service/sign-in?to=//evil.example") == "302"
+    assert edge.status("sign-in", path="/callback?state=x") == "400"
+    assert edge.status("sign-in", path="/other") == "404"
+
+
+def test_without_the_service_sessions_go_on_and_all_else_is_closed(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "alone", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("alone") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    rule = page.rule()
+    cookie = f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}"
+    edge.settings.sign_in_socket.rename(tmp_path / "away")
+    assert edge.status("alone", "-b", cookie) == "200"

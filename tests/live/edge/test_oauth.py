@@ -222,7 +222,6 @@ def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin:
         jwt.encode(claims, None, "none", headers={"kid": kid}),
         jwt.encode(claims, public["x"] + public["y"], "HS256", headers={"kid": kid}),
         jwt.encode(late, own, "ES256", headers={"kid": kid, "jwk": public}),
-        token.replace(".", "..", 1),
         token[:-6] + "AAAAAA",
         "",
     ]

@@ -121,12 +121,15 @@ bench-profile: .venv/bench .venv-cloud/ready .venv-edge/ready bench/node_modules
 	@mkdir -p build/bench
 	@$(BIN)/py-spy record --subprocesses --output build/bench/profile.svg -- $(BIN)/python -m bench $(or $(FIGURES),cold_start warm)
 
-check: .venv/dev ## Format and lint check, types, import rules, sizes and language.
+check: .venv/dev stubs ## Format and lint check, types, import rules, sizes and language.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/readability
+
+stubs: .venv/dev ## Generate the types of Envoy's messages into build/stubs, for mypy.
+	@$(BIN)/python -m infra.build.stubs
 
 docs: $(DOCS) ## Make the page that GET /docs sends.
 

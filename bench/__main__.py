@@ -38,6 +38,7 @@ FIGURES = (
     "edge_start",
     "edge_names",
     "edge_sizes",
+    "edge_encoding",
     "filters",
 )
 _LAST = Path(__file__).parent / "last_result.md"

@@ -20,10 +20,10 @@ _PERIOD = 0.05  # seconds between two writes
 
 def main(file: Path) -> None:
     """Run control and count its calls, until a signal."""
-    calls: list[str] = []
+    calls: Counter[str] = Counter()
 
     def on_call(model: Any, **_: object) -> None:
-        calls.append(model.name)
+        calls[model.name] += 1
 
     for service in ("dynamodb", "kms"):
         aws.client(service).meta.events.register(f"provide-client-params.{service}", on_call)
@@ -32,9 +32,9 @@ def main(file: Path) -> None:
     edge.main()
 
 
-def _write(file: Path, calls: list[str]) -> None:
+def _write(file: Path, calls: Counter[str]) -> None:
     while True:
-        files.replace(file, json.dumps(Counter(calls)).encode())
+        files.replace(file, json.dumps(dict(calls)).encode())
         time.sleep(_PERIOD)
 
 

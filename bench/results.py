@@ -66,6 +66,10 @@ def ms(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms"
 
 
+def us(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} µs"
+
+
 def per_second(rate: float) -> str:
     return f"{rate:,.0f} /s"
 

@@ -92,6 +92,7 @@ async def _gateway(settings: Settings) -> None:
 
 
 async def _control(settings: Settings) -> None:
+    from chalicelib.storage.client import aws
     from edge.control.control import Control
     from edge.process import memory, tasks
     from edge.proofs import servers
@@ -99,6 +100,7 @@ async def _control(settings: Settings) -> None:
     from edge.store import table
 
     memory.collect_seldom()
+    aws.read_directly()
     progress = Progress(settings.directory, "control")
     progress.report("connecting to the store")
     store = table.connect(settings)

@@ -1,4 +1,4 @@
-"""The status of an edge on the live edge, as the live edge hosts report it."""
+"""The status of an edge, decided from its records and the reports of edge hosts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -24,13 +24,13 @@ class StatusOfHostport(Shape):
     reservation says why. `refused` also means that no certificate covers the host."""
 
     since: Timestamp
-    """When that state began, RFC 3339."""
+    """When the edge changed last, or when Envoy rejected this part, RFC 3339."""
 
     error: str
-    """Why the hostport is not served, as a sentence, from Envoy itself if it refused it; otherwise empty."""
+    """Why the hostport is not served, or which certificate Envoy rejected, as a sentence; otherwise empty."""
 
     certificate_id: str
-    """The TLS certificate that is served; empty if there is none, or if it is the operator's."""
+    """The TLS certificate that visitors get; empty if there is none, or if it is the operator's."""
 
     not_after: Timestamp | None
     """When the certificate expires, RFC 3339; null without one."""
@@ -46,10 +46,10 @@ class StatusOfRoute(Shape):
     """The same values as for the edge."""
 
     since: Timestamp
-    """When that state began, RFC 3339."""
+    """When the edge changed last, or when Envoy rejected this part, RFC 3339."""
 
     error: str
-    """Why the route is not served, as a sentence, from Envoy itself if it refused it; otherwise empty."""
+    """Why the route is not served, as a sentence, from Envoy itself if it rejected it; otherwise empty."""
 
 
 class StatusOfBackend(Shape):
@@ -63,45 +63,45 @@ class StatusOfBackend(Shape):
 
 
 class TCPEdgeStatus(Shape):
-    """The state of the edge on the live edge, as the live edge hosts report it."""
+    """The state of the edge on the live edge, decided from its records and the reports of edge hosts."""
 
     state: State
-    """`live`: each live edge host serves all of the current revision. `partly`: only parts of it are served, or only by
-    some hosts. `refused`: Envoy cannot serve it, and serves the last good state if there is one. `unproved`: the
-    account has proved none of its domains. `waiting`: edge hosts have not yet applied the current revision, or none
-    serves it."""
+    """`live`: the next visitor is served with the current revision. `partly`: only parts of it are served, or only by
+    some hosts. `refused`: the records do not allow it, or Envoy rejects it. Envoy then serves the last good state, if
+    there is one. `unproved`: the account has proved none of its domains. `waiting`: no edge host has tried the current
+    revision yet, or none is live. A minute after a change without a result, the records decide."""
 
     revision: int
-    """The last revision that every edge host has applied, to which all other fields refer; 0 if there is none yet."""
+    """The current revision; while the state is `waiting`, the last revision that an edge host tried, 0 if none."""
 
     at: Timestamp | None
-    """When the status last changed, RFC 3339; null if no edge host reports one."""
+    """When the edge changed or was reported on last, RFC 3339; null if no edge host is live."""
 
     hosts: int
-    """The number of live edge hosts that report it."""
+    """The number of edge hosts that reported something about the current revision."""
 
     hostports: list[StatusOfHostport]
-    """Its hostports as edge hosts serve them."""
+    """Its hostports; empty if no edge host is live."""
 
     backends: list[StatusOfBackend]
     """The backends of the edge, and the children of weighted ones."""
 
 
 class TLSEdgeStatus(TCPEdgeStatus):
-    """The state of the edge on the live edge, as the live edge hosts report it.
+    """The state of the edge on the live edge, decided from its records and the reports of edge hosts.
 
     Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
 
 
 class HTTPSEdgeStatus(TLSEdgeStatus):
-    """The state of the edge on the live edge, as the live edge hosts report it.
+    """The state of the edge on the live edge, decided from its records and the reports of edge hosts.
 
     Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
 
     routes: list[StatusOfRoute]
-    """Its routes as edge hosts serve them."""
+    """Its routes; empty if no edge host is live."""
 
 
 SHAPES: Mapping[Kind, type[Shape]] = {

@@ -85,7 +85,7 @@ class Control:
         operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
         builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
         reports = settings, store, self.discovery, self._special, self._resolver, self._service
-        self._reporting = Reporting(*reports, lambda: self._loader.is_busy or self._special.is_busy)
+        self._reporting = Reporting(*reports, lambda account: self._loader.is_changing(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
@@ -237,8 +237,9 @@ class Control:
         return await found.read()
 
     def is_current(self, since: float) -> bool:
-        """Return whether all changes from before a monotonic time have been handled."""
-        return self._read_at > since + POLL and not (self._loader.is_busy or self._special.is_busy)
+        """Return whether Envoy has answered about all changes from before a monotonic time."""
+        is_busy = self._loader.is_busy or self._special.is_busy
+        return self._read_at > since + POLL and not is_busy and self.discovery.is_settled
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}

@@ -1,4 +1,4 @@
-"""What Envoy rejected of edges on this host, by edge. Pure.
+"""Envoy's errors about the edges of this host. Pure.
 
 An error is without what other accounts may not see: file names, and ids of other resources.
 """

@@ -1,4 +1,4 @@
-"""What this host reports about edges: what Envoy rejected of them, and the results of trials."""
+"""The reports of this host about edges: errors of Envoy, and results of trials."""
 
 import secrets
 from collections.abc import Callable, Iterable
@@ -12,6 +12,7 @@ from edge.control.special import SpecialNames
 from edge.control.special_account import ItemReader
 from edge.control.statuses import Statuses
 from edge.control.trials import EdgeHost, Trials
+from edge.envoy import listeners
 from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.discovery import Discovery
 from edge.plan.names import NamePlan
@@ -21,7 +22,7 @@ from edge.store.records import Store
 
 
 class Reporting:
-    """The reports of one edge host. `is_busy` returns whether names are being loaded."""
+    """The reports of one edge host. `is_changing` returns whether normal names of an account are being changed."""
 
     def __init__(
         self,
@@ -31,13 +32,14 @@ class Reporting:
         special: SpecialNames,
         reader: ItemReader,
         service: Callable[[], Service],
-        is_busy: Callable[[], bool],
+        is_changing: Callable[[str], bool],
     ) -> None:
         id = _host_id(settings)
-        self._discovery, self._special = discovery, special
-        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, lambda: service().operator_names)
+        self._discovery, self._special, self._is_changing = discovery, special, is_changing
+        self._trials = Trials(EdgeHost(settings, id, store, reader, service, self._errors_of, self._is_settled))
+        names, retry = lambda: service().operator_names, self._trials.retry
+        self._statuses = Statuses(store, id, lambda: discovery.has_envoy, names, retry)
         self._rejections = Rejections(id, self._statuses.schedule)
-        self._trials = Trials(EdgeHost(settings, id, store, reader, service, self._errors_of, is_busy))
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
         """Handle Envoy's errors about a name."""
@@ -58,6 +60,14 @@ class Reporting:
     async def serve(self) -> None:
         """Write reports and try edges, until cancelled."""
         await tasks.run_all(self._statuses.serve(), self._trials.serve())
+
+    def _is_settled(self, plan: Plan) -> bool:
+        """Return whether Envoy has answered about all that an edge needs."""
+        account, catalog = plan.edge.account, self._discovery.catalog
+        if self._is_changing(account) or self._special.is_changing(account):
+            return False
+        needed = (Name("listener", it) for it in (listeners.FRONT, *self._special.list_listeners(plan.edge.id)))
+        return all(catalog.version(it) is None or catalog.current_answer(it) for it in needed)
 
     def _errors_of(self, plan: Plan) -> Errors:
         """Return Envoy's errors about an edge. It does not answer again about a listener that did not change."""

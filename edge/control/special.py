@@ -81,6 +81,11 @@ class SpecialNames:
         """Return whether an account has work."""
         return bool(self._unread) or not all(it.is_idle for it in self._accounts.values())
 
+    def is_changing(self, account: str) -> bool:
+        """Return whether an account has work."""
+        known = self._accounts.get(account)
+        return any(it.account == account for it in self._unread) or (known is not None and not known.is_idle)
+
     async def start(self) -> None:
         """Load all special names. Raises Unavailable. An account that cannot be read is tried again later."""
         for entry in await asyncio.to_thread(self._store.list_special_names):
@@ -105,7 +110,7 @@ class SpecialNames:
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add an entry that the list lacks, as of an edge that an earlier version of the API has changed."""
+        """Add a missing entry of the list. An earlier version of the API may have changed the edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:

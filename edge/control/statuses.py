@@ -30,12 +30,19 @@ _GRACE = 60 * 60  # seconds until the statuses of a lost host are removed
 class Statuses:
     """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
 
-    `has_envoy` returns whether Envoy is connected, `operator_names` the names in the operator's certificate.
+    `has_envoy` returns whether Envoy is connected, `operator_names` the names in the operator's certificate. `on_found`
+    receives accounts and edges of the reports that this host wrote before it started.
     """
 
     def __init__(
-        self, store: Store, host: str, has_envoy: Callable[[], bool], operator_names: Callable[[], Iterable[str]]
+        self,
+        store: Store,
+        host: str,
+        has_envoy: Callable[[], bool],
+        operator_names: Callable[[], Iterable[str]],
+        on_found: Callable[[Iterable[tuple[str, str]]], None],
     ) -> None:
+        self._on_found = on_found
         self._store, self._host, self._has_envoy, self._operator_names = store, host, has_envoy, operator_names
         self._written: dict[str, tuple[str, Report]] = {}  # account and report by edge
         self._not_before: dict[str, float] = {}  # the next permitted write of an edge
@@ -93,7 +100,7 @@ class Statuses:
                 self._written = {edge: (account, it) for (account, edge), it in found.items()}
                 removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
                 self._pending = {**removed, **self._pending}
-                return
+                return self._on_found(found)
             await asyncio.sleep(_WRITE_PAUSE)
 
     def _start_writes(self) -> None:

@@ -34,7 +34,7 @@ _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
 _MAX_NAMES = 4  # of an edge
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
-_HOSTS_PERIOD = 5.0  # seconds between two reads of the live hosts
+_HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
 _LABEL = "edge-trial"  # below a wildcard
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
 
@@ -45,7 +45,7 @@ _Key = tuple[str, str]  # the account and the id of an edge
 class EdgeHost:
     """The edge host that tries edges: its settings, its id, and its records.
 
-    `errors_of` returns Envoy's errors about a plan, `is_busy` whether names are being loaded.
+    `errors_of` returns Envoy's errors about a plan, `is_settled` whether Envoy has answered about it.
     """
 
     settings: Settings
@@ -54,7 +54,7 @@ class EdgeHost:
     reader: ItemReader
     service: Callable[[], Service]
     errors_of: Callable[[Plan], Errors]
-    is_busy: Callable[[], bool]
+    is_settled: Callable[[Plan], bool]
 
 
 class Trials:
@@ -69,7 +69,7 @@ class Trials:
         self._live_hosts_at = float("-inf")
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Try the edges that changed, and those with errors whose accounts changed."""
+        """Try changed edges, and the edges with errors of changed accounts."""
         now, owners = time.monotonic(), set[str]()
         for place in filter(rejections.is_relevant, places):
             account, _, path = place.scope.partition("#")
@@ -77,6 +77,10 @@ class Trials:
             if kinds.at(path) in kinds.EDGES:
                 self._due[account, place.id] = now, 0
         self._due |= {key: (now, 0) for key in self._refused if key[0] in owners}
+
+    def retry(self, edges: Iterable[tuple[str, str]]) -> None:
+        """Try edges of accounts again."""
+        self._due |= {key: (time.monotonic(), 0) for key in edges}
 
     async def serve(self) -> None:
         """Try changed edges, until cancelled."""
@@ -134,7 +138,7 @@ class Trials:
             await asyncio.to_thread(host.store.remove_trial, account, edge)
             return True
         accepted = await asyncio.gather(*(_connects(it, host.settings) for it in choose_names(plan)))
-        await self._wait_until_loaded()
+        await self._wait_until_settled(plan)
         errors = host.errors_of(plan)
         if errors:
             self._refused[account, edge] = None
@@ -144,10 +148,10 @@ class Trials:
         await asyncio.to_thread(host.store.write_trial, account, edge, trial)
         return True
 
-    async def _wait_until_loaded(self) -> None:
+    async def _wait_until_settled(self, plan: Plan) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_TIMEOUT):
-                while self._host.is_busy():
+                while not self._host.is_settled(plan):
                     await asyncio.sleep(0.05)
 
 

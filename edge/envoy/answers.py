@@ -1,6 +1,6 @@
 """Envoy's internal listener of an HTTP response. All routes share it, so its body is stored once. Pure."""
 
-from collections.abc import Iterator, Mapping
+from functools import cache
 
 from chalicelib.model.edges.backends import HttpResponse
 from edge.envoy import clusters, http_manager, parts, v3
@@ -25,38 +25,44 @@ _CONNECTION_HEADERS = frozenset(
         "upgrade",
     }
 )
+_REPLACE = v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+_LISTENER = v3.Listener(
+    internal_listener=v3.Listener.InternalListenerConfig(),
+    filter_chains=[v3.FilterChain(filters=[v3.Filter(name=http_manager.NAME)])],
+)
 
 
 def build_response_listener(backend: str, response: HttpResponse, settings: Settings) -> Resource:
     """Return the listener that gives every request the same response."""
-    name = clusters.response_name(backend)
-    manager = v3.HttpConnectionManager(
+    manager = parts.copy(_manager(settings.limits.max_header_kib))
+    config = manager.route_config
+    config.name = clusters.response_name(backend)
+    direct = config.virtual_hosts[0].routes[0].direct_response
+    direct.status = response.status_code
+    if response.body and response.status_code not in _WITHOUT_BODY:
+        direct.body.inline_string = response.body
+    for name, value in response.headers.items():
+        if name.lower() not in _CONNECTION_HEADERS:
+            header = config.response_headers_to_add.add(append_action=_REPLACE, keep_empty_value=True).header
+            header.key, header.value = name, value.replace("%", "%%")
+    listener = parts.copy(_LISTENER)
+    listener.name = config.name
+    listener.filter_chains[0].filters[0].typed_config.Pack(manager, deterministic=True)
+    return encode(listener)
+
+
+@cache
+def _manager(max_header_kib: int) -> v3.HttpConnectionManager:
+    route = v3.Route(match=EVERY_PATH, direct_response=v3.DirectResponseAction())
+    config = v3.RouteConfiguration(
+        virtual_hosts=[v3.VirtualHost(name="every", domains=["*"], routes=[route])],
+        max_direct_response_body_size_bytes=parts.number(_MAX_BODY),
+    )
+    return v3.HttpConnectionManager(
         stat_prefix="answer",
-        route_config=_build_routes(name, response),
+        route_config=config,
         http_filters=[http_manager.ROUTER],
         generate_request_id=v3.BoolValue(value=False),
         server_header_transformation=v3.HttpConnectionManager.PASS_THROUGH,
-        max_request_headers_kb=parts.number(settings.limits.max_header_kib + _MORE_KIB),
+        max_request_headers_kb=parts.number(max_header_kib + _MORE_KIB),
     )
-    chain = v3.FilterChain(filters=[v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))])
-    return encode(v3.Listener(name=name, internal_listener=v3.Listener.InternalListenerConfig(), filter_chains=[chain]))
-
-
-def _build_routes(name: str, response: HttpResponse) -> v3.RouteConfiguration:
-    has_body = response.body and response.status_code not in _WITHOUT_BODY
-    body = parts.text(response.body) if has_body else None
-    route = v3.Route(match=EVERY_PATH, direct_response=v3.DirectResponseAction(status=response.status_code, body=body))
-    return v3.RouteConfiguration(
-        name=name,
-        virtual_hosts=[v3.VirtualHost(name="every", domains=["*"], routes=[route])],
-        max_direct_response_body_size_bytes=parts.number(_MAX_BODY),
-        response_headers_to_add=_headers(response.headers),
-    )
-
-
-def _headers(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:
-    for name, value in headers.items():
-        if name.lower() not in _CONNECTION_HEADERS:
-            option = parts.set_header(name, value.replace("%", "%%"))
-            option.keep_empty_value = True
-            yield option

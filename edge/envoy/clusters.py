@@ -1,13 +1,13 @@
 """Envoy's clusters: gateways and tunnel groups, by mutual TLS, and internal listeners. Pure."""
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple, TypeAlias
 
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import parts, v3
+from edge.envoy import parts, upstream_http, v3
 from edge.envoy.resources import NAME_PREFIX, Resource, encode
 from edge.link import proxy_protocol
 from edge.process.settings import Limits, Settings
@@ -15,34 +15,16 @@ from edge.process.settings import Limits, Settings
 LINK_SECRET = parts.reserved_secret("link")
 TUNNEL_KEY = "edge.tunnel"  # the filter state with the tunnel id of a byte connection
 Members: TypeAlias = "Sequence[tuple[ServedTunnel, Gateway]]"
-_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _TLS = "envoy.transport_sockets.tls"
 _TLS_1_3 = v3.TlsParameters(
     tls_minimum_protocol_version=v3.TlsParameters.TLSv1_3, tls_maximum_protocol_version=v3.TlsParameters.TLSv1_3
 )
 _MANY, _MAX_RETRIES = 1_000_000, 100
-_MAX_HEADERS = parts.number(1000)  # of a response
-_SHARED = v3.HttpProtocolOptions(idle_timeout=parts.seconds(60), max_headers_count=_MAX_HEADERS)
-_OF_ONE_VISITOR = v3.HttpProtocolOptions(  # each connection occupies an SSH channel
-    idle_timeout=parts.seconds(5), max_headers_count=_MAX_HEADERS
-)
-_OF_ONE_REQUEST = v3.HttpProtocolOptions(
-    idle_timeout=parts.seconds(60), max_headers_count=_MAX_HEADERS, max_requests_per_connection=parts.number(1)
-)
-_HTTP1 = v3.UpstreamProtocolOptions.ExplicitHttpConfig(
-    http_protocol_options=v3.Http1ProtocolOptions(enable_trailers=True)
-)
-_HTTP1_WITHOUT_TRAILERS = v3.UpstreamProtocolOptions.ExplicitHttpConfig(http_protocol_options=v3.Http1ProtocolOptions())
-_HTTP2 = v3.UpstreamProtocolOptions.ExplicitHttpConfig(
-    http2_protocol_options=v3.Http2ProtocolOptions(
-        initial_stream_window_size=parts.STREAM_WINDOW, initial_connection_window_size=parts.CONNECTION_WINDOW
-    )
-)
-_NO_VALUE = b"\0"  # Envoy requires a value, although the type says all
+_TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only: it does not forward the address
-    version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=_NO_VALUE)]
+_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only. Envoy requires a value, although the type says all
+    version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
     version=v3.ProxyProtocolConfig.V2,
@@ -52,6 +34,14 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
         )
     ],
 )
+
+
+class _Sockets(NamedTuple):
+    """TLS to gateways: without the visitor's address, with it for the gateway only, and for tunnels too."""
+
+    plain: v3.TransportSocket
+    private: v3.TransportSocket
+    public: v3.TransportSocket
 
 
 def http2_name(upstream: str) -> str:
@@ -93,14 +83,16 @@ def edge_group_name(plan: Plan, backend: str) -> str:
     return proxied_name(group_name(backend)) if plan.is_proxied else group_name(backend)
 
 
-def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
-    """Return the HTTP clusters of a gateway. The server name is the tunnel's id."""
-    return _http_clusters(gateway.id, _gateway_cluster(gateway, link_authority, settings))
+@lru_cache(256)
+def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
+    """Return the HTTP clusters of a gateway, the same objects for all names. The server name is the tunnel's id."""
+    return _http_clusters(gateway.id, *_to_gateway(gateway, link_authority, settings))
 
 
-def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> list[Resource]:
+@lru_cache(256)
+def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
     """Return the same clusters, with the PROXY protocol for the tunnels."""
-    return _proxied_http_clusters(proxied_name(gateway.id), _gateway_cluster(gateway, link_authority, settings))
+    return _proxied_http_clusters(proxied_name(gateway.id), *_to_gateway(gateway, link_authority, settings))
 
 
 def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Settings) -> Resource:
@@ -109,28 +101,27 @@ def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Setting
     On this host there is no TLS, and a PROXY protocol header names the tunnel.
     """
     if not gateway.socket:
-        return encode(_named(bytes_name(gateway.id), _gateway_cluster(gateway, link_authority, settings), _PUBLIC))
+        cluster, sockets = _to_gateway(gateway, link_authority, settings)
+        return _encode(cluster, bytes_name(gateway.id), sockets.public)
     cluster = v3.Cluster(
-        name=bytes_name(gateway.id),
         type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment(bytes_name(gateway.id), v3.Address(pipe=v3.Pipe(path=gateway.socket))),
-        transport_socket=_with_proxy_protocol(_RAW, _NAMING_TUNNEL),
+        load_assignment=parts.assignment("", v3.Address(pipe=v3.Pipe(path=gateway.socket))),
         circuit_breakers=_circuit_breakers(_MANY),
         connect_timeout=parts.seconds(settings.limits.upstream_timeout),
     )
-    return encode(cluster)
+    return _encode(cluster, bytes_name(gateway.id), _with_proxy_protocol(_RAW, _NAMING_TUNNEL))
 
 
 def build_group_clusters(backend: str, members: Members, link_authority: str, settings: Settings) -> list[Resource]:
     """Return the clusters of a tunnel group, round robin. The server name is the tunnel's id."""
-    return _http_clusters(group_name(backend), _group_cluster(members, link_authority, settings))
+    return _http_clusters(group_name(backend), *_to_group(members, link_authority, settings))
 
 
 def build_proxied_group_clusters(
     backend: str, members: Members, link_authority: str, settings: Settings
 ) -> list[Resource]:
     """Return the same clusters, with the PROXY protocol for the tunnels."""
-    return _proxied_http_clusters(proxied_name(group_name(backend)), _group_cluster(members, link_authority, settings))
+    return _proxied_http_clusters(proxied_name(group_name(backend)), *_to_group(members, link_authority, settings))
 
 
 def build_stream_cluster(
@@ -141,29 +132,14 @@ def build_stream_cluster(
     The gateway gets the visitor's address, and forwards it to tunnels if the plan `is_proxied`. A group without tunnels
     gets no connections. Open connections survive changes of weights and tunnels.
     """
-    shares = [
-        v3.LocalityLbEndpoints(
-            locality=v3.Locality(sub_zone=id),
-            load_balancing_weight=parts.number(weight),
-            lb_endpoints=_endpoints(members),
-        )
-        for id, weight, members in groups
-    ]
-    socket = _group_tls([it for _, _, members in groups for it in members], link_authority)
-    cluster = v3.Cluster(
-        name=stream_name(plan),
-        type=v3.Cluster.STATIC,
-        alt_stat_name="stream",
-        load_assignment=v3.ClusterLoadAssignment(cluster_name=stream_name(plan), endpoints=shares),
-        common_lb_config=v3.Cluster.CommonLbConfig(
-            locality_weighted_lb_config=v3.Cluster.CommonLbConfig.LocalityWeightedLbConfig()
-        ),
-        transport_socket=_with_proxy_protocol(socket, _PUBLIC if plan.is_proxied else _PRIVATE),
-        circuit_breakers=_circuit_breakers(settings.limits.max_requests_per_backend),
-        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-        upstream_bind_config=_bind_config(settings.limits),
-    )
-    return encode(cluster)
+    cluster = parts.copy(_template("stream", settings.limits.max_requests_per_backend, settings.limits))
+    cluster.common_lb_config.locality_weighted_lb_config.SetInParent()
+    for id, weight, members in groups:
+        share = cluster.load_assignment.endpoints.add()
+        share.locality.sub_zone, share.load_balancing_weight.value = id, weight
+        share.lb_endpoints.extend(_endpoints(members))
+    sockets = _group_sockets(frozenset(it.id for _, _, members in groups for _, it in members), link_authority)
+    return _encode(cluster, stream_name(plan), sockets.public if plan.is_proxied else sockets.private)
 
 
 def build_response_cluster(backend: str) -> Resource:
@@ -171,116 +147,120 @@ def build_response_cluster(backend: str) -> Resource:
 
     Each request gets a new connection, since a reused one would answer with the response before a change.
     """
-    name = response_name(backend)
-    cluster = v3.Cluster(
-        name=name,
-        type=v3.Cluster.STATIC,
-        alt_stat_name="answer",
-        load_assignment=parts.assignment(name, _internal_address(name)),
-        circuit_breakers=_circuit_breakers(_MANY),
-        typed_extension_protocol_options={_OPTIONS: _options(_HTTP1_WITHOUT_TRAILERS, _OF_ONE_REQUEST)},
-    )
-    return encode(cluster)
+    cluster = parts.copy(_response_template())
+    _internal_address(cluster).server_listener_name = response_name(backend)
+    return _encode(cluster, response_name(backend))
 
 
 def build_listener_cluster(host: str, listener: str) -> Resource:
     """Return the cluster from a host name to an internal listener."""
-    name = NAME_PREFIX + host
-    cluster = v3.Cluster(
-        name=name,
-        type=v3.Cluster.STATIC,
-        alt_stat_name="name",
-        load_assignment=parts.assignment(name, _internal_address(listener)),
-        transport_socket=_with_proxy_protocol(_RAW, _PUBLIC),
-    )
-    return encode(cluster)
+    cluster = parts.copy(_name_template())
+    _internal_address(cluster).server_listener_name = listener
+    return _encode(cluster, NAME_PREFIX + host)
 
 
 def build_sign_in_cluster(name: str, settings: Settings) -> Resource:
     """Return the cluster of the sign-in service on this host. Envoy runs in the folder of its socket."""
     cluster = v3.Cluster(
-        name=name,
         type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment(name, v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))),
+        load_assignment=parts.assignment("", v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))),
         circuit_breakers=_circuit_breakers(_MANY),
         connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-        typed_extension_protocol_options={_OPTIONS: _options(_HTTP2, _SHARED)},
     )
-    return encode(cluster)
+    return _encode(cluster, name, options=upstream_http.SHARED_HTTP2)
 
 
-def _http_clusters(name: str, upstream: v3.Cluster) -> list[Resource]:
+def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
     """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 
     The gateway reads the visitor's address from HTTP/1.1 requests. It does not parse HTTP/2, so each HTTP/2 connection
     serves one visitor's connection and starts with a PROXY protocol header.
     """
-    http1, http2 = _named(name, upstream), _named(http2_name(name), upstream, _PRIVATE)
-    return [_http_cluster(http1, _HTTP1, _SHARED), _http_cluster(http2, _HTTP2, _OF_ONE_VISITOR)]
-
-
-def _proxied_http_clusters(name: str, upstream: v3.Cluster) -> list[Resource]:
-    """Return the same, where tunnels get the address too."""
-    http1, http2 = _named(name, upstream, _PUBLIC), _named(http2_name(name), upstream, _PUBLIC)
-    return [_http_cluster(http1, _HTTP1, _OF_ONE_VISITOR), _http_cluster(http2, _HTTP2, _OF_ONE_VISITOR)]
-
-
-def _http_cluster(
-    cluster: v3.Cluster, version: v3.UpstreamProtocolOptions.ExplicitHttpConfig, common: v3.HttpProtocolOptions
-) -> Resource:
-    cluster.typed_extension_protocol_options[_OPTIONS].CopyFrom(_options(version, common))
-    return encode(cluster)
-
-
-def _options(version: v3.UpstreamProtocolOptions.ExplicitHttpConfig, common: v3.HttpProtocolOptions) -> v3.Any:
-    return parts.pack(v3.UpstreamProtocolOptions(common_http_protocol_options=common, explicit_http_config=version))
-
-
-def _named(name: str, upstream: v3.Cluster, address: v3.ProxyProtocolConfig | None = None) -> v3.Cluster:
-    """Return a copy of a cluster with a name. `address` says who gets the visitor's address."""
-    cluster = v3.Cluster()
-    cluster.CopyFrom(upstream)
-    cluster.name = cluster.load_assignment.cluster_name = name
-    if address:
-        cluster.transport_socket.CopyFrom(_with_proxy_protocol(upstream.transport_socket, address))
-    return cluster
-
-
-def _gateway_cluster(gateway: Gateway, link_authority: str, settings: Settings) -> v3.Cluster:
-    """Return what the remote clusters of a gateway share."""
-    context = v3.UpstreamTlsContext(common_tls_context=_mutual_tls([gateway.id], link_authority))
-    return v3.Cluster(
-        type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment("", parts.address(gateway.host, gateway.port)),
-        transport_socket=v3.TransportSocket(name=_TLS, typed_config=parts.pack(context)),
-        circuit_breakers=_circuit_breakers(_MANY),
-        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-        upstream_bind_config=_bind_config(settings.limits),
-    )
-
-
-def _group_cluster(members: Members, link_authority: str, settings: Settings) -> v3.Cluster:
-    """Return what the clusters of a tunnel group share."""
-    return v3.Cluster(
-        type=v3.Cluster.STATIC,
-        alt_stat_name="group",
-        load_assignment=v3.ClusterLoadAssignment(endpoints=[v3.LocalityLbEndpoints(lb_endpoints=_endpoints(members))]),
-        transport_socket=_group_tls(members, link_authority),
-        circuit_breakers=_circuit_breakers(settings.limits.max_requests_per_backend),
-        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-        upstream_bind_config=_bind_config(settings.limits),
-    )
-
-
-def _endpoints(members: Members) -> list[v3.LbEndpoint]:
     return [
-        v3.LbEndpoint(endpoint=v3.Endpoint(hostname=tunnel.id, address=parts.address(gateway.host, gateway.port)))
-        for tunnel, gateway in members
+        _encode(cluster, name, sockets.plain, upstream_http.SHARED_HTTP1),
+        _encode(cluster, http2_name(name), sockets.private, upstream_http.VISITOR_HTTP2),
     ]
 
 
-def _internal_address(listener: str) -> v3.Address:
-    return v3.Address(envoy_internal_address=v3.EnvoyInternalAddress(server_listener_name=listener))
+def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
+    """Return the same, where tunnels get the address too."""
+    return [
+        _encode(cluster, name, sockets.public, upstream_http.VISITOR_HTTP1),
+        _encode(cluster, http2_name(name), sockets.public, upstream_http.VISITOR_HTTP2),
+    ]
+
+
+def _encode(
+    cluster: v3.Cluster, name: str, socket: v3.TransportSocket | None = None, options: v3.Any | None = None
+) -> Resource:
+    """Set what differs between clusters to one upstream, and encode it."""
+    cluster.name = cluster.load_assignment.cluster_name = name
+    if socket:
+        cluster.transport_socket.CopyFrom(socket)
+    if options:
+        cluster.typed_extension_protocol_options[upstream_http.OPTIONS].CopyFrom(options)
+    return encode(cluster)
+
+
+def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
+    """Return what the clusters of a gateway on another host share, and their ways to connect."""
+    cluster = parts.copy(_template("", _MANY, settings.limits))
+    endpoint = cluster.load_assignment.endpoints.add().lb_endpoints.add().endpoint
+    endpoint.address.CopyFrom(parts.address(gateway.host, gateway.port))
+    return cluster, _gateway_sockets(gateway.id, link_authority)
+
+
+def _to_group(members: Members, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
+    """Return what the clusters of a tunnel group share, and their ways to connect."""
+    cluster = parts.copy(_template("group", settings.limits.max_requests_per_backend, settings.limits))
+    cluster.load_assignment.endpoints.add().lb_endpoints.extend(_endpoints(members))
+    return cluster, _group_sockets(frozenset(gateway.id for _, gateway in members), link_authority)
+
+
+def _endpoints(members: Members) -> Iterator[v3.LbEndpoint]:
+    """Yield the same message for each tunnel. A list of messages copies it."""
+    message = v3.LbEndpoint()
+    endpoint, address = message.endpoint, message.endpoint.address.socket_address
+    for tunnel, gateway in members:
+        endpoint.hostname, address.address, address.port_value = tunnel.id, gateway.host, gateway.port
+        yield message
+
+
+def _internal_address(cluster: v3.Cluster) -> v3.EnvoyInternalAddress:
+    return cluster.load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.envoy_internal_address
+
+
+@cache
+def _template(alt_stat_name: str, most: int, limits: Limits) -> v3.Cluster:
+    """Return a cluster to gateways, without its name, addresses and TLS."""
+    return v3.Cluster(
+        type=v3.Cluster.STATIC,
+        alt_stat_name=alt_stat_name,
+        circuit_breakers=_circuit_breakers(most),
+        connect_timeout=parts.seconds(limits.upstream_timeout),
+        upstream_bind_config=v3.BindConfig(socket_options=parts.socket_options(limits)),
+    )
+
+
+@cache
+def _response_template() -> v3.Cluster:
+    return v3.Cluster(
+        type=v3.Cluster.STATIC,
+        alt_stat_name="answer",
+        load_assignment=_TO_LISTENER,
+        circuit_breakers=_circuit_breakers(_MANY),
+        typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SINGLE_REQUEST_HTTP1},
+    )
+
+
+@cache
+def _name_template() -> v3.Cluster:
+    return v3.Cluster(
+        type=v3.Cluster.STATIC,
+        alt_stat_name="name",
+        load_assignment=_TO_LISTENER,
+        transport_socket=_with_proxy_protocol(_RAW, _PUBLIC),
+    )
 
 
 def _circuit_breakers(most: int) -> v3.CircuitBreakers:
@@ -293,24 +273,28 @@ def _circuit_breakers(most: int) -> v3.CircuitBreakers:
     return v3.CircuitBreakers(thresholds=[threshold])
 
 
-@cache
-def _bind_config(limits: Limits) -> v3.BindConfig:
-    return v3.BindConfig(socket_options=parts.socket_options(limits))
+@lru_cache(1024)
+def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
+    """Return mutual TLS to a gateway. The server name is that of each connection."""
+    return _sockets(v3.UpstreamTlsContext(common_tls_context=_mutual_tls([gateway], link_authority)))
+
+
+@lru_cache(1024)
+def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
+    """Return mutual TLS to gateways of tunnels, without any gateway to a name that none has."""
+    tls = _mutual_tls(sorted(gateways) or ["none"], link_authority)
+    return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
+
+
+def _sockets(context: v3.UpstreamTlsContext) -> _Sockets:
+    plain = v3.TransportSocket(name=_TLS, typed_config=parts.pack(context))
+    return _Sockets(plain, _with_proxy_protocol(plain, _PRIVATE), _with_proxy_protocol(plain, _PUBLIC))
 
 
 def _with_proxy_protocol(socket: v3.TransportSocket, config: v3.ProxyProtocolConfig) -> v3.TransportSocket:
     """Return a transport socket that first sends the client's address by the PROXY protocol."""
-    transport = v3.ProxyProtocolUpstreamTransport(config=config, transport_socket=socket)
-    return v3.TransportSocket(
-        name="envoy.transport_sockets.upstream_proxy_protocol", typed_config=parts.pack(transport)
-    )
-
-
-def _group_tls(members: Members, link_authority: str) -> v3.TransportSocket:
-    """Return mutual TLS to the gateways of tunnels, without any gateway to a name that none has."""
-    gateways = sorted({gateway.id for _, gateway in members}) or ["none"]
-    context = v3.UpstreamTlsContext(common_tls_context=_mutual_tls(gateways, link_authority), auto_host_sni=True)
-    return v3.TransportSocket(name=_TLS, typed_config=parts.pack(context))
+    transport = parts.pack(v3.ProxyProtocolUpstreamTransport(config=config, transport_socket=socket))
+    return v3.TransportSocket(name="envoy.transport_sockets.upstream_proxy_protocol", typed_config=transport)
 
 
 def _mutual_tls(gateways: Iterable[str], link_authority: str) -> v3.CommonTlsContext:

@@ -21,15 +21,15 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     """
     name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
     if plan.is_stream:
-        context = tls_contexts.build_context(version, plan.trusted)
+        socket = tls_contexts.build_socket(version, plan.trusted)
         filters = stream_filters.build_edge_filters(plan, settings)
-        return listeners.build_stream_listener(name, listeners.build_tls_chain("https", context, filters, settings))
-    context = tls_contexts.build_context(version, plan.trusted, listeners.HTTP_PROTOCOLS)
+        return listeners.build_stream_listener(name, listeners.build_tls_chain("https", socket, filters, settings))
+    socket = tls_contexts.build_socket(version, plan.trusted, listeners.HTTP_PROTOCOLS)
     client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
     guards = sign_in.build_filters(plan)
     manager = managers.build_names_manager(settings, scopes.handshake_requirement(plan), client, guards)
     filters = [stream_filters.build_edge_limit(settings), manager]
-    return listeners.build_named_listener(name, listeners.build_tls_chain("https", context, filters, settings))
+    return listeners.build_named_listener(name, listeners.build_tls_chain("https", socket, filters, settings))
 
 
 def find_name(plan: Plan) -> str:

@@ -9,9 +9,8 @@ from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
 from edge.envoy.filters import kept_headers, sign_in, user_agents
-from edge.envoy.routes import EVERY_PATH, NO_TIMEOUT
+from edge.envoy.routes import EVERY_PATH
 
-MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
 _NOT_GRPC = v3.HeaderMatcher(
     name="content-type",
@@ -41,42 +40,42 @@ _AMBIGUOUS_REFUSAL = v3.Route(
 )
 
 
-def build_edge_hosts(plan: Plan) -> list[v3.VirtualHost]:
-    """Return the virtual hosts of an edge. Other hosts get 421."""
-    hosts = [_virtual_host(plan)] if plan.certificates else []
+def add_edge_hosts(config: v3.RouteConfiguration, plan: Plan) -> None:
+    """Add the virtual hosts of an edge."""
+    if plan.certificates:
+        _add_host(config, plan)
     if plan.served_elsewhere:
-        hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, page=pages.MISDIRECTED))
-    return [*hosts, MISDIRECTED]
+        page = pages.MISDIRECTED
+        config.virtual_hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, page=page))
 
 
-def _virtual_host(plan: Plan) -> v3.VirtualHost:
-    edge, names = plan.edge, list(plan.certificates)
-    return v3.VirtualHost(
-        name=edge.id,
-        domains=names,
-        metadata=parts.metadata(account=edge.account, edge=edge.id),
-        routes=sign_in.complete_routes(plan, _list_routes(plan, names)),
-        retry_policy=_RETRY,
-        typed_per_filter_config={
-            **kept_headers.build_host_config(edge.keep_headers),
-            **sign_in.build_host_config(plan),
-        },
-    )
-
-
-def _list_routes(plan: Plan, names: Sequence[str]) -> list[v3.Route]:
-    return [*_deep_host_refusals(names), *_challenge_refusals(plan.unreserved), *_served(plan), _NO_ROUTE]
-
-
-def _served(plan: Plan) -> Iterator[v3.Route]:
+def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
+    edge, names, host = plan.edge, list(plan.certificates), config.virtual_hosts.add()
+    host.name = edge.id
+    host.domains.extend(names)
+    parts.set_metadata(host.metadata, account=edge.account, edge=edge.id)
+    host.retry_policy.CopyFrom(_RETRY)
+    kept_headers.set_host_config(host, edge.keep_headers)
+    host.routes.extend([*_deep_host_refusals(names), *_challenge_refusals(plan.unreserved)])
     if plan.page:
-        yield v3.Route(match=EVERY_PATH, direct_response=parts.respond(plan.page))
-        return
-    yield from sign_in.build_service_routes(plan)
+        host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
+    else:
+        _add_targets(host, plan)
+    host.routes.append(_NO_ROUTE)
+    if plan.requires_sign_in:
+        sign_in.complete_host(host, plan)
+
+
+def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
+    if plan.requires_sign_in:
+        host.routes.append(sign_in.build_service_route(plan))
     if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
-        yield _AMBIGUOUS_REFUSAL  # another route would match, but the upstream might read the restricted path
+        host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might read another route's path as the restricted one
     for target in plan.targets:
-        yield from sign_in.guard_target(target, _routes(plan, target))
+        first = len(host.routes)
+        _add_routes(host, plan, target)
+        if target.rule:
+            sign_in.guard_routes(host, first, target.rule)
 
 
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
@@ -99,28 +98,40 @@ def _any_host(names: Sequence[str]) -> v3.StringMatcher:
     return parts.regex(f"(?i)(?:{hosts})(?::[0-9]*)?")
 
 
-def _routes(plan: Plan, target: RouteTarget) -> Iterator[v3.Route]:
-    """Yield Envoy's routes for a route of the edge. The last one refuses all remaining requests.
+def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
+    """Add Envoy's routes for a route of the edge. The last one refuses all remaining requests.
 
     Envoy checks header conditions before the path. With the path as the first of them, a request does not pay for the
     filters of all other routes.
     """
-    metadata, rules = parts.metadata(route=target.route.id), target.route.modules.user_agent_filter
+    template, rules = _template(target.route), target.route.modules.user_agent_filter
     if rules and not target.page:
-        long = _match(target.route, _path_condition(target.route), *user_agents.TOO_LONG)
-        yield v3.Route(match=long, metadata=metadata, direct_response=parts.respond(pages.LONG_USER_AGENT))
+        long = _add_copy(host, template, _path_condition(target.route), *user_agents.TOO_LONG)
+        long.direct_response.CopyFrom(parts.respond(pages.LONG_USER_AGENT))
     if not target.page:
         for headers in user_agents.build_passing(rules) if rules else [[]]:
-            for match, action in _actions(plan, target, headers):
-                yield v3.Route(match=match, metadata=metadata, route=action)
-    refusal = parts.respond(target.page or pages.USER_AGENT)
-    yield v3.Route(match=_match(target.route), metadata=metadata, direct_response=refusal)
+            _add_passing(host, plan, target, template, headers)
+    refusal = _add_copy(host, template)
+    refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 
 
-def _match(route: ServedRoute, *headers: v3.HeaderMatcher) -> v3.RouteMatch:
+def _template(route: ServedRoute) -> v3.Route:
+    """Return what Envoy's routes for a route of the edge share."""
+    template = v3.Route()
     if route.match_type == "exact_path":
-        return v3.RouteMatch(path=route.match, headers=headers)
-    return v3.RouteMatch(prefix=route.match, headers=headers)
+        template.match.path = route.match
+    else:
+        template.match.prefix = route.match
+    parts.set_metadata(template.metadata, route=route.id)
+    return template
+
+
+def _add_copy(host: v3.VirtualHost, template: v3.Route, *conditions: v3.HeaderMatcher) -> v3.Route:
+    route = host.routes.add()
+    route.CopyFrom(template)
+    if conditions:
+        route.match.headers.extend(conditions)
+    return route
 
 
 def _path_condition(route: ServedRoute) -> v3.HeaderMatcher:
@@ -129,31 +140,31 @@ def _path_condition(route: ServedRoute) -> v3.HeaderMatcher:
     return v3.HeaderMatcher(name=":path", string_match=v3.StringMatcher(prefix=route.match))
 
 
-def _actions(
-    plan: Plan, target: RouteTarget, headers: Sequence[v3.HeaderMatcher]
-) -> Iterator[tuple[v3.RouteMatch, v3.RouteAction]]:
-    """Yield the match and the action, for gRPC requests and for others.
+def _add_passing(
+    host: v3.VirtualHost, plan: Plan, target: RouteTarget, template: v3.Route, headers: Sequence[v3.HeaderMatcher]
+) -> None:
+    """Add the routes to upstreams, for gRPC requests and for others.
 
     Envoy checks conditions in order. A gRPC request must not run the patterns of a filter twice.
     """
-    upstreams = list(_upstreams(plan, target.online))
-    at = [_path_condition(target.route)] if headers else []
+    upstreams = [(_cluster_name(plan, id), weight) for id, weight in target.online]
+    path = [_path_condition(target.route)] if headers else []
     has_groups = any(is_group(id) for id, _ in target.online)
     if has_groups:
-        grpc = _match(target.route, *at, *headers)
-        grpc.grpc.SetInParent()
-        yield grpc, _action([(clusters.http2_name(name), weight) for name, weight in upstreams])
+        grpc = _add_copy(host, template, *path, *headers)
+        grpc.match.grpc.SetInParent()
+        _set_action(grpc.route, [(clusters.http2_name(name), weight) for name, weight in upstreams])
     others = [_NOT_GRPC] if headers and has_groups else []
-    yield _match(target.route, *at, *others, *headers), _action(upstreams)
+    _set_action(_add_copy(host, template, *path, *others, *headers).route, upstreams)
 
 
-def _upstreams(plan: Plan, weights: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    for id, weight in weights:
-        yield clusters.edge_group_name(plan, id) if is_group(id) else clusters.response_name(id), weight
+def _cluster_name(plan: Plan, backend: str) -> str:
+    return clusters.edge_group_name(plan, backend) if is_group(backend) else clusters.response_name(backend)
 
 
-def _action(upstreams: Sequence[tuple[str, int]]) -> v3.RouteAction:
+def _set_action(action: v3.RouteAction, upstreams: Sequence[tuple[str, int]]) -> None:
+    action.timeout.SetInParent()  # no timeout
     if len(upstreams) == 1:
-        return v3.RouteAction(cluster=upstreams[0][0], timeout=NO_TIMEOUT)
-    shares = [v3.WeightedCluster.ClusterWeight(name=name, weight=parts.number(weight)) for name, weight in upstreams]
-    return v3.RouteAction(weighted_clusters=v3.WeightedCluster(clusters=shares), timeout=NO_TIMEOUT)
+        action.cluster = upstreams[0][0]
+    for name, weight in upstreams if len(upstreams) > 1 else []:
+        action.weighted_clusters.clusters.add(name=name, weight=parts.number(weight))

@@ -6,6 +6,7 @@ rejects a listener as a whole, so a bad certificate affects no other addresses.
 
 import socket
 from collections.abc import Iterable
+from functools import cache
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import http_manager, parts, stream_filters, v3
@@ -20,7 +21,13 @@ TLS_INSPECTOR = v3.ListenerFilter(
     name="envoy.filters.listener.tls_inspector", typed_config=parts.pack(v3.TlsInspector())
 )
 _BACKLOG = 4096  # connections that wait to be accepted
-_COUNTER = "certificate"  # shared counters: separate ones would take longer to create than all else
+_INTERNAL = v3.Listener(
+    stat_prefix="certificate",  # shared counters: separate ones would take longer to create than all else
+    internal_listener=v3.Listener.InternalListenerConfig(),
+    listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
+)
+_INTERNAL_FOR_BYTES = parts.copy(_INTERNAL)
+_INTERNAL_FOR_BYTES.filter_chain_matcher.CopyFrom(blocking.MATCHER)
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
@@ -53,28 +60,35 @@ def build_http_listener(settings: Settings) -> Resource:
 
 
 def build_port_listener(
-    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher = blocking.MATCHER
+    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher | None = None
 ) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections.
 
     `matcher` chooses the chain of connections that are neither blocked nor from an untrusted proxy.
-
-    It accepts clients that wait for the server to speak first, as in SSH.
     """
-    listener = v3.Listener(
-        name=port_name(port),
+    listener = parts.copy(_port_template(settings))
+    listener.name, listener.address.socket_address.port_value = port_name(port), int(port)
+    listener.filter_chains[0].filters.extend(filters)
+    if matcher:
+        listener.filter_chain_matcher.CopyFrom(proxies.guard_matcher(matcher, settings))
+    return encode(listener)
+
+
+@cache
+def _port_template(settings: Settings) -> v3.Listener:
+    """Return the listener of TCP ports. It accepts clients that wait for the server to speak first, as in SSH."""
+    return v3.Listener(
         stat_prefix="port",
-        address=parts.address(settings.host, int(port)),
+        address=parts.address(settings.host, 0),
         listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
         ignore_global_conn_limit=True,  # that limit is for HTTPS
         enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
         listener_filters=proxies.build_filters(settings),
-        filter_chains=[v3.FilterChain(name=blocking.CHAIN, filters=filters)],
-        filter_chain_matcher=proxies.guard_matcher(matcher, settings),
+        filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
+        filter_chain_matcher=proxies.guard_matcher(blocking.MATCHER, settings),
     )
-    return encode(listener)
 
 
 def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
@@ -100,40 +114,35 @@ def port_name(port: str) -> str:
 
 def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener that reads the server name."""
-    return encode(_internal_listener(name, chain))
+    listener = parts.copy(_INTERNAL)
+    listener.name = name
+    listener.filter_chains.append(chain)
+    return encode(listener)
 
 
 def build_stream_listener(name: str, chain: v3.FilterChain) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks."""
-    listener = _internal_listener(name, chain)
-    listener.filter_chains[0].name = blocking.CHAIN
-    listener.filter_chain_matcher.CopyFrom(blocking.MATCHER)
+    listener = parts.copy(_INTERNAL_FOR_BYTES)
+    listener.name, chain.name = name, blocking.CHAIN
+    listener.filter_chains.append(chain)
     return encode(listener)
-
-
-def _internal_listener(name: str, chain: v3.FilterChain) -> v3.Listener:
-    return v3.Listener(
-        name=name,
-        stat_prefix=_COUNTER,
-        internal_listener=v3.Listener.InternalListenerConfig(),
-        listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
-        filter_chains=[chain],
-    )
 
 
 def build_secret(name: str, chain: str, private_key: str) -> Resource:
     """Return the secret with a certificate chain and private key, PEM."""
-    pair = v3.TlsCertificate(certificate_chain=parts.text(chain), private_key=parts.text(private_key))
-    return encode(v3.Secret(name=name, tls_certificate=pair))
+    secret = v3.Secret(name=name)
+    secret.tls_certificate.certificate_chain.inline_string = chain
+    secret.tls_certificate.private_key.inline_string = private_key
+    return encode(secret)
 
 
 def build_tls_chain(
-    name: str, context: v3.DownstreamTlsContext, filters: Iterable[v3.Filter], settings: Settings
+    name: str, socket: v3.TransportSocket, filters: Iterable[v3.Filter], settings: Settings
 ) -> v3.FilterChain:
     """Return a filter chain that ends TLS."""
     return v3.FilterChain(
         name=name,
-        transport_socket=v3.TransportSocket(name="envoy.transport_sockets.tls", typed_config=parts.pack(context)),
+        transport_socket=socket,
         transport_socket_connect_timeout=parts.seconds(settings.limits.header_timeout),
         filters=filters,
     )

@@ -4,6 +4,7 @@ A change of a matcher keeps connections open. A change of a filter chain closes 
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from edge.envoy import parts, v3
@@ -12,26 +13,28 @@ REFUSED = "refused"  # no chain has this name: Envoy closes the connection
 OnMatch: TypeAlias = v3.Matcher.OnMatch
 Predicate: TypeAlias = v3.Matcher.MatcherList.Predicate
 _SERVER_NAME = v3.XdsExtensionConfig(name="server_name", typed_config=parts.pack(v3.ServerNameInput()))
+_BY_SERVER_NAME = v3.Matcher(matcher_tree=v3.Matcher.MatcherTree(input=_SERVER_NAME))
 _PROTOCOLS = v3.XdsExtensionConfig(name="application_protocols", typed_config=parts.pack(v3.ApplicationProtocolInput()))
 _CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list of a client's protocols
 
 
+@lru_cache(1024)
 def choose(chain: str) -> OnMatch:
     """Return the action that chooses a filter chain. Envoy closes the connection if it does not exist."""
     return OnMatch(action=v3.XdsExtensionConfig(name="chain", typed_config=parts.pack(v3.StringValue(value=chain))))
 
 
+@lru_cache(1024)
 def refuse_challenges(chain: str) -> OnMatch:
     """Return the same, but refuse handshakes that offer a challenge's protocol."""
     return OnMatch(matcher=match(_has(_PROTOCOLS, _CHALLENGE), choose(REFUSED), otherwise=choose(chain)))
 
 
-def match_server_name(name: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:
+def match_server_name(name: str, on_match: OnMatch) -> v3.Matcher:
     """Return the matcher of one server name."""
-    names = v3.Matcher.MatcherTree.MatchMap(map={name: on_match})
-    return v3.Matcher(
-        matcher_tree=v3.Matcher.MatcherTree(input=_SERVER_NAME, exact_match_map=names), on_no_match=otherwise
-    )
+    matcher = parts.copy(_BY_SERVER_NAME)
+    matcher.matcher_tree.exact_match_map.map[name].CopyFrom(on_match)
+    return matcher
 
 
 def match_server_names(regex: str, on_match: OnMatch, otherwise: OnMatch | None = None) -> v3.Matcher:

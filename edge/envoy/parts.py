@@ -2,7 +2,8 @@
 
 import ipaddress
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -10,11 +11,19 @@ from edge.envoy import v3
 from edge.link import sockets
 from edge.process.settings import Limits
 
+M = TypeVar("M", bound=Message)
 STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value(value=4 << 20)  # of HTTP/2, in bytes
 _MAX_SERVER_NAME = 255  # bytes
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
 )  # of resources referenced by name
+
+
+def copy(template: M) -> M:
+    """Return a copy of a message, whose fields can be set."""
+    message = type(template)()
+    message.CopyFrom(template)
+    return message
 
 
 def pack(message: Message) -> v3.Any:
@@ -58,14 +67,17 @@ def set_header(name: str, value: str) -> v3.HeaderValueOption:
     )
 
 
+@lru_cache(256)
 def respond(page: str) -> v3.DirectResponseAction:
     """Return the response with a page, which begins with its status."""
     return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
-def metadata(**values: str) -> v3.Metadata:
-    """Return metadata that access logs and filters can read."""
-    return v3.Metadata(filter_metadata={"edge": struct(**values)})
+def set_metadata(metadata: v3.Metadata, **values: str) -> None:
+    """Set metadata that access logs and filters can read."""
+    fields = metadata.filter_metadata["edge"].fields
+    for name, value in values.items():
+        fields[name].string_value = value
 
 
 def struct(**values: str) -> v3.Struct:

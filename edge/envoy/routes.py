@@ -11,7 +11,13 @@ from edge.process.settings import Settings
 EVERY_PATH, NO_TIMEOUT = v3.RouteMatch(prefix="/"), v3.Duration()
 _CHALLENGES = "/.well-known/acme-challenge/"  # paths of HTTP-01 (RFC 8555, 8.3)
 _GRPC = v3.RouteMatch(prefix="/", grpc=v3.RouteMatch.GrpcRouteMatchOptions())
-_RETRY = v3.RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1))
+_SITE = v3.VirtualHost(
+    routes=[
+        v3.Route(match=_GRPC, route=v3.RouteAction(timeout=NO_TIMEOUT)),
+        v3.Route(match=EVERY_PATH, route=v3.RouteAction(timeout=NO_TIMEOUT)),
+    ],
+    retry_policy=v3.RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1)),
+)
 REDIRECTING = "http"  # routes of the plain HTTP port
 
 
@@ -46,21 +52,18 @@ def build_challenge_refusal(*headers: v3.HeaderMatcher) -> v3.Route:
     return v3.Route(match=match, direct_response=parts.respond(pages.NO_CHALLENGE))
 
 
-def build_site_host(site: Site) -> v3.VirtualHost:
-    """Return the virtual host of a tunnel's name."""
-    tunnel, gateway = site.tunnel, gateway_cluster(site.tunnel)
-    return v3.VirtualHost(
-        name=site.name,
-        domains=[site.name],
-        metadata=parts.metadata(tunnel=tunnel.id, account=tunnel.account),
-        routes=[
-            *([build_challenge_refusal()] if site.refuses_challenges else []),
-            v3.Route(match=_GRPC, route=v3.RouteAction(cluster=clusters.http2_name(gateway), timeout=NO_TIMEOUT)),
-            v3.Route(match=EVERY_PATH, route=v3.RouteAction(cluster=gateway, timeout=NO_TIMEOUT)),
-        ],
-        retry_policy=_RETRY,
-        typed_per_filter_config=kept_headers.build_host_config(site.keep_headers),
-    )
+def add_site_host(config: v3.RouteConfiguration, site: Site) -> None:
+    """Add the virtual host of a tunnel's name."""
+    host, gateway = config.virtual_hosts.add(), gateway_cluster(site.tunnel)
+    host.CopyFrom(_SITE)
+    host.name = site.name
+    host.domains.append(site.name)
+    parts.set_metadata(host.metadata, tunnel=site.tunnel.id, account=site.tunnel.account)
+    grpc, others = host.routes
+    grpc.route.cluster, others.route.cluster = clusters.http2_name(gateway), gateway
+    if site.refuses_challenges:
+        host.routes.insert(0, build_challenge_refusal())
+    kept_headers.set_host_config(host, site.keep_headers)
 
 
 def gateway_cluster(tunnel: ServedTunnel) -> str:
@@ -70,9 +73,8 @@ def gateway_cluster(tunnel: ServedTunnel) -> str:
 
 def build_page_host(name: str, *domains: str, page: str) -> v3.VirtualHost:
     """Return a virtual host that answers all requests to its domains with a page."""
-    return v3.VirtualHost(
-        name=name, domains=domains, routes=[v3.Route(match=EVERY_PATH, direct_response=parts.respond(page))]
-    )
+    route = v3.Route(match=EVERY_PATH, direct_response=parts.respond(page))
+    return v3.VirtualHost(name=name, domains=domains, routes=[route])
 
 
 def _redirect(settings: Settings) -> v3.Route:

@@ -1,7 +1,7 @@
 """The sign-in service in Envoy: its cluster, and its own host, to which providers redirect visitors. Pure."""
 
-from edge.envoy import access_log, clusters, http_manager, listeners, parts, stream_filters, v3
-from edge.envoy.filters import sign_in
+from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, v3
+from edge.envoy.filters import access_log, sign_in
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource
@@ -24,11 +24,19 @@ def build(settings: Settings) -> tuple[Resource, ...]:
 
 
 def _build_listener(settings: Settings) -> Resource:
-    context = tls_contexts.build_context(DEFAULT_VERSION, protocols=listeners.HTTP_PROTOCOLS)
+    filters = [stream_filters.build_edge_limit(settings), _build_manager(settings)]
+    return listeners.build_named_listener(_LISTENER, listeners.build_tls_chain("https", _socket(), filters, settings))
+
+
+def _socket() -> v3.TransportSocket:
+    """Return TLS with the operator's certificate, which is always loaded."""
+    socket = parts.copy(tls_contexts.build_socket(DEFAULT_VERSION, protocols=listeners.HTTP_PROTOCOLS))
+    context = v3.DownstreamTlsContext()
+    socket.typed_config.Unpack(context)
     context.common_tls_context.ClearField("custom_tls_certificate_selector")
     context.common_tls_context.tls_certificate_sds_secret_configs.append(parts.secret(OPERATOR_SECRET))
-    filters = [stream_filters.build_edge_limit(settings), _build_manager(settings)]
-    return listeners.build_named_listener(_LISTENER, listeners.build_tls_chain("https", context, filters, settings))
+    socket.typed_config.Pack(context, deterministic=True)
+    return socket
 
 
 def _build_manager(settings: Settings) -> v3.Filter:

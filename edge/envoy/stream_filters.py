@@ -1,11 +1,12 @@
 """Envoy's filters for byte connections: limits, and access log. Pure."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import access_log, clusters, parts, v3
-from edge.envoy.filters import blocking
+from edge.envoy import clusters, parts, v3
+from edge.envoy.filters import access_log, blocking
 from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
 
@@ -15,13 +16,24 @@ _CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its conn
 _AFTER_HANDSHAKE = v3.TcpProxy(  # or a tunnel would see clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
+_SERVER_NAME = v3.NetworkFilterState(  # with the tunnel's id as values
+    on_new_connection=[
+        v3.FilterStateValue(object_key=SERVER_NAME_KEY, format_string=parts.format_string("")),
+        v3.FilterStateValue(
+            object_key=clusters.TUNNEL_KEY,
+            factory_key="envoy.string",
+            format_string=parts.format_string(""),
+            shared_with_upstream=v3.FilterStateValue.ONCE,
+        ),
+    ]
+)
 
 
 def build_edge_filters(plan: Plan, settings: Settings) -> list[v3.Filter]:
     """Return the filters of an edge's byte connections."""
     owner = {"account": plan.edge.account, "edge": plan.edge.id, "tunnel": "%UPSTREAM_HOST_NAME_WITHOUT_PORT%"}
     proxy = _build_proxy(settings, owner)
-    proxy.MergeFrom(_upstreams(plan))
+    _set_upstreams(proxy, plan)
     if any(plan.certificates.values()):
         proxy.MergeFrom(_AFTER_HANDSHAKE)
     return [build_edge_limit(settings), blocking.NETWORK_FILTER, _proxy_filter(proxy)]
@@ -40,48 +52,49 @@ def build_edge_limit(settings: Settings) -> v3.Filter:
     return build_connection_limit("edge", settings.limits.max_connections_per_edge)
 
 
+@cache
 def build_connection_limit(name: str, most: int) -> v3.Filter:
     """Return the filter that limits the connections of a filter chain."""
     limit = v3.ConnectionLimit(stat_prefix=name, max_connections=v3.UInt64Value(value=most))
     return v3.Filter(name="envoy.filters.network.connection_limit", typed_config=parts.pack(limit))
 
 
-def build_filter_state(*values: v3.FilterStateValue) -> v3.Filter:
+def _server_name(tunnel: str) -> v3.Filter:
+    """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
+    state = parts.copy(_SERVER_NAME)
+    for value in state.on_new_connection:
+        value.format_string.text_format_source.inline_string = tunnel
+    return build_filter_state(state)
+
+
+def build_filter_state(state: v3.NetworkFilterState) -> v3.Filter:
     """Return the filter that sets values of new connections, which other filters read."""
-    state = v3.NetworkFilterState(on_new_connection=values)
     return v3.Filter(name="envoy.filters.network.set_filter_state", typed_config=parts.pack(state))
 
 
-def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
-    id = parts.format_string(tunnel)
-    return build_filter_state(
-        v3.FilterStateValue(object_key=SERVER_NAME_KEY, format_string=id),
-        v3.FilterStateValue(
-            object_key=clusters.TUNNEL_KEY,
-            factory_key="envoy.string",
-            format_string=id,
-            shared_with_upstream=v3.FilterStateValue.ONCE,
-        ),
-    )
-
-
-def _upstreams(plan: Plan) -> v3.TcpProxy:
-    """Return the clusters of an edge. Connections for HTTP responses are closed."""
+def _set_upstreams(proxy: v3.TcpProxy, plan: Plan) -> None:
+    """Set the clusters of an edge. Connections for HTTP responses are closed."""
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
-        return v3.TcpProxy(cluster=name)
+        proxy.cluster = name
+        return
     shares = {name: sum(weight for _, weight in plan.destinations.groups), _CLOSED: closing}
-    weighted = [v3.TcpProxy.WeightedCluster.ClusterWeight(name=it, weight=weight) for it, weight in shares.items()]
-    return v3.TcpProxy(weighted_clusters=v3.TcpProxy.WeightedCluster(clusters=weighted))
+    for cluster, weight in shares.items():
+        proxy.weighted_clusters.clusters.add(name=cluster, weight=weight)
 
 
 def _build_proxy(settings: Settings, owner: Mapping[str, str]) -> v3.TcpProxy:
+    proxy = parts.copy(_proxy_template(settings.limits.tcp_idle_timeout))
+    proxy.access_log.append(access_log.build_connection_log(settings, owner))
+    return proxy
+
+
+@cache
+def _proxy_template(idle_timeout: int) -> v3.TcpProxy:
     return v3.TcpProxy(
         stat_prefix="stream",
-        idle_timeout=parts.seconds(settings.limits.tcp_idle_timeout),
+        idle_timeout=parts.seconds(idle_timeout),
         max_connect_attempts=parts.number(_ATTEMPTS),
-        access_log=[access_log.build_connection_log(settings, owner)],
     )
 
 

@@ -1,7 +1,8 @@
 """Which cold names are read, and the answers without a loaded name. Pure; times are of a monotonic clock."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,8 @@ Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
 
 _KEYS = 4  # candidate keys of a host that count as one read
 _SHARE = 10  # one domain gets a tenth of the budget
+_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
+_MAX_LOADED_AGAIN = 4  # visited names of a base name that one read of the log loads
 
 
 @dataclass
@@ -107,6 +110,39 @@ class Answers:
         for name in names:
             del self._names[name]
         return names
+
+
+class Unserved:
+    """The names without a plan: those that were refused, and unknown ones that got a page.
+
+    The page has an end, but the connections that got it stay open until `duration`. If the name is served meanwhile, it
+    must be loaded for them: they do not request its certificate again. Others choose names below an account's base
+    name, so its changes load few of them.
+    """
+
+    def __init__(self, tunnel_domain: str, most_refused: int, most_pages: int, duration: float) -> None:
+        self._tunnel_domain = tunnel_domain
+        self.refused, self.pages = Answers(_NEGATIVE_TIME, most_refused), Answers(_PAGE_TIME, most_pages)
+        self._visited = Answers(duration, most_pages)
+
+    def add_unknown(self, name: str, account: str, now: float) -> None:
+        """Remember an unknown name that gets a page."""
+        self._visited.add(name, account, now)
+
+    def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+        """Forget the affected names. Return those that have a page, and the last visited ones of each base name."""
+        self.refused.take_affected(accounts, is_named)
+        by_base: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._visited.take_affected(accounts, is_named):
+            by_base[find_base_name(name, self._tunnel_domain)].append(name)
+        last = [name for names in by_base.values() for name in names[-_MAX_LOADED_AGAIN:]]
+        return self.pages.take_affected(accounts, is_named), last
+
+    def take_expired(self, now: float) -> list[str]:
+        """Forget expired answers. Return the names whose page ends."""
+        self.refused.take_expired(now)
+        self._visited.take_expired(now)
+        return self.pages.take_expired(now)
 
 
 def find_base_name(name: str, tunnel_domain: str) -> str:

@@ -26,7 +26,8 @@ class NamePlan:
 
     `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
     `site` (a tunnel) or `edge` answers, or `refusal` says why not, and `refused_by` is the edge that has the name. A
-    special name needs its own chain or listener.
+    special name needs its own chain or listener. A closed name belongs to an edge that refuses its handshakes. Other
+    names without certificate are unknown.
 
     `hosts` are the Host headers that a connection of the name may use: the name, and those of the edge's hosts without
     wildcard that answer with the same certificate.
@@ -40,6 +41,7 @@ class NamePlan:
     refusal: str = ""
     refused_by: Plan | None = field(default=None, compare=False)
     is_special: bool = False
+    is_closed: bool = False
     hosts: tuple[str, ...] = ()
 
     @property
@@ -130,7 +132,8 @@ class _Planner:
         plan = self.plan_edge(edge)
         found = next(it for it in plan.hosts if it.name == host)
         if not found.answers:
-            return NamePlan(name, edge.account, refusal=found.error, refused_by=plan)
+            is_closed = found.state == "refused"
+            return NamePlan(name, edge.account, refusal=found.error, refused_by=plan, is_closed=is_closed)
         others = (it.name for it in plan.hosts if _shares_connections(it, found))
         hosts = (name, *(it for it in others if it != name))
         is_special = is_special_edge(edge)

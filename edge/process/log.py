@@ -29,8 +29,8 @@ CONTROL_EVENTS = (
     "name_rejected",
     "resource_refused",
     "special_names_failed",
-    "status_failed",
     "status_unwritten",
+    "trial_failed",
 )
 event_counts: Counter[str] = Counter()  # of this process, by event name
 

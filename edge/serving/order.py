@@ -54,8 +54,8 @@ class Sender:
     async def send(self, resources: NameResources) -> Rejection | None:
         """Send a new or changed name. Return Envoy's error about the scope or the secret, or None.
 
-        After an error, Envoy keeps what it accepted before. A new name is then removed again, and visitors that wait
-        for it are refused. The caller may send it again with another certificate.
+        After an error, Envoy keeps what it accepted before. Visitors of a new name still wait, so the caller must send
+        it with another certificate, refuse it or withdraw it.
         """
         call = self._sending[resources.name] = replace(resources)  # a different object for each call
         try:
@@ -71,7 +71,10 @@ class Sender:
 
     async def refuse(self, names: Iterable[str]) -> None:
         """Answer requests for secrets with a removal, so that no visitor waits."""
-        self._discovery.refuse([*names])
+        refused = [*names]
+        rejected = [it for it in refused if self._discovery.catalog.refusal(Name("secret", it))]
+        self._discovery.apply({Key("secret", it): None for it in rejected})
+        self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
         """Remove secrets and scopes of names in one turn, then clusters that no name uses."""
@@ -103,36 +106,38 @@ class Sender:
 
     async def _send(self, resources: NameResources) -> Rejection | None:
         name, keys = resources.name, [it.key for it in resources.clusters]
-        is_new = name not in self._scopes and not self._exists(Key("secret", name))
         self._counts.add(name, keys)
         await self._apply({it.key: it for it in resources.clusters if not it.is_emptied})
         rejection = await self._try(resources, "scope", resources.scope)
-        await self._apply({it.key: it for it in resources.clusters if it.is_emptied and not rejection})
+        if not rejection:
+            await self._apply({it.key: it for it in resources.clusters if it.is_emptied})
         rejection = rejection or await self._try(resources, "secret", resources.secret)
         if not self._is_latest(resources):
             return None
-        if rejection and is_new:
-            await self.withdraw([name])
-        elif not rejection:
+        if not rejection:
             await self._replace_scope(resources)
             self._remove_unused(self._counts.reduce(name, keys))
         return rejection
 
     async def _apply(self, changes: Changes) -> None:
-        sent = self._discovery.apply(changes)
-        await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
+        if changes and (sent := self._discovery.apply(changes)):
+            await self._discovery.wait_until_settled(sent, timeout=_TIMEOUT)
 
     async def _try(
         self, resources: NameResources, kind: Literal["scope", "secret"], part: Resource | None
     ) -> Rejection | None:
-        """Send the scope or the secret of a name. If Envoy rejects it, restore the former version."""
+        """Send the scope or the secret of a name. If Envoy rejects it, restore the version that it accepted.
+
+        A rejected first secret stays, since its removal would refuse the visitors that wait for it.
+        """
         if part is None or not self._is_latest(resources):
             return None
         name = Name(part.key.kind, part.key.name)
-        former = self._discovery.catalog.find_value(name)
+        catalog = self._discovery.catalog
+        former = None if catalog.refusal(name) else catalog.find_value(name)
         await self._apply({part.key: part})
-        error = self._discovery.catalog.refusal(name)
-        if error and self._is_latest(resources):
+        error = catalog.refusal(name)
+        if error and self._is_latest(resources) and (former is not None or kind == "scope"):
             self._discovery.restore(name, former)
         return Rejection(kind, error) if error else None
 
@@ -163,6 +168,3 @@ class Sender:
 
     def _is_latest(self, resources: NameResources) -> bool:
         return self._sending.get(resources.name) is resources
-
-    def _exists(self, key: Key) -> bool:
-        return self._discovery.catalog.version(Name(key.kind, key.name)) is not None

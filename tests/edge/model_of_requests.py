@@ -49,8 +49,6 @@ def meets(request: Request, records: Records) -> Meets:
     edge = _edge(request.host, records)
     if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
         return frozenset({REFUSED})
-    if edge is None and any(request.host.endswith(it) for it in _below_wildcards(records)):
-        return frozenset({"421"})
     if edge is None:
         named = sorted(it.id for it in records.tunnels.values() if it.name == request.host)
         return frozenset(named[-1:] or ["404"])
@@ -95,12 +93,6 @@ def _edge(host: str, records: Records) -> ServedEdge | None:
             if f"{name}:443" in edge.hostports:
                 return edge
     return None
-
-
-def _below_wildcards(records: Records) -> list[str]:
-    """Return the ends of hosts more than one label below a wildcard, which no edge has, and no tunnel either."""
-    hosts = [it.rpartition(":")[0] for edge in records.edges.values() for it in edge.hostports]
-    return [host[1:] for host in hosts if host.startswith("*.")]
 
 
 def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:

@@ -1,4 +1,4 @@
-"""The page's loop that waits until an edge is live, beside an edge host that writes what has become of it."""
+"""The page's loop that waits until an edge is live, beside an edge host that stores the results of trials."""
 
 import json
 import os
@@ -11,19 +11,19 @@ import pytest
 from tests.cloud.pages import blocks
 from tests.conftest import ROOT, Served
 
-SAYS = """
+STORE = """
 import sys
 from chalicelib.model.edges import edge_status
-from chalicelib.model.edges.edge_status import EdgeStatus
-account, edge, state, revision = sys.argv[1:]
+from chalicelib.model.edges.edge_status import Report
+account, edge, revision = sys.argv[1:]
 edge_status.announce("one", lease=60)
-edge_status.write(account, edge, "one", EdgeStatus(state, int(revision), "2026-01-01T00:00:00Z"))
+edge_status.write_trial(account, edge, Report(int(revision), "2026-01-01T00:00:00Z", "one"))
 """
 
 
-def says(served: Served, account: str, edge: str, state: str, revision: int) -> None:
-    """Have an edge host say what it has made of an edge."""
-    command = [sys.executable, "-c", SAYS, account, edge, state, str(revision)]
+def store_trial(served: Served, account: str, edge: str, revision: int) -> None:
+    """Store that an edge host accepted a revision of an edge."""
+    command = [sys.executable, "-c", STORE, account, edge, str(revision)]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **served.cloud}, check=True)
 
 
@@ -31,8 +31,11 @@ def says(served: Served, account: str, edge: str, state: str, revision: int) -> 
 def test_a_pipeline_waits_until_its_change_is_live(served: Served, tmp_path: Path) -> None:
     (loop,) = blocks("docs/edge.md", "The status of an edge")
     api = served.client()
-    account, edge = api.get("/me").json["account"], api.create("/edges/https", {})["id"]
-    says(served, account, edge, "live", 1)
+    account, edge = (
+        api.get("/me").json["account"],
+        api.create("/edges/https", {"hostports": ["app.tunnels.localhost:443"]})["id"],
+    )
+    store_trial(served, account, edge, 1)
     api.patch(f"/edges/https/{edge}", {"description": "new"})
     settings = {"PATH": os.environ["PATH"], "BASE_URL": served.base_url, "API_KEY": served.token, "no_proxy": "*"}
     pipeline = subprocess.Popen(
@@ -41,7 +44,7 @@ def test_a_pipeline_waits_until_its_change_is_live(served: Served, tmp_path: Pat
     try:
         assert pipeline.stdout
         told = [json.loads(pipeline.stdout.readline())]
-        says(served, account, edge, "live", 2)
+        store_trial(served, account, edge, 2)
         told += map(json.loads, pipeline.communicate(timeout=20)[0].splitlines())
     finally:
         pipeline.kill()

@@ -6,6 +6,7 @@ The record of the edge does not change and no audit event is written.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from chalicelib import clock
@@ -20,8 +21,9 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
+_VALIDITY = timedelta(days=1)  # of a trial with errors, which a live host repeats more often
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
-_WAITING: tuple[State, ...] = ("waiting",)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class EdgeStatus:
 
 @dataclass(frozen=True)
 class Report:
-    """What a host reports about a revision of an edge.
+    """A host's report about a revision of an edge.
 
     `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
     """
@@ -85,7 +87,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: those of live hosts by id, and the result of the last trial.
+    """The reports about an edge: of live hosts, by id, and of the last trial.
 
     `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
     """
@@ -163,7 +165,7 @@ def read_reports(account: str, edge_id: str) -> Reports:
     trial, *written = (found.get(place) for place in places)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
     statuses = {host.id: _decode(host.id, it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
-    return Reports(len(hosts), statuses, _decode(trial["body"]["host"], trial["body"]) if trial else None, names)
+    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names)
 
 
 def combine_states(states: Sequence[State]) -> State:
@@ -176,7 +178,8 @@ def combine_states(states: Sequence[State]) -> State:
 
 
 def _put(scope: str, id: str, report: Report) -> None:
-    body = {**asdict(report), "errors": {name: error[:MAX_ERROR] for name, error in report.errors.items()}}
+    errors = {name: error[:MAX_ERROR] for name, error in report.errors.items()}
+    body = {**asdict(report), "errors": errors, **_FORMER}
     dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
 
 
@@ -185,6 +188,12 @@ def _decode(host: str, body: Mapping[str, Any]) -> Report:
     parts = [*body.get("hostports", ()), *body.get("routes", ())]
     refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
     return Report(body["revision"], body["at"], host, body.get("errors", refused))
+
+
+def _decode_trial(body: Mapping[str, Any]) -> Report | None:
+    """Return a stored trial, or None if its errors are too old."""
+    trial = _decode(body["host"], body)
+    return None if trial.errors and clock.parse(trial.at) + _VALIDITY < clock.now() else trial
 
 
 def _trial_place(account: str, edge_id: str) -> tuple[str, str]:

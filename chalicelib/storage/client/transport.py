@@ -25,6 +25,9 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
+_MAX_HEAD, _CHUNK = 1 << 16, 1 << 16  # bytes
+_OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # of an answer's first line and of its head
+
 
 def install(session: Session) -> None:
     """Make the clients of a session send by a Transport. Handlers of before-send still work."""
@@ -65,7 +68,7 @@ class Transport:
         """Return the answer to a request. Raises the same errors as botocore's session, which botocore retries."""
         if request.stream_output or urlsplit(request.url)[:2] != self._address[:2]:
             return self._session.send(request)
-        connection = self._take_idle() or self._open(request)
+        connection = self._take_idle() or self._open(request.url)
         try:
             answer = _answer(connection, request)
         except BotoCoreError:
@@ -73,6 +76,22 @@ class Transport:
             raise
         self._put_back(connection)
         return answer
+
+    def exchange(self, message: bytes) -> bytes | None:
+        """Send the bytes of a request. Return the body of its answer, or None unless it is whole and has status 200.
+
+        Raises BotoCoreError if there is no answer.
+        """
+        connection = self._take_idle() or self._open(self._address.geturl())
+        errors = exceptions.ReadTimeoutError, exceptions.ConnectionClosedError
+        with _botocore_errors(connection, self._address.geturl(), *errors):
+            connection.sock.sendall(message)
+            body = _read_body(connection.sock)
+        if body is None:
+            connection.close()
+        else:
+            self._put_back(connection)
+        return body
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -101,14 +120,14 @@ class Transport:
             while True:
                 self._idle.pop().close()
 
-    def _open(self, request: AWSPreparedRequest) -> HTTPConnection:
+    def _open(self, url: str) -> HTTPConnection:
         address, timeout = self._address, self._config.connect_timeout
         if self._tls:
             connection: HTTPConnection
             connection = HTTPSConnection(address.hostname or "", address.port, timeout=timeout, context=self._tls)
         else:
             connection = HTTPConnection(address.hostname or "", address.port, timeout=timeout)
-        with _botocore_errors(connection, request, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
+        with _botocore_errors(connection, url, exceptions.ConnectTimeoutError, exceptions.EndpointConnectionError):
             connection.connect()
             connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             connection.sock.settimeout(self._config.read_timeout)
@@ -116,16 +135,36 @@ class Transport:
 
 
 def _answer(connection: HTTPConnection, request: AWSPreparedRequest) -> AWSResponse:
-    with _botocore_errors(connection, request, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
+    with _botocore_errors(connection, request.url, exceptions.ReadTimeoutError, exceptions.ConnectionClosedError):
         connection.request(request.method, _target(request.url), request.body, request.headers)
         answer = connection.getresponse()
         content = _Content(answer.read())
     return AWSResponse(request.url, answer.status, answer.getheaders(), content)
 
 
+def _read_body(connection: socket.socket) -> bytes | None:
+    """Return the body of an answer with status 200 and a length, or None for any other. Raises OSError."""
+    received = b""
+    while _END not in received:
+        if len(received) > _MAX_HEAD or not (more := connection.recv(_CHUNK)):
+            return None
+        received += more
+    head, _, body = received.partition(_END)
+    status, *lines = head.split(b"\r\n")
+    fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+    length = fields.get(b"content-length", b"")
+    if not status.startswith(_OK) or b"transfer-encoding" in fields or not length.isdigit():
+        return None
+    parts, left = [body], int(length) - len(body)
+    while left > 0 and (more := connection.recv(_CHUNK)):
+        parts.append(more)
+        left -= len(more)
+    return b"".join(parts) if left == 0 else None
+
+
 @contextmanager
 def _botocore_errors(
-    connection: HTTPConnection, request: AWSPreparedRequest, late: type[BotoCoreError], broken: type[BotoCoreError]
+    connection: HTTPConnection, url: str, late: type[BotoCoreError], broken: type[BotoCoreError]
 ) -> Iterator[None]:
     """Close a failing connection. Raise `late` for a timeout, else `broken` or SSLError."""
     try:
@@ -134,7 +173,7 @@ def _botocore_errors(
         connection.close()
         refused = exceptions.SSLError if isinstance(error, ssl.SSLError) else broken
         kind = late if isinstance(error, TimeoutError) else refused
-        raise kind(endpoint_url=request.url, error=error) from error
+        raise kind(endpoint_url=url, error=error) from error
 
 
 @cache

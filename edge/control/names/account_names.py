@@ -10,6 +10,7 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names import account_plans
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.loading import Loading, Outcome
+from edge.control.names.searches import Found
 from edge.process import log
 from edge.store.records import Unavailable
 
@@ -21,7 +22,7 @@ class _Steps:
     changed: set[Place] = field(default_factory=set)
     is_replanned: bool = False
     ended_pages: set[str] = field(default_factory=set)
-    wanted: dict[str, None] = field(default_factory=dict)
+    wanted: dict[str, Found | None] = field(default_factory=dict)
     without_secret: set[str] = field(default_factory=set)
     unused: set[str] = field(default_factory=set)
     is_resynced: bool = False
@@ -56,9 +57,9 @@ class AccountNames:
         records = self._plans.records
         return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
 
-    def want(self, name: str) -> None:
-        """Load a name, or send its secret again."""
-        self._work.wanted[name] = None
+    def want(self, name: str, found: Found | None = None) -> None:
+        """Load a name, or send its secret again. `found` is what the search for its account read."""
+        self._work.wanted[name] = found
         self._wake()
 
     def release(self, name: str) -> None:
@@ -68,6 +69,7 @@ class AccountNames:
     def change(self, places: Iterable[Place]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(places)
+        self._work.wanted = dict.fromkeys(self._work.wanted)  # what was read for them may be older
         self._wake()
 
     def replan(self) -> None:
@@ -165,7 +167,7 @@ class AccountNames:
         except Exception as error:
             log.event("name_failed", account=self.account, error=type(error).__name__)
             outcome = "failed"
-        if outcome == "unserved" and self._work.changed:
+        if outcome in ("unserved", "closed") and self._work.changed:
             return
         self._work.wanted.pop(name)
         await self._shared.answer(name, self.account, outcome, self._plans.find_pair(name))
@@ -175,12 +177,19 @@ class AccountNames:
         if name not in (names := self._plans.names):
             if self._unread:
                 raise Unavailable("changed records")
-            reader, known = self._shared.reader, self._plans.records
-            if known.names - names:
-                known = reader.keep(known, names)
-            read = self._shared.reads.for_visitor(reader.read, self.account, name, known if names else None)
-            await self._plans.replace(await read)
+            await self._read(name, names)
         return await self._plans.load(name)
+
+    async def _read(self, name: str, names: frozenset[str]) -> None:
+        """Read the records of one more name, unless the search for the first name has read them."""
+        reader, known, found = self._shared.reader, self._plans.records, self._work.wanted[name]
+        if found and found.records and not names:
+            await self._plans.replace(found.records, found.pairs)
+            return
+        if known.names - names:
+            known = reader.keep(known, names)
+        read = self._shared.reads.for_visitor(reader.read, self.account, name, known if names else None)
+        await self._plans.replace(await read)
 
     async def _resync(self) -> None:
         before = self._shared.reader.keep(self._plans.records, self._plans.names)

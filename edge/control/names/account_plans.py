@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ _AT_ONCE = 16  # names that are sent before other tasks of this process run
 _MAX_PLANS = 4  # of a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _FAILED = "The edge host cannot plan the name."
+_NO_PAIRS: Mapping[str, KeyPair] = {}
 _NO_KEY = "Its private key cannot be decrypted."
 
 
@@ -54,11 +55,11 @@ class AccountPlans:
             self._shared.builder.operator_pair() if is_operator else self._pairs.get(plan.certificate if plan else "")
         )
 
-    async def replace(self, records: AccountRecords) -> None:
-        """Replace the records, and update the names that use one that differs."""
+    async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
+        """Replace the records, and update the names that use one that differs. `pairs` were read with them."""
         before, self.records, self._records_by_name = self.records, records, {}
         self.expires_at = _next_expiry(records, time.time())
-        self._pairs = {id: pair for id, pair in self._pairs.items() if id in records.certificates}
+        self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
         if differing := find_differences(before, records, before.versions):
             await self.update([name for name, used in self._used.items() if not used.isdisjoint(differing)])
 
@@ -67,7 +68,7 @@ class AccountPlans:
         plan, is_new = self._plan(name), name not in self._plans
         if not plan.certificate:
             self._report_refused(plan)
-            return "unserved"
+            return "closed" if plan.is_closed else "unserved"
         if refusal := await self._make_room(plan):
             return refusal
         self._put(plan, None)
@@ -156,7 +157,7 @@ class AccountPlans:
     def _records_of(self, name: str) -> AccountRecords:
         """Return only the records that a name uses. The last ones are remembered, since a load needs them often."""
         if name not in self._records_by_name:
-            found = self._shared.reader.keep(self.records, [name])
+            found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             self._records_by_name = {name: replace(found, rejected=self._rejected)}
         return self._records_by_name[name]
 

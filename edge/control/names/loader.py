@@ -7,8 +7,7 @@ answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Iterable
 from itertools import islice
 from typing import Any
 
@@ -19,31 +18,22 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames
 from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
-from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report
+from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report, Request
 from edge.control.names.reads import StoreReads
+from edge.control.names.searches import Searches
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
-from edge.plan.cold_reads import Answers, ReadBudget
+from edge.plan.cold_reads import ReadBudget, Unserved
 from edge.plan.loaded import LoadedNames
 from edge.process import log
 from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
 from edge.store.records import Unavailable
 
-_PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
 _MAX_RESTORING = 32  # of these, names that Envoy already has
-_MAX_SEARCHES = 3  # for the account of a name while its keys change
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
-
-    since: float
-    server_names: set[str]
 
 
 class Loader:
@@ -68,13 +58,14 @@ class Loader:
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
-        self._negatives = Answers(_NEGATIVE_TIME, limits.max_negative_answers)
-        self._pages = Answers(_PAGE_TIME, limits.max_unknown_names)
+        most = limits.max_negative_answers, limits.max_unknown_names
+        self._unserved = Unserved(self._domain, *most, limits.max_connection_duration)
+        self._pages = self._unserved.pages
         self._missed: set[Place] = set()
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._accounts: dict[str, AccountNames] = {}
-        self._pending: dict[str, _Request] = {}  # names that are being loaded
-        self._searched: dict[str, bool] = {}  # True if the keys of the name changed during the search
+        self._pending: dict[str, Request] = {}  # names that are being loaded
+        self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed
@@ -84,6 +75,10 @@ class Loader:
     def is_busy(self) -> bool:
         """Return whether a name is being loaded or an account has work."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
+
+    def is_changing(self, account: str) -> bool:
+        """Return whether an account has work."""
+        return account in self._accounts and self._accounts[account].is_busy
 
     @property
     def secrets(self) -> int:
@@ -118,6 +113,7 @@ class Loader:
     def apply(self, places: Iterable[Place]) -> None:
         """Handle the changes that a read of the log returned, if any."""
         changed = set(places)
+        self._searches.apply(changed)
         for place in self._suspects - changed:
             log.event("change_missed", id=place.id)
         self._suspects = self._missed - changed
@@ -152,7 +148,7 @@ class Loader:
         """Return why a name is refused without a read, or ""."""
         if self._is_followed(name):
             return ""
-        if name in self._negatives:
+        if name in self._unserved.refused:
             return "negative"
         if not cold_reads.is_host(name):
             return "invalid"
@@ -163,9 +159,9 @@ class Loader:
         exceeded = self._budget.take(name, time.monotonic())
         return f"{exceeded}_budget" if exceeded else ""
 
-    def _start(self, name: str, server_name: str) -> None:
+    def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
-        self._pending[name] = _Request(time.monotonic(), {server_name})
+        self._pending[name] = Request(time.monotonic(), {*server_names})
         loaded = self._loaded.find(name)
         if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)
@@ -179,32 +175,22 @@ class Loader:
 
     async def _load(self, name: str) -> None:
         try:
-            account = await self._find_account(name)
+            found = await self._searches.find(name)
         except Unavailable:
             await self._answer(name, "", "unavailable")
         except Exception as error:
             log.event("name_failed", account="", error=type(error).__name__)
             await self._answer(name, "", "failed")
         else:
-            loaded = self._loaded.find(name)
+            loaded, account = self._loaded.find(name), found.account
             if loaded and loaded.account != account and account:
                 self._accounts[loaded.account].release(name)
             if account:
-                self._accounts.setdefault(account, AccountNames(account, self._shared)).want(name)
+                if account not in self._accounts:
+                    self._accounts[account] = AccountNames(account, self._shared)
+                self._accounts[account].want(name, found)
             else:
                 await self._answer(name, "", "unserved")
-
-    async def _find_account(self, name: str) -> str:
-        """Return the account of a name, or "". Raises Unavailable."""
-        for _ in range(_MAX_SEARCHES):
-            self._searched[name] = False
-            try:
-                account = await self._reads.for_visitor(self._reader.find_account, name)
-            finally:
-                is_changed = self._searched.pop(name)
-            if account or not is_changed:
-                break
-        return account
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
         """Answer the visitors of a name, unless Envoy has its secret now."""
@@ -220,11 +206,12 @@ class Loader:
         if outcome == "served" and pair:
             await self._send_certificates(pending.server_names - {name}, account, pair)
         elif outcome == "unserved" and domains.is_below(name, self._domain):
+            self._unserved.add_unknown(name, account, time.monotonic())
             await self._send_certificates(pending.server_names, account, self._builder.operator_pair())
         else:
             if outcome != "unavailable":
-                self._negatives.add(name, account, time.monotonic())
-            await self._sender.refuse(pending.server_names)
+                self._unserved.refused.add(name, account, time.monotonic())
+            await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
         """Send certificates without routes for a while: for unknown names, and for names with capitals."""
@@ -247,14 +234,14 @@ class Loader:
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
 
-    def _drop_answers(self, changed: Iterable[str], scopes: Iterable[str]) -> None:
+    def _drop_answers(self, changed: Collection[str], scopes: Iterable[str]) -> None:
         """Forget the answers about names of changed accounts or with changed keys."""
         keys = KeyChanges(scopes, self._domain)
-        for name in self._searched:
-            self._searched[name] |= keys.concern(name)
-        self._negatives.take_affected(changed, keys.concern)
-        if pages := self._pages.take_affected(changed, keys.concern):
-            self._end_pages(pages)
+        pages, visited = self._unserved.take_affected(changed, keys.concern)
+        self._end_pages(pages)
+        for name in visited:
+            if name not in self._pending and not self._refusal(name):
+                self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
         """Remove pages. A name that is followed may be served meanwhile, so its account decides."""
@@ -272,8 +259,7 @@ class Loader:
             self._accounts[loaded.account].remove_secret(loaded.name)
         for loaded in self._loaded.list_unused(now):
             self._accounts[loaded.account].unload(loaded.name)
-        self._end_pages(self._pages.take_expired(now))
-        self._negatives.take_expired(now)
+        self._end_pages(self._unserved.take_expired(now))
         self._budget.forget_idle(now)
         self._restore_next()
         self.metrics.loaded.set(len(self._loaded))

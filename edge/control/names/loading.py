@@ -15,10 +15,19 @@ from edge.plan.names import NamePlan
 from edge.process.settings import Limits
 from edge.serving.order import NameResources, Rejection
 
-# "unserved": the account is known, but does not serve the name. "host" and "account" are exceeded bounds of memory.
-Outcome: TypeAlias = Literal["served", "unserved", "rejected", "failed", "unavailable", "host", "account"]
+# "unserved": no edge or tunnel serves the name. "closed": its edge refuses handshakes. "host" and "account": its memory
+# exceeds a bound.
+Outcome: TypeAlias = Literal["served", "unserved", "closed", "rejected", "failed", "unavailable", "host", "account"]
 _DRAIN = 120.0  # seconds: the drain time of Envoy
 Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
+
+    since: float
+    server_names: set[str]
 
 
 class AccountReader(Protocol):

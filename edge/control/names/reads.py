@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from edge.store.records import Unavailable
 
@@ -12,6 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _AWAY = 0.8  # seconds without any answer after which the store counts as away
+_CHECK = 0.1  # seconds between two checks while a visitor waits
 
 
 class StoreReads:
@@ -23,30 +25,55 @@ class StoreReads:
     def __init__(self, count: int = 32) -> None:
         self._for_visitors = ThreadPoolExecutor(count, "cold")
         self._of_changes = ThreadPoolExecutor(count, "changes")
+        self._waiting: dict[asyncio.Future[Any], float] = {}  # reads for visitors, with their start
+        self._check: asyncio.TimerHandle | None = None
         self._answered_at = time.monotonic()
         self.is_away = False
 
     async def for_visitor(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         """Return the result of a read for which a visitor waits. Raises Unavailable if no read gets an answer."""
         future = self._start(self._for_visitors, lambda: read(*arguments, **named))
-        began = time.monotonic()
-        while not future.done():
-            await asyncio.wait([future], timeout=_AWAY)
-            if not future.done() and max(began, self._answered_at) + _AWAY <= time.monotonic():
-                self.is_away = True
-                raise Unavailable("no answer")
-        return future.result()
+        self._waiting[future] = time.monotonic()
+        if self._check is None:
+            self._check = asyncio.get_running_loop().call_later(_CHECK, self._give_up)
+        try:
+            return await future
+        finally:
+            del self._waiting[future]
 
     async def of_change(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         """Return the result of a read that may take as long as it needs. Raises Unavailable."""
         return await self._start(self._of_changes, lambda: read(*arguments, **named))
 
+    def _give_up(self) -> None:
+        """Fail the reads that have waited too long while no read got an answer."""
+        now = time.monotonic()
+        for future, began in self._waiting.items():
+            if max(began, self._answered_at) + _AWAY <= now and not future.done():
+                self.is_away = True
+                future.set_exception(Unavailable("no answer"))
+        waits = any(not future.done() for future in self._waiting)
+        self._check = asyncio.get_running_loop().call_later(_CHECK, self._give_up) if waits else None
+
     def _start(self, threads: ThreadPoolExecutor, read: Callable[[], R]) -> "asyncio.Future[R]":
-        future = asyncio.get_running_loop().run_in_executor(threads, read)
-        future.add_done_callback(self._on_done)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+
+        def wake(done: "Future[R]") -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._on_done, future, done)
+
+        threads.submit(read).add_done_callback(wake)
         return future
 
-    def _on_done(self, future: "asyncio.Future[R]") -> None:
+    def _on_done(self, future: "asyncio.Future[R]", done: "Future[R]") -> None:
         """Record that the store answers. Any error but Unavailable is an answer, too."""
-        if not future.cancelled() and not isinstance(future.exception(), Unavailable):
+        error = done.exception()
+        if not isinstance(error, Unavailable):
             self._answered_at, self.is_away = time.monotonic(), False
+        if future.done():
+            return
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(done.result())

@@ -37,6 +37,11 @@ class Parts:
     def is_whole(self) -> bool:
         return "" in self._encoded
 
+    def encoding(self, part: str) -> bytes | None:
+        """Return the encoding of a part, or None if it does not exist."""
+        found = self._encoded.get(part)
+        return found.value if found else None
+
     def put(self, part: str, made: Encoded) -> None:
         """Add or replace a part."""
         before = self._encoded.get(part)
@@ -80,7 +85,7 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            else:
+            elif parts.encoding(key.part) != resource.encoded:  # names often share a cluster
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)

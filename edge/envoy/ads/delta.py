@@ -1,8 +1,8 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
 If Envoy rejects several resources together, halves are sent until the bad one is known. Scopes are sent one by one,
-since Envoy rejects good ones with a bad one. A rejected secret that Envoy had requested is answered with a removal, or
-visitors would wait for it.
+since Envoy rejects good ones with a bad one. If the operator's first certificate is rejected, it is answered with a
+removal, or visitors would wait for it. `Sender` answers for the certificates of names.
 """
 
 from collections import Counter, deque
@@ -14,6 +14,7 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, Delt
 
 from edge.envoy.ads.catalog import TYPES, Answer, Catalog, Name
 from edge.envoy.resources import Kind
+from edge.envoy.selector import OPERATOR_SECRET
 
 _KINDS: dict[str, Kind] = {url: kind for kind, url in TYPES.items()}
 _ORDER: tuple[Kind, ...] = (
@@ -126,6 +127,11 @@ class Stream:
         found, self._settled = self._settled, []
         return found
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether Envoy has answered all that was sent."""
+        return not self._unanswered
+
     def is_settled(self, name: Name) -> bool:
         """Return whether Envoy has answered all that was sent about a resource."""
         return name not in self._unanswered
@@ -203,7 +209,7 @@ class Stream:
             return []
         self._finish(batch)
         known = self._subscriptions[batch.kind]
-        if batch.kind == "secret" and batch.names[0] in known.names - known.accepted:
+        if batch.kind == "secret" and OPERATOR_SECRET in known.names.intersection(batch.names) - known.accepted:
             self._append(_Batch("secret", batch.names, is_refusal=True))
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 

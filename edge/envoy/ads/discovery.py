@@ -41,6 +41,11 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     def has_envoy(self) -> bool:
         return bool(self._streams)
 
+    @property
+    def is_settled(self) -> bool:
+        """Return whether every stream has answered everything that was sent."""
+        return all(stream.is_idle for stream in self._streams)
+
     def take_answered(self) -> set[Name]:
         """Return the resources with a new answer since the last call."""
         found, self._answered = self._answered, set()

@@ -4,7 +4,7 @@ A filter records their values before claims are removed. The virtual host names 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from edge.envoy import parts, v3
 from edge.envoy.filters import claims
@@ -17,16 +17,14 @@ RECORDER = v3.HttpFilter(
 )  # records the headers that a virtual host names
 
 
-def build_host_config(names: Iterable[str]) -> Mapping[str, v3.Any]:
-    """Return the configuration of a virtual host that preserves the named headers that are claims."""
+def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
+    """Preserve the named headers that are claims for a virtual host."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
-    if not found:
-        return {}
-    mutations = v3.Mutations(request_mutations=map(_restore, found))
-    return {
-        _FILTER: parts.pack(v3.HeaderToMetadata(request_rules=map(_record, found))),
-        _MUTATION: parts.pack(v3.HeaderMutationPerRoute(mutations=mutations)),
-    }
+    if found:
+        mutations = v3.Mutations(request_mutations=map(_restore, found))
+        config = host.typed_per_filter_config
+        config[_FILTER].Pack(v3.HeaderToMetadata(request_rules=map(_record, found)), deterministic=True)
+        config[_MUTATION].Pack(v3.HeaderMutationPerRoute(mutations=mutations), deterministic=True)
 
 
 def _record(name: str) -> v3.HeaderToMetadata.Rule:

@@ -6,11 +6,11 @@ an extension resource, so that a change drains no connection and open connection
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving import pages
-from chalicelib.model.serving.edge_plans import Plan, RouteTarget
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import parts, v3
 from edge.envoy.resources import Resource, encode
 
@@ -50,7 +50,14 @@ ASK_FILTER = v3.HttpFilter(  # a route that does not disable it is closed
         )
     ),
 )
-_NOT_ASKED = {_ASK: parts.pack(v3.ExtAuthzPerRoute(disabled=True))}
+_NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
+_OTHERS = v3.HeaderValueOption(
+    header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
+    append_action=v3.HeaderValueOption.ADD_IF_ABSENT,
+)
+_RESTORED = parts.pack(
+    v3.HeaderMutationPerRoute(mutations=v3.Mutations(request_mutations=[v3.HeaderMutation(append=_OTHERS)]))
+)
 
 
 def build_filters(plan: Plan) -> list[v3.HttpFilter]:
@@ -89,13 +96,23 @@ def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Res
     return encode(v3.TypedExtensionConfig(name=extension_name(plan.edge.id), typed_config=parts.pack(config)))
 
 
-def build_host_config(plan: Plan) -> Mapping[str, v3.Any]:
-    """Return the configuration of an edge's virtual host that removes the service's cookies."""
+def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
+    """Remove the service's cookies on all routes of an edge, of which those without OAuth do not ask the service."""
     rules = [it.rule for it in plan.targets if it.rule]
-    if not rules:
-        return {}
     names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
-    ours = rf"(?:^|;) *(?:{'|'.join(map(re.escape, names))})=[^;]*"
+    host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
+    host.typed_per_filter_config[_RESTORE].CopyFrom(_RESTORED)
+    for route in host.routes:
+        if _ASK not in route.typed_per_filter_config:
+            route.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
+
+
+def _record_others(names: Sequence[str]) -> v3.Any:
+    """Return the configuration that removes the Cookie header, and records it without some cookies.
+
+    HTTP/1.1 clients can send two headers, which Envoy joins with a comma.
+    """
+    ours = rf"(?:^|[;,])[ \t]*(?:{'|'.join(map(re.escape, names))})[ \t]*=[^;,]*"
     value = v3.HeaderToMetadata.KeyValuePair(
         metadata_namespace=_KEPT,
         key=_KEPT,
@@ -103,66 +120,43 @@ def build_host_config(plan: Plan) -> Mapping[str, v3.Any]:
         regex_value_rewrite=v3.RegexMatchAndSubstitute(pattern=v3.RegexMatcher(regex=ours), substitution=""),
     )
     rule = v3.HeaderToMetadata.Rule(header="cookie", on_header_present=value, remove=True)
-    restored = v3.HeaderValueOption(
-        header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
-        append_action=v3.HeaderValueOption.ADD_IF_ABSENT,
+    return parts.pack(v3.HeaderToMetadata(request_rules=[rule]))
+
+
+def build_service_route(plan: Plan) -> v3.Route:
+    """Return the route of the service's own paths on an edge with OAuth. Only the service can answer there."""
+    return v3.Route(
+        match=v3.RouteMatch(prefix=SERVICE_PATH),
+        direct_response=parts.respond(pages.NO_ROUTE),
+        typed_per_filter_config=_asks({"account": plan.edge.account, "edge": plan.edge.id}),
     )
-    mutations = v3.Mutations(request_mutations=[v3.HeaderMutation(append=restored)])
-    return {
-        _RECORD: parts.pack(v3.HeaderToMetadata(request_rules=[rule])),
-        _RESTORE: parts.pack(v3.HeaderMutationPerRoute(mutations=mutations)),
-    }
 
 
-def complete_routes(plan: Plan, routes: Sequence[v3.Route]) -> list[v3.Route]:
-    """Return all routes of an edge, of which those without OAuth do not ask the service."""
-    if not plan.requires_sign_in:
-        return list(routes)
-    return [it if _ASK in it.typed_per_filter_config else _copy(it, _NOT_ASKED) for it in routes]
-
-
-def build_service_routes(plan: Plan) -> Iterator[v3.Route]:
-    """Yield the route of the service's own paths on an edge with OAuth. Only the service can answer there."""
-    if plan.requires_sign_in:
-        yield v3.Route(
-            match=v3.RouteMatch(prefix=SERVICE_PATH),
-            direct_response=parts.respond(pages.NO_ROUTE),
-            typed_per_filter_config=_asks({"account": plan.edge.account, "edge": plan.edge.id}),
-        )
-
-
-def guard_target(target: RouteTarget, routes: Iterable[v3.Route]) -> Iterator[v3.Route]:
-    """Yield the routes of a target. Those to upstreams require a session if it has OAuth."""
+def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
+    """Require a session for the routes to upstreams of a host, from an index on."""
+    routes = [parts.copy(it) for it in host.routes[first:]]
+    del host.routes[first:]
     for route in routes:
-        if target.rule and route.HasField("route"):
-            yield from _guard(target.rule, route)
-        else:
-            yield route
+        host.routes.extend(_guard(rule, route) if route.HasField("route") else [route])
 
 
 def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
     if rule.options_passthrough:
-        options = _copy(route, _NOT_ASKED)
+        options = parts.copy(route)
         options.match.headers.append(_OPTIONS)
         yield options
     asked = {"account": rule.account, "edge": rule.edge, "route": rule.route, "aud": rule.audience}
-    requirement = v3.JwtPerRoute(requirement_name=rule.route)
-    guarded = _copy(route, {extension_name(rule.edge): parts.pack(requirement), **_asks(asked)})
-    duration = v3.RouteAction.MaxStreamDuration(max_stream_duration=parts.seconds(rule.max_stream))
-    guarded.route.max_stream_duration.CopyFrom(duration)
-    yield guarded
+    requirement = parts.pack(v3.JwtPerRoute(requirement_name=rule.route))
+    route.typed_per_filter_config[extension_name(rule.edge)].CopyFrom(requirement)
+    for name, config in _asks(asked).items():
+        route.typed_per_filter_config[name].CopyFrom(config)
+    route.route.max_stream_duration.max_stream_duration.CopyFrom(parts.seconds(rule.max_stream))
+    yield route
 
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
     """Return the configuration by which the service learns facts about a route."""
     return {_ASK: parts.pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))}
-
-
-def _copy(route: v3.Route, configs: Mapping[str, v3.Any]) -> v3.Route:
-    """Return a route with the configuration of further filters."""
-    copy = v3.Route(typed_per_filter_config=configs)
-    copy.MergeFrom(route)
-    return copy
 
 
 def _provider(rule: SignInRule, keys: str) -> v3.JwtProvider:

@@ -16,11 +16,13 @@ from edge.process.settings import Settings
 INTERNAL = "passed-on"  # the filter chain of exact names with a separate listener
 _NO_NAME = " "  # never a server name
 # Selects the cluster by the server name, with a prefix. The key is the one that tcp_proxy reads.
-_NAME_TO_CLUSTER = stream_filters.build_filter_state(
-    v3.FilterStateValue(
-        object_key="envoy.tcp_proxy.cluster",
-        format_string=parts.format_string(f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"),
-    )
+_NAME_TO_CLUSTER = v3.NetworkFilterState(
+    on_new_connection=[
+        v3.FilterStateValue(
+            object_key="envoy.tcp_proxy.cluster",
+            format_string=parts.format_string(f"{NAME_PREFIX}%REQUESTED_SERVER_NAME%"),
+        )
+    ]
 )
 
 
@@ -31,7 +33,7 @@ def build_public(settings: Settings) -> tuple[Resource, ...]:
 
 def build_https_listener(settings: Settings) -> Resource:
     """Return the public HTTPS listener without the parts of special names."""
-    to_internal = [_front_limit(settings), _NAME_TO_CLUSTER, _cluster_proxy("none")]
+    to_internal = [_front_limit(settings), stream_filters.build_filter_state(_NAME_TO_CLUSTER), _cluster_proxy("none")]
     listener = listeners.build_public_listener(listeners.FRONT, settings.edge_port, settings)
     listener.listener_filters.append(listeners.TLS_INSPECTOR)
     listener.filter_chains.add(name=INTERNAL, filters=to_internal)
@@ -57,8 +59,8 @@ def build_unreserved_special_part(name: str, chain: str, settings: Settings) -> 
 
 def _build_chain(version: str, settings: Settings) -> v3.FilterChain:
     manager = managers.build_names_manager(settings, tls_contexts.requirement_of(version))
-    context = tls_contexts.build_context(version, protocols=listeners.HTTP_PROTOCOLS)
-    return listeners.build_tls_chain(version, context, [_front_limit(settings), manager], settings)
+    socket = tls_contexts.build_socket(version, protocols=listeners.HTTP_PROTOCOLS)
+    return listeners.build_tls_chain(version, socket, [_front_limit(settings), manager], settings)
 
 
 def _front_limit(settings: Settings) -> v3.Filter:
@@ -79,8 +81,9 @@ def _chain_name(name: str, chain: str) -> str:
 
 def _build_part(name: str, chain: str, on_match: OnMatch, settings: Settings) -> Resource:
     part = v3.Listener()
-    matcher = matchers.match_server_name(name, on_match)
-    if name.startswith("*."):
+    if not name.startswith("*."):
+        matcher = matchers.match_server_name(name, on_match)
+    else:
         regex = f"[^.]+{re.escape(name.removeprefix('*'))}"
         matcher = v3.Matcher(on_no_match=OnMatch(matcher=matchers.match_server_names(regex, on_match)))
         if chain == INTERNAL:
@@ -97,4 +100,6 @@ def _base_matcher() -> v3.Matcher:
     """
     internal = matchers.choose(INTERNAL)
     by_wildcard = matchers.match_server_names(_NO_NAME, internal, matchers.refuse_challenges(DEFAULT_VERSION))
-    return matchers.match_server_name("", internal, OnMatch(matcher=by_wildcard))
+    matcher = matchers.match_server_name("", internal)
+    matcher.on_no_match.matcher.CopyFrom(by_wildcard)
+    return matcher

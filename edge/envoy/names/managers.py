@@ -5,8 +5,8 @@ from functools import cache
 from typing import TypeAlias
 
 from chalicelib.model.serving import pages
-from edge.envoy import access_log, http_manager, parts, v3
-from edge.envoy.filters import kept_headers
+from edge.envoy import http_manager, parts, v3
+from edge.envoy.filters import access_log, kept_headers
 from edge.process.settings import Settings
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -26,6 +26,9 @@ _LOGGED = {
     "tunnel": f"%COALESCE({_TUNNEL})%",
 }
 _IS_EDGE = access_log.matches("'edge' in xds.virtual_host_metadata.filter_metadata.edge")
+_IS_OTHER_HOST = access_log.matches(  # the host can have a port
+    "!request.host.startsWith(connection.requested_server_name)"
+)
 
 
 def _reply(flags: list[str], status: int, text: str, *conditions: v3.AccessLogFilter) -> v3.ResponseMapper:
@@ -52,9 +55,12 @@ _SCOPED_ROUTES = v3.ScopedRoutes(
     rds_config_source=parts.ADS,
     scoped_rds=v3.ScopedRds(scoped_rds_config_source=parts.ADS),
 )
-_REPLIES = (  # Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404
+# Envoy's own responses. Those for edges differ from those for tunnels. Without a scope it is a 404, or a 421 for
+# another host: a browser sends requests for all names of the operator's certificate on one connection.
+_REPLIES = (
     _reply(["UH", "NC"], 503, pages.NO_TUNNELS, _IS_EDGE),
     _reply(["UO"], 503, pages.TOO_MANY, _IS_EDGE),
+    _reply(["NR"], 421, pages.MISDIRECTED, _IS_OTHER_HOST),
     _reply(["NR"], 404, pages.NO_TUNNEL),
     _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # from the gateway or the upstream
     _reply(["UT"], 504, pages.NO_ANSWER),

@@ -1,22 +1,30 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.served import ServedBackend
+from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy import answers, clusters, edge_routes, routes, v3
+from edge.envoy import answers, clusters, edge_routes, parts, routes, v3
 from edge.envoy.clusters import Members
 from edge.envoy.names import managers, tls_contexts
 from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
 
-_NO = v3.BoolValue(value=False)
+_SCOPE = v3.ScopedRouteConfiguration(
+    key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment()]),
+    route_configuration=v3.RouteConfiguration(
+        ignore_port_in_host_matching=True,
+        validate_clusters=v3.BoolValue(value=False),  # or a missing cluster would close all routes of the name
+    ),
+)
+_MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
 
 
 class Backends(Protocol):
@@ -48,16 +56,23 @@ def handshake_requirement(plan: Plan) -> str:
 def build_scope(plan: NamePlan) -> Resource | None:
     """Return the scope of a name, or None if its connections are forwarded as bytes."""
     if plan.site and plan.site.certificate:
-        return _build_scope(scope_name(plan), [routes.build_site_host(plan.site), edge_routes.MISDIRECTED])
-    if plan.edge is None or plan.edge.is_stream:
+        scope = _copy_scope(scope_name(plan))
+        routes.add_site_host(scope.route_configuration, plan.site)
+    elif plan.edge and not plan.edge.is_stream:
+        scope = _copy_scope(scope_name(plan))
+        own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
+        edge_routes.add_edge_hosts(scope.route_configuration, replace(plan.edge, hosts=own))
+    else:
         return None
-    own = tuple(it for it in plan.edge.hosts if it.certificate == plan.certificate)
-    return _build_scope(scope_name(plan), edge_routes.build_edge_hosts(replace(plan.edge, hosts=own)))
+    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    return encode(scope)
 
 
 def build_closed_scope(name: str) -> Resource:
     """Return a scope that answers 421, so that clients of open connections open others."""
-    return _build_scope(name, [edge_routes.MISDIRECTED])
+    scope = _copy_scope(name)
+    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    return encode(scope)
 
 
 def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, settings: Settings) -> tuple[Resource, ...]:
@@ -70,7 +85,7 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
     return tuple(it for made in every for it in made)
 
 
-def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> list[Resource]:
+def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Sequence[Resource]:
     gateway = backends.gateways.get(site.tunnel.gateway)
     if gateway is None:
         return []
@@ -93,15 +108,8 @@ def _backend_clusters(
     return [replace(it, is_emptied=not members) for it in build(id, members, link_authority, settings)]
 
 
-def _build_scope(name: str, hosts: list[v3.VirtualHost]) -> Resource:
-    scope = v3.ScopedRouteConfiguration(
-        name=name,
-        key=v3.ScopedRouteConfiguration.Key(fragments=[v3.ScopedRouteConfiguration.Key.Fragment(string_key=name)]),
-        route_configuration=v3.RouteConfiguration(
-            name=name,
-            ignore_port_in_host_matching=True,
-            validate_clusters=_NO,  # or a missing cluster would close all routes of the name
-            virtual_hosts=hosts,
-        ),
-    )
-    return encode(scope)
+def _copy_scope(name: str) -> v3.ScopedRouteConfiguration:
+    """Return a scope without virtual hosts."""
+    scope = parts.copy(_SCOPE)
+    scope.name = scope.key.fragments[0].string_key = scope.route_configuration.name = name
+    return scope

@@ -1,6 +1,7 @@
 """Requirements on handshakes: TLS versions, and certificates of clients. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import parts, selector, v3
@@ -52,8 +53,9 @@ def requirement_of(version: str) -> str:
     return "" if version == DEFAULT_VERSION else version
 
 
-def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence[str] = ()) -> v3.DownstreamTlsContext:
-    """Return the TLS context with certificates on demand, for handshakes from a version on.
+@lru_cache(1024)
+def build_socket(version: str, trusted: tuple[str, ...] = (), protocols: tuple[str, ...] = ()) -> v3.TransportSocket:
+    """Return TLS with certificates on demand, for handshakes from a version on.
 
     `trusted` are authorities of clients, PEM: only clients with a certificate of one of them are accepted. Envoy
     rejects such a context unless session resumption is off.
@@ -72,7 +74,6 @@ def build_context(version: str, trusted: Sequence[str] = (), protocols: Sequence
         disable_stateful_session_resumption=True,
     )
     if trusted:
-        authorities = v3.CertificateValidationContext(trusted_ca=parts.text("\n".join(trusted)))
-        context.common_tls_context.validation_context.CopyFrom(authorities)
         context.require_client_certificate.value = True
-    return context
+        context.common_tls_context.validation_context.trusted_ca.inline_string = "\n".join(trusted)
+    return v3.TransportSocket(name="envoy.transport_sockets.tls", typed_config=parts.pack(context))

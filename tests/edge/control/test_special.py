@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,11 +18,11 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
 from edge.control.special import SpecialNames
 from edge.control.special_account import Shared
-from edge.envoy.resources import Changes, Key, Resource
 from edge.process.settings import Settings
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
+from tests.edge.control.special_fakes import Envoy
 from tests.edge.memory import Memory
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY
@@ -81,32 +81,6 @@ class Reads:
                 for id in ids
             },
         )
-
-
-class Envoy:
-    """What Envoy has got. `held` are the clusters of gateways by owner."""
-
-    def __init__(self) -> None:
-        self.resources: dict[Key, Resource] = {}
-        self.held: dict[str, list[str]] = {}
-
-    async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        self.held[owner] = [it.key.name for it in clusters]
-
-    async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        pass
-
-    async def publish(self, changes: Changes) -> None:
-        gone = {key for key, it in changes.items() if it is None}
-        assert gone <= self.resources.keys()
-        self.resources |= {key: it for key, it in changes.items() if it}
-        self.resources = {key: it for key, it in self.resources.items() if key not in gone}
-
-    @property
-    def names(self) -> set[str]:
-        """Return the names in the matcher of the public listener, and the open ports."""
-        parts = {key.part for key in self.resources if key.kind == "listener" and key.part}
-        return parts | {key.name for key in self.resources if key.name.startswith("port/")}
 
 
 class World:

@@ -23,7 +23,7 @@ from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
 from edge.store.table import TableStore
 from tests import openssl
-from tests.edge.control.test_special import Envoy
+from tests.edge.control.special_fakes import Envoy
 from tests.edge.envoy import messages
 from tests.queries import calls
 from tests.transports import Client

@@ -11,7 +11,7 @@ from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving.edge_plans import Plan
-from edge.envoy import answers, clusters, edge_listeners, edge_routes
+from edge.envoy import answers, clusters, edge_listeners, edge_routes, v3
 from edge.envoy.resources import Resource
 from edge.process.settings import Settings
 from tests.edge.envoy import messages
@@ -93,13 +93,19 @@ def test_a_port_of_an_edge_passes_bytes_on() -> None:
     assert proxy["typed_config"]["cluster"] == "stream/edgtcp_1"
 
 
+def hosts_of(plan: Plan) -> Sequence[v3.VirtualHost]:
+    config = v3.RouteConfiguration()
+    edge_routes.add_edge_hosts(config, plan)
+    return config.virtual_hosts
+
+
 def domains_of(plan: Plan) -> list[Any]:
-    return [list(host.domains) for host in edge_routes.build_edge_hosts(plan)]
+    return [list(host.domains) for host in hosts_of(plan)]
 
 
 def test_hosts_that_are_not_live_are_in_no_route() -> None:
-    assert domains_of(planned(hosts=[HOST, "shop.example.com"])) == [[HOST], ["*"]]
-    assert domains_of(planned(hosts=["shop.example.com"])) == [["*"]]
+    assert domains_of(planned(hosts=[HOST, "shop.example.com"])) == [[HOST]]
+    assert domains_of(planned(hosts=["shop.example.com"])) == []
 
 
 def test_an_edges_connections_are_bounded() -> None:
@@ -211,7 +217,7 @@ def test_a_response_is_as_stored_without_what_is_of_the_connection(
 
 
 def test_grpc_goes_to_a_group_by_http2() -> None:
-    host = messages.to_json(edge_routes.build_edge_hosts(planned())[0])
+    host = messages.to_json(hosts_of(planned())[0])
     _, first, second, *_ = host["routes"]
     assert (first["match"]["grpc"], first["route"]["cluster"]) == ({}, f"group/{GROUP}/http2")
     assert (second["route"]["cluster"], second["route"]["timeout"]) == (f"group/{GROUP}", "0s")
@@ -234,7 +240,7 @@ def test_where_one_of_several_routes_holds_visitors_back_ambiguous_paths_are_ref
     routes: Sequence[ServedRoute], is_refusing: bool
 ) -> None:
     plan = plan_of(EDGE, GATEWAY, tunnel(), group(), edge(*routes))
-    host = messages.to_json(edge_routes.build_edge_hosts(plan)[0])
+    host = messages.to_json(hosts_of(plan)[0])
     challenges, first, *_ = host["routes"]
     assert challenges["match"]["prefix"] == "/.well-known/acme-challenge/"
     assert (first.get("direct_response", {}).get("status") == 400) is is_refusing

@@ -13,7 +13,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, http_manager, listeners, routes
+from edge.envoy import clusters, http_manager, listeners, routes, v3
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.filters import blocking, claims, proxies, visitor_limits
 from edge.envoy.names import https_listener, managers
@@ -59,7 +59,9 @@ MISDIRECTED = "421: this connection is for another name; open one of its own.\n"
 
 
 def test_the_virtual_host_of_a_tunnel() -> None:
-    assert messages.to_json(routes.build_site_host(PLAIN)) == HOST
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, PLAIN)
+    assert [messages.to_json(it) for it in config.virtual_hosts] == [HOST]
 
 
 def test_the_upstreams_of_a_gateway() -> None:
@@ -255,7 +257,7 @@ def test_how_requests_are_treated() -> None:
     (of_whom,) = rate["typed_config"]["rate_limits"]
     assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
     *others, silent, late = found.pop("local_reply_config")["mappers"]
-    assert [it["status_code"] for it in others] == [503, 503, 404]
+    assert [it["status_code"] for it in others] == [503, 503, 421, 404]
     scoped, early = found.pop("scoped_routes"), found.pop("early_header_mutation_extensions")
     assert scoped["scope_key_builder"]["fragments"] == [{"header_value_extractor": {"name": SCOPE_HEADER, "index": 0}}]
     removal, addition = early[0]["typed_config"]["mutations"]
@@ -490,8 +492,9 @@ def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mappi
 
 def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> None:
     reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
-    host = messages.to_json(routes.build_site_host(reading))
-    led = [it["route"]["cluster"] for it in host["routes"]]
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, reading)
+    led = [it.route.cluster for it in config.virtual_hosts[0].routes]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
 
 
@@ -530,7 +533,7 @@ def test_behind_proxies_the_choice_of_a_chain_is_what_it_is_without_behind_the_r
     for other in refusing:
         single = other["predicate"]["not_matcher"]["single_predicate"]
         assert single["input"]["typed_config"]["@type"].endswith(".DirectSourceIPInput")
-        trials = {"address_prefix": "127.21.0.1", "prefix_len": 32}  # of this host, to its own names
+        trials = {"address_prefix": proxies.choose_trial_source(BELIEVING), "prefix_len": 32}
         assert single["custom_match"]["typed_config"]["cidr_ranges"] == [*RANGES, trials]
         assert other["on_match"]["action"]["typed_config"]["value"] == "refused"
 

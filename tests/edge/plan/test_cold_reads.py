@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.plan.cold_reads import Answers, ReadBudget
+from edge.plan.cold_reads import Answers, ReadBudget, Unserved
 
 D = "tunnels.example"
 
@@ -83,3 +83,25 @@ def test_changes_take_the_answers_of_their_accounts_and_names() -> None:
     answers.discard("d")
     assert answers.take_affected({"acct_a", "acct_d"}, "c".__eq__) == ["a", "c"]
     assert ("b" in answers, len(answers)) == (True, 1)
+
+
+def test_a_change_loads_few_of_the_names_that_others_chose_below_a_base_name() -> None:
+    unserved, every = Unserved(D, 10, 100, 3600), [f"{it}.team.{D}" for it in "abcdefgh"]
+    for name in (*every, f"shop.{D}"):
+        unserved.pages.add(name, "", 0)
+        unserved.add_unknown(name, "", 0)
+    pages, visited = unserved.take_affected((), lambda _: True)
+    assert pages == [*every, f"shop.{D}"]
+    assert visited == [*every[-4:], f"shop.{D}"]
+    assert unserved.take_affected((), lambda _: True) == ([], [])
+
+
+def test_connections_that_got_a_page_are_remembered_longer_than_the_page() -> None:
+    unserved = Unserved(D, 10, 100, 3600)
+    unserved.pages.add(f"shop.{D}", "", 0)
+    unserved.add_unknown(f"shop.{D}", "", 0)
+    assert unserved.take_expired(10) == [f"shop.{D}"]
+    assert unserved.take_affected((), lambda _: True) == ([], [f"shop.{D}"])
+    unserved.add_unknown(f"shop.{D}", "", 0)
+    assert unserved.take_expired(3600) == []
+    assert unserved.take_affected((), lambda _: True) == ([], [])

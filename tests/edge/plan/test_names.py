@@ -150,7 +150,7 @@ def test_a_name_is_special_if_the_shared_handshake_cannot_serve_it(facts: tuple[
     ],
 )
 def test_a_name_that_nothing_serves_says_why(facts: tuple[Record, ...], name: str, refusal: str) -> None:
-    assert planned(*facts, name=name) == NamePlan(name, A, refusal=refusal)
+    assert planned(*facts, name=name) == NamePlan(name, A, refusal=refusal, is_closed=refusal == UNREADABLE)
 
 
 def test_an_account_that_is_switched_off_serves_no_name() -> None:

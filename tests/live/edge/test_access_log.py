@@ -11,10 +11,10 @@ from tests.live.edge.running import Edge, running, until
 
 
 def _ask(edge: Edge, name: str, path: str, *, times: int = 1) -> set[int]:
-    """Return the statuses of requests on one connection."""
+    """Return the statuses of requests for a name on one connection."""
     asked = f"GET /{path} HTTP/1.1\r\nhost: {name}.tunnels.localhost\r\n\r\n".encode("latin-1")
     found = set[int]()
-    with edge.connect("any") as connection:
+    with edge.connect(name) as connection:
         for _ in range(times):
             connection.sendall(asked)
             answer = HTTPResponse(connection)

@@ -15,8 +15,8 @@ pytestmark = needs_envoy
 
 @pytest.mark.needs("curl")
 def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> None:
-    """Envoy announces with GOAWAY that a connection will end. curl then finishes its request and connects again."""
-    edge.upload("tlscrt_0", "acct_A", "rotated.tunnels.localhost")
+    """New connections get the new certificate. Open ones go on."""
+    edge.upload("cert_0", "acct_A", "rotated.tunnels.localhost")
     edge.ssh(edge.key("acct_A"), "-R", f"rotated:80:127.0.0.1:{origin}").says("is online")
     until(lambda: edge.status("rotated", "--insecure") == "200")
     command = ["curl", "-sS", "--insecure", "--http2", "--rate", "100/s", *edge.resolved("rotated"), "-o", "/dev/null"]
@@ -25,10 +25,10 @@ def test_a_rotation_loses_no_request_over_http_2(edge: Edge, origin: int) -> Non
         [*command, edge.url("rotated", "/?[1-800]")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     for number in range(1, 4):
-        edge.upload(f"tlscrt_{number}", "acct_A", "rotated.tunnels.localhost")
-        until(lambda number=number: served(edge, "rotated") == f"tlscrt_{number}")  # type: ignore[misc]
-        del edge.store.uploaded[f"tlscrt_{number - 1}"]
-        edge.store.tell("acct_A", kinds.TLS_CERTIFICATES.path, f"tlscrt_{number - 1}")
+        edge.upload(f"cert_{number}", "acct_A", "rotated.tunnels.localhost")
+        until(lambda number=number: served(edge, "rotated") == f"cert_{number}")  # type: ignore[misc]
+        del edge.store.uploaded[f"cert_{number - 1}"]
+        edge.store.tell("acct_A", kinds.TLS_CERTIFICATES.path, f"cert_{number - 1}")
     answers, connects = client.communicate(timeout=100)
     assert Counter(answers.splitlines()) == {"200 2 0": 800}
-    assert sum(map(int, connects.split())) > 1
+    assert sum(map(int, connects.split())) == 1

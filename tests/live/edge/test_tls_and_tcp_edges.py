@@ -93,8 +93,12 @@ def said(edge: Edge, made: ServedEdge) -> EdgeStatus | None:
 
 
 def is_live(edge: Edge, made: ServedEdge, tunnels: int = 1) -> bool:
+    """Return whether the status says live with so many tunnels, which Envoy then has."""
     found = said(edge, made)
-    return found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
+    is_said = found is not None and found.state == "live" and sum(it.tunnels for it in found.backends) == tunnels
+    if is_said:
+        edge.settle()
+    return is_said
 
 
 def answer(port: int, sent: bytes = b"") -> bytes:

@@ -1,5 +1,7 @@
 """What edge hosts report about an edge, stored by host."""
 
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.model.base.kinds import EDGE
@@ -11,7 +13,10 @@ from chalicelib.storage.records import items
 
 EARLY = "2026-01-01T00:00:00Z"
 HOSTPORT = "a.example.com:443"
-ACCEPTED, REFUSED = Report(7, EARLY, "one"), Report(7, EARLY, "two", {HOSTPORT: "no", "cert_1": "weak"})
+ACCEPTED, REFUSED = (
+    Report(7, EARLY, "one"),
+    Report(7, "2036-01-01T00:00:00Z", "two", {HOSTPORT: "no", "cert_1": "weak"}),
+)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,11 @@ def test_a_trial_stays_when_its_host_ends() -> None:
     edge_status.write_trial("acct_1", "edghts_1", REFUSED)
     edge_status.announce("one", lease=60)
     assert edge_status.read_reports("acct_1", "edghts_1") == Reports(1, {}, REFUSED)
+
+    edge_status.write_trial("acct_1", "edghts_1", replace(REFUSED, at=EARLY))  # no host has repeated it
+    assert edge_status.read_reports("acct_1", "edghts_1") == Reports(1)
+    edge_status.write_trial("acct_1", "edghts_1", ACCEPTED)
+    assert edge_status.read_reports("acct_1", "edghts_1") == Reports(1, {}, ACCEPTED)
 
     edge_status.remove_trial("acct_1", "edghts_1")
     assert edge_status.read_reports("acct_1", "edghts_1") == Reports(1)

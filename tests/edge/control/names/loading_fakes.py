@@ -16,6 +16,8 @@ from edge.plan.names import NamePlan
 from edge.serving.order import NameResources, Rejection
 from edge.store.records import Unavailable
 
+CLOSED = "closed"  # a value: the edge of the name refuses handshakes
+
 
 def place(account: str, name: str) -> Place:
     """Return the place of the record that says how an account serves a name."""
@@ -83,6 +85,8 @@ class Plans:
         host, value = next(((host, value) for host, value in found if value), ("", ""))
         if not value:
             return NamePlan(name, records.account, refusal="unknown")
+        if value == CLOSED:
+            return NamePlan(name, records.account, refusal="closed", is_closed=True)
         *certificates, routes = value.split()
         certificate = next((it for it in certificates if it not in records.rejected), "")
         if not certificate:

@@ -16,7 +16,7 @@ from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Rejection
-from tests.edge.control.names.loading_fakes import Envoy, Plans, Records, place
+from tests.edge.control.names.loading_fakes import CLOSED, Envoy, Plans, Records, place
 
 A, B, D = "acct_a", "acct_b", "tunnels.example"
 NAME, UNKNOWN = "app.shop.example", f"none.{D}"
@@ -173,6 +173,19 @@ def test_an_unknown_name_below_the_domain_gets_a_page_for_a_while() -> None:
     run(test)
 
 
+def test_a_name_of_a_closed_edge_is_refused() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, UNKNOWN)
+        await world.visit(UNKNOWN)
+        world.records.serve(A, UNKNOWN, CLOSED)
+        await world.change(changed)
+        assert (world.envoy.secrets, world.envoy.scopes) == ({}, {})
+        await world.visit(UNKNOWN)
+        assert world.envoy.refused == {UNKNOWN: 1}
+
+    run(test)
+
+
 def test_pages_have_a_bound() -> None:
     async def test(world: World) -> None:
         await world.visit(UNKNOWN, f"more.{D}", f"most.{D}")
@@ -183,15 +196,13 @@ def test_pages_have_a_bound() -> None:
 
 
 @pytest.mark.parametrize("key", [f"tunnel_name#none.{D}", f"{A}#/tunnels"])
-def test_a_page_ends_when_the_name_gets_an_account(key: str) -> None:
+def test_a_name_with_a_page_is_loaded_when_it_gets_an_account(key: str) -> None:
     async def test(world: World) -> None:
         world.records.owners[UNKNOWN] = A if key.startswith(A) else ""
         await world.visit(UNKNOWN)
         world.records.serve(A, UNKNOWN)
         await world.change(Place(key, "1"))
-        await until(lambda: not world.envoy.secrets)
-        await world.visit(UNKNOWN)
-        assert world.envoy.secrets == {UNKNOWN: "cert_1"}
+        await until(lambda: (world.envoy.scopes, world.envoy.secrets) == ({UNKNOWN: "1"}, {UNKNOWN: "cert_1"}))
 
     run(test)
 

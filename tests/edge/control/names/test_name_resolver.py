@@ -245,7 +245,7 @@ def test_an_edge_that_cannot_be_understood_is_closed_where_its_keys_name_it(
     edge = create_edge(admin, DEEP)
     scope = items.scope(admin.account, "/edges/https")
     dynamodb.do(Write.update(scope, edge, Condition(""), sets={"body": "of another form", "claims": 7}))
-    assert plan(DEEP, load(resolver, DEEP)) == NamePlan(DEEP, admin.account, refusal=UNREADABLE)
+    assert plan(DEEP, load(resolver, DEEP)) == NamePlan(DEEP, admin.account, refusal=UNREADABLE, is_closed=True)
 
 
 def test_a_banned_base_name_is_unknown(resolver: NameResolver, admin: Client) -> None:

@@ -5,8 +5,9 @@ from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest
 from edge.envoy.ads.catalog import TYPES, Name
 from edge.envoy.ads.delta import Demand, Stream
 from edge.envoy.resources import Key
+from edge.envoy.selector import OPERATOR_SECRET
 from tests.edge.envoy import messages
-from tests.edge.envoy.ads.test_delta import acks, asks, catalog, told
+from tests.edge.envoy.ads.streams import acks, asks, catalog, told
 
 BAD = "Failed to load certificate chain"
 
@@ -26,18 +27,29 @@ def test_a_requested_name_is_reported_and_a_refusal_answers_it_each_time() -> No
     assert stream.take_demand() == Demand()
 
 
-def test_a_rejected_secret_is_removed_unless_envoy_has_an_earlier_version() -> None:
-    made = catalog(Key("secret", "new"), Key("secret", "old"))
+def test_a_rejected_certificate_of_the_operator_is_removed_unless_envoy_has_an_earlier_one() -> None:
+    key = Key("secret", OPERATOR_SECRET)
+    made = catalog(key)
     stream = Stream(made)
-    stream.receive(asks("secret", "old"))
+    stream.receive(asks("secret", OPERATOR_SECRET))
     told(stream)
-    stream.receive(acks("secret", "1"))
-    stream.enqueue(made.apply({Key("secret", "old"): messages.encode(Key("secret", "old"), {"name": "changed"})}))
+    stream.receive(acks("secret", "1", BAD))
+    assert [gone for _, _, gone in told(stream)] == [[OPERATOR_SECRET]]
+    stream.enqueue(made.apply({key: messages.encode(key, {"name": "changed"})}))
+    told(stream)
+    stream.receive(acks("secret", "3"))
+    stream.enqueue(made.apply({key: messages.encode(key, {"name": "worse"})}))
+    told(stream)
+    stream.receive(acks("secret", "4", BAD))
+    assert told(stream) == []
+
+
+def test_a_rejected_certificate_of_a_name_keeps_its_visitors_waiting_for_the_next_one() -> None:
+    stream = Stream(catalog(Key("secret", "new")))
     stream.receive(asks("secret", "new"))
-    assert [names for _, names, _ in told(stream)] == [["old"], ["new"]]
-    for nonce in ("2", "3"):
-        stream.receive(acks("secret", nonce, BAD))
-    assert [gone for _, _, gone in told(stream)] == [["new"]]
+    told(stream)
+    stream.receive(acks("secret", "1", BAD))
+    assert told(stream) == []
 
 
 def test_each_changed_scope_is_a_response_of_its_own() -> None:

@@ -43,8 +43,16 @@ from tests.edge.plan import worlds
 from tests.live.edge.running import ENVOY, listens, until
 from tests.needs import need
 
+UPGRADE = (
+    "connection: upgrade\r\nupgrade: websocket\r\n"
+    "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 A, GATEWAY = "acct_a", "gw-1"
 T = TypeVar("T")
+UPGRADE = (  # header lines of a request for a WebSocket
+    "connection: upgrade\r\nupgrade: websocket\r\n"
+    "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 
 
 @dataclass
@@ -196,6 +204,8 @@ class Table:
         if name.lower() in self.names:
             rejection = await self.sender.send(self.names[name.lower()])
             self.errors[name] = rejection.error if rejection else ""
+            if rejection:
+                await self.sender.withdraw([name.lower()])
         if name.lower() in self.unknown or (name != name.lower() and name.lower() in self.names):
             await self.sender.send(build_certificate_only(name, self.authority.issue(name.lower())))
         elif name not in self.names:

@@ -17,14 +17,10 @@ from edge.serving.order import NameResources
 from tests import openssl
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.gateways import gateway
-from tests.live.edge.ondemand.tables import Table, ask, running
+from tests.live.edge.ondemand.tables import UPGRADE, Table, ask, running
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy
-UPGRADE = (
-    "connection: upgrade\r\nupgrade: websocket\r\n"
-    "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
-)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ import pytest
 from edge.envoy.ads.catalog import Name
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.gateways import gateway
-from tests.live.edge.ondemand.tables import Table, ask, envoy, running, serving, settings_in
-from tests.live.edge.ondemand.test_order import UPGRADE
+from tests.live.edge.ondemand.tables import UPGRADE, Table, ask, envoy, running, serving, settings_in
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy

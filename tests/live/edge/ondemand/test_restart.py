@@ -2,10 +2,9 @@
 
 from chalicelib.model.edges.served import Modules
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.ondemand.test_forms import Name, mutual, name
+from tests.live.edge.ondemand.names import Name
 from tests.live.edge.running import until
 
-__all__ = ["mutual", "name"]  # fixtures
 pytestmark = needs_envoy
 
 

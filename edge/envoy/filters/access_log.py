@@ -5,6 +5,7 @@ size. Of refused requests and those for unknown hosts, one in ten is logged.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from edge.envoy import parts, v3
 from edge.process.settings import Settings
@@ -16,7 +17,7 @@ _SAMPLE = v3.AccessLogFilter(
 )
 _KNOWN = "'edge' in xds.virtual_host_metadata.filter_metadata"
 _REFUSALS = "^(rbac_|local_rate_limited)"  # blocked networks, and visitors above the rate limit
-_REQUEST_FIELDS: Mapping[str, str] = {
+_REQUEST_FIELDS = {
     "host": "%REQ(:AUTHORITY):260%",
     "method": "%REQ(:METHOD):32%",
     "path": "%PATH(NQ):512%",
@@ -29,7 +30,7 @@ _REQUEST_FIELDS: Mapping[str, str] = {
     "milliseconds": "%DURATION%",
     "client": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
 }
-_CONNECTION_FIELDS: Mapping[str, str] = {
+_CONNECTION_FIELDS = {
     "host": "%REQUESTED_SERVER_NAME%",
     "port": "%DOWNSTREAM_LOCAL_PORT%",
     "flags": "%RESPONSE_FLAGS%",
@@ -44,14 +45,18 @@ _CONNECTION_FIELDS: Mapping[str, str] = {
 
 def build_request_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of requests, without bodies, cookies and queries. `owner` are the first fields."""
-    log = _build_log(settings, {**owner, **_REQUEST_FIELDS})
+    log = _log(_file(settings.access_log_file, {**owner, **_REQUEST_FIELDS}))
     log.filter.CopyFrom(_any_of(_important_requests(), _SAMPLE))
     return log
 
 
 def build_connection_log(settings: Settings, owner: Mapping[str, str]) -> v3.AccessLog:
     """Return the log of byte connections. `owner` are the first fields."""
-    return _build_log(settings, {**owner, **_CONNECTION_FIELDS})
+    file = parts.copy(_connection_file(settings.access_log_file))
+    fields = file.log_format.json_format.fields
+    for name, value in owner.items():
+        fields[name].string_value = value
+    return _log(file)
 
 
 def matches(expression: str) -> v3.AccessLogFilter:
@@ -69,9 +74,17 @@ def _any_of(*filters: v3.AccessLogFilter) -> v3.AccessLogFilter:
     return v3.AccessLogFilter(or_filter=v3.OrFilter(filters=filters))
 
 
-def _build_log(settings: Settings, fields: Mapping[str, str]) -> v3.AccessLog:
+def _file(path: str, fields: Mapping[str, str]) -> v3.FileAccessLog:
     line = v3.SubstitutionFormatString(json_format=parts.struct(time="%START_TIME%", **fields))
-    file = v3.FileAccessLog(path=settings.access_log_file, log_format=line)
+    return v3.FileAccessLog(path=path, log_format=line)
+
+
+@cache
+def _connection_file(path: str) -> v3.FileAccessLog:
+    return _file(path, _CONNECTION_FIELDS)
+
+
+def _log(file: v3.FileAccessLog) -> v3.AccessLog:
     return v3.AccessLog(name="envoy.access_loggers.file", typed_config=parts.pack(file))
 
 

@@ -1,0 +1,68 @@
+"""Searches for the account of a cold name. If the account is not loaded, its records are read at once."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from chalicelib.model.serving.account_records import AccountRecords
+from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.storage.records.change_log import Place
+from edge.control.names.key_changes import KeyChanges
+from edge.control.names.loading import AccountReader
+from edge.control.names.reads import StoreReads
+from edge.link.authority import KeyPair
+
+_MAX_SEARCHES = 3  # for the account of a name while its keys change
+
+
+@dataclass(frozen=True)
+class Found:
+    """The account of a name, or "", and its records if they were read, with key pairs by certificate id."""
+
+    account: str
+    records: AccountRecords | None = None
+    pairs: Mapping[str, KeyPair] = field(default_factory=dict)
+
+
+class Searches:
+    """Searches in threads. `is_loaded` returns whether an account is loaded, so that its records are not read here."""
+
+    def __init__(
+        self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
+    ) -> None:
+        self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
+        self._changed: dict[str, set[Place]] = {}  # by name: what changed during its search
+        self._claims: dict[str, str] = {}  # the account whose records are being read, with the name
+
+    async def find(self, name: str) -> Found:
+        """Return the account of a name with what else was read. Raises Unavailable."""
+        for _ in range(_MAX_SEARCHES):
+            changed = self._changed[name] = set()
+            try:
+                found = await self._reads.for_visitor(self._read, name)
+            finally:
+                del self._changed[name]
+                self._claims = {account: it for account, it in self._claims.items() if it != name}
+            if found.account or not KeyChanges({it.scope for it in changed}, self._domain).concern(name):
+                break
+        is_stale = found.records and any(map(found.records.is_affected_by, changed))
+        return replace(found, records=None) if is_stale else found
+
+    def apply(self, places: Iterable[Place]) -> None:
+        """Handle changes that searches of the moment may have missed."""
+        for changed in self._changed.values():
+            changed.update(places)
+
+    def _read(self, name: str) -> Found:
+        """Find a name in a thread. Its key pair is read, too, so that no other thread has to."""
+        account = self._reader.find_account(name)
+        if not account or self._is_loaded(account) or self._claims.setdefault(account, name) != name:
+            return Found(account)
+        records, now = self._reader.read(account, name, None), datetime.fromtimestamp(time.time(), UTC)
+        certificate = AccountView(records, Service(self._domain)).certificate(account, name, now)
+        is_used = bool(records.edges or records.tunnels)
+        if certificate is None or certificate not in records.certificates or not is_used:
+            return Found(account, records)
+        pair = self._reader.key_pair(certificate, records)
+        return Found(account, records, {certificate: pair} if pair else {})

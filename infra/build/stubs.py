@@ -1,0 +1,40 @@
+"""`make stubs`: write type stubs of Envoy's messages to build/stubs, for mypy.
+
+`xds-protos` has none. They are generated from the descriptors of the installed version, for the modules that the edge
+imports.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from google.protobuf.compiler.plugin_pb2 import CodeGeneratorRequest, CodeGeneratorResponse
+
+import edge.envoy.ads.discovery
+import edge.envoy.v3
+from infra import ROOT
+
+_FOLDER = ROOT / "build" / "stubs"
+_GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
+_OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # a service has no descriptor of its own; its types are Any
+_ANY = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def write_stubs() -> None:
+    """Write the stubs of all loaded modules of messages."""
+    files = [it.DESCRIPTOR for name, it in sorted(sys.modules.items()) if name.endswith("_pb2")]
+    request = CodeGeneratorRequest(parameter="quiet")
+    for file in files:
+        file.CopyToProto(request.proto_file.add())
+        if file.name.startswith(("envoy/", "xds/")):
+            request.file_to_generate.append(file.name)
+    done = subprocess.run([_GENERATOR], input=request.SerializeToString(), stdout=subprocess.PIPE, check=True)
+    made = {it.name: it.content for it in CodeGeneratorResponse.FromString(done.stdout).file}
+    for name, content in {**made, _OTHERS: _ANY}.items():
+        path = _FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+if __name__ == "__main__":
+    write_stubs()

@@ -1,0 +1,175 @@
+"""Trials: the host that tries an edge, the names that it chooses, and what it stores."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.records.change_log import Place
+from edge.control import trials
+from edge.control.trials import EdgeHost, Trials
+from edge.process.settings import Settings
+from tests import openssl
+from tests.conftest import free_port
+from tests.edge.control.waiting import until
+from tests.edge.memory import Memory
+from tests.edge.memory_resolver import MemoryResolver
+from tests.edge.plan import worlds
+from tests.edge.plan.worlds import DOMAIN, SERVICE, A
+
+NAMES = [f"{it}.{DOMAIN}" for it in "abcde"]
+MADE = replace(worlds.edge(hosts=NAMES), revision=3)
+PLACE = Place(f"{A}#{kinds.HTTPS_EDGES.path}", MADE.id)
+TUNNEL = Place(tunnels.scope(A), "tn_1")
+CERTIFICATE = Place(f"{A}#{kinds.TLS_CERTIFICATES.path}", "cert_1")
+
+
+@dataclass
+class World:
+    """Edge hosts that share a store. `visited` are the server names of their connections."""
+
+    store: Memory
+    hosts: list[Trials]
+    errors: dict[str, str] = field(default_factory=dict)
+    visited: list[str] = field(default_factory=list)
+
+    def change(self, made: ServedEdge) -> None:
+        self.store.keep(made)
+        self.apply(PLACE)
+
+    def apply(self, *places: Place) -> None:
+        for host in self.hosts:
+            host.apply(places)
+
+    async def result(self, revision: int) -> dict[str, str]:
+        """Wait for the trial of a revision. Return its errors."""
+        await until(lambda: (it := self.store.trials.get((A, MADE.id))) is not None and it.revision == revision)
+        return dict(self.store.trials[A, MADE.id].errors)
+
+
+Test: TypeAlias = Callable[[World], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(world: World, port: int, folder: Path) -> AsyncIterator[None]:
+    """Accept TLS connections, and record their server names."""
+    issued = openssl.issue("/CN=trial")
+    for name, text in (("chain", issued.certificate), ("key", issued.key)):
+        (folder / name).write_text(text)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "chain", folder / "key")
+    context.sni_callback = lambda _, name, __: world.visited.append(name)
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port, ssl=context)
+    async with server:
+        yield
+
+
+def run(test: Test, folder: Path, *, ids: Sequence[str] = ("one",), is_open: bool = True) -> None:
+    async def ask() -> None:
+        store, port = Memory(), free_port()
+        store.hosts = dict.fromkeys(ids, float("inf"))
+        world = World(store, [])
+        settings, reader = Settings(edge_port=port), MemoryResolver(store)
+        for id in ids:
+            host = EdgeHost(settings, id, store, reader, lambda: SERVICE, lambda _: dict(world.errors), lambda _: True)
+            world.hosts.append(Trials(host))
+        serving = [asyncio.create_task(it.serve()) for it in world.hosts]
+        try:
+            if not is_open:
+                return await test(world)
+            async with listening(world, port, folder):
+                await test(world)
+        finally:
+            for it in serving:
+                it.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*serving)
+
+    asyncio.run(ask())
+
+
+def test_one_host_connects_to_four_names_and_stores_the_result(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.change(MADE)
+        assert await world.result(3) == {}
+        assert sorted(world.visited) == NAMES[:4]
+        world.change(replace(MADE, revision=4, hostports=MADE.hostports[4:]))
+        assert await world.result(4) == {}
+        assert world.visited[4:] == NAMES[4:]
+        assert {it.host for _, it in world.store.told if it} == {trials.choose_host(("one", "two", "three"), MADE.id)}
+        world.store.forget(MADE)
+        world.apply(PLACE)
+        await until(lambda: world.store.trials == {})
+
+    run(test, tmp_path, ids=("one", "two", "three"))
+
+
+def test_an_edge_with_errors_is_tried_again_when_its_account_changes(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.errors["cert_1"] = "too weak"
+        world.change(replace(MADE, hostports=MADE.hostports[:1]))
+        assert await world.result(3) == {"cert_1": "too weak"}
+        world.errors.clear()
+        world.apply(TUNNEL)
+        await asyncio.sleep(0.5)
+        assert len(world.visited) == 1
+        world.apply(CERTIFICATE)
+        await until(lambda: world.store.trials[A, MADE.id].errors == {})
+        world.apply(CERTIFICATE)
+        await asyncio.sleep(0.5)
+        assert len(world.visited) == 2
+
+    run(test, tmp_path)
+
+
+def test_a_name_that_is_refused_without_a_reason_has_no_result(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.change(MADE)
+        await asyncio.sleep(1)
+        assert world.store.trials == {}
+        world.errors[MADE.hostports[0]] = "no"
+        assert await world.result(3) == {MADE.hostports[0]: "no"}
+
+    run(test, tmp_path, is_open=False)
+
+
+def test_a_slow_account_delays_no_other(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        world.store.delays["acct_slow"] = 2
+        for it in range(8):
+            world.apply(Place(f"acct_slow#{kinds.HTTPS_EDGES.path}", f"edghts_slow{it}"))
+        world.change(MADE)
+        async with asyncio.timeout(1.5):
+            assert await world.result(3) == {}
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("edge", [f"edghts_{it}" for it in range(5)])
+def test_an_edge_stays_with_its_host_while_that_is_live(edge: str) -> None:
+    hosts = [f"host{it}" for it in range(5)]
+    chosen = trials.choose_host(hosts, edge)
+    assert trials.choose_host(hosts[::-1], edge) == chosen
+    assert {trials.choose_host([it for it in hosts if it in (chosen, other)], edge) for other in hosts} == {chosen}
+
+
+@pytest.mark.parametrize(
+    ("edge", "names"),
+    [
+        (MADE, NAMES[:4]),
+        (worlds.edge(hosts=[f"*.{DOMAIN}"]), [f"edge-trial.{DOMAIN}"]),
+        (worlds.edge(hosts=["lost.example.com"]), []),
+        (worlds.edge(hosts=[NAMES[0]], place="upstream"), []),
+        (worlds.edge(hosts=[f"{DOMAIN}:20000"], id="edgtcp_1"), []),
+    ],
+)
+def test_names_with_handshakes_on_this_host_are_tried(edge: ServedEdge, names: list[str]) -> None:
+    assert trials.choose_names(worlds.plan_of(edge.id, edge)) == names

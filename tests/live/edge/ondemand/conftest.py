@@ -1,0 +1,23 @@
+"""A name of an edge for each test."""
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.modules import MutualTlsModule
+from chalicelib.model.edges.served import Modules, ServedAuthority
+from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
+from tests.live.edge.running import Edge, until
+
+
+@pytest.fixture
+def name(edge: Edge) -> Name:
+    made = serve(edge)
+    until(lambda: made.visit() == "200")
+    return made
+
+
+@pytest.fixture
+def mutual(name: Name) -> Modules:
+    trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
+    name.edge.store.keep(trusted)
+    return Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id]))

@@ -1,0 +1,80 @@
+"""Names of edges on a whole edge host, and visitors of them."""
+
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from edge.link import authority
+from edge.link.authority import Authority
+from tests.live.edge.ondemand.tables import ask
+from tests.live.edge.running import Edge
+
+ACCOUNT = "acct_forms"
+
+
+@dataclass
+class Name:
+    """A name of an edge, and visitors who know it. All present a certificate of `clients` unless they are strangers."""
+
+    edge: Edge
+    host: str
+    record: ServedEdge
+    clients: Authority
+
+    def connect(self, *, is_stranger: bool = False, version: str = "", source: str = "127.0.0.1") -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=self.edge.settings.directory / "authority.crt")
+        if not is_stranger:
+            authority.load_into(context, self.clients.issue("client"))
+        if version:
+            context.maximum_version = ssl.TLSVersion[version]
+        raw = socket.create_connection(("127.0.0.1", self.edge.settings.edge_port), 10, (source, 0))
+        return context.wrap_socket(raw, server_hostname=self.host)
+
+    def visit(self, **how: object) -> str:
+        """Return the status of a new connection, "" if it is refused."""
+        try:
+            with self.connect(**how) as connection:  # type: ignore[arg-type]
+                return str(ask(connection, self.host)[0])
+        except (OSError, ValueError):
+            return ""
+
+    def change(self, modules: Modules) -> None:
+        self.record = replace(self.record, revision=self.record.revision + 1, modules=modules)
+        self.edge.store.keep(self.record)
+
+    @contextmanager
+    def visited(self, **how: object) -> Iterator[Counter[str]]:
+        """Visit the name all the time. Yield the results."""
+        met, is_over = Counter[str](), threading.Event()
+
+        def visit() -> None:
+            while not is_over.is_set():
+                met[self.visit(**how)] += 1
+
+        thread = threading.Thread(target=visit)
+        thread.start()
+        try:
+            yield met
+        finally:
+            is_over.set()
+            thread.join()
+
+
+def serve(edge: Edge, label: str = "", account: str = ACCOUNT) -> Name:
+    """Add an edge that answers with a text, at a label below TUNNEL_DOMAIN or at a host. The default is a new label."""
+    label = label or ids.new("x").lower().replace("_", "-")
+    host = label if "." in label else f"{label}.{edge.settings.tunnel_domain}"
+    answer = ServedBackend(account, ids.new("bkdhr"), HttpResponse(body="in"))
+    route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(BackendModule(backend_id=answer.id)))
+    record = ServedEdge(account, ids.new("edghts"), 1, (f"{host}:443",), routes=(route,))
+    edge.store.keep(answer)
+    edge.store.keep(record)
+    return Name(edge, host, record, authority.make("clients"))

@@ -1,0 +1,140 @@
+"""Reads without botocore: they are signed, sent and answered as botocore's, and fall back to it."""
+
+import base64
+import cProfile
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from chalicelib.storage.client import aws, direct
+from chalicelib.storage.client.direct import DirectReader, Target
+from tests.storage.client.services import BROKEN_OFF, CHUNKED, NO_HTTP, Service, client
+
+KEYS = {"t": {"Keys": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}}], "ConsistentRead": True}}
+FOUND = {"Responses": {"t": [{"scope": {"S": "é"}, "id": {"B": b"\x00\xff"}, "n": {"N": "1"}}]}, "UnprocessedKeys": {}}
+REFUSED = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 29\r\n\r\n{"__type":"x#AccessDeniedExc"}'
+CREDENTIALS = Credentials("one", "secret")
+
+
+def answer(body: dict[str, Any], *head: bytes) -> bytes:
+    text = json.dumps(body, default=lambda it: base64.b64encode(it).decode()).encode()
+    lines = [b"HTTP/1.1 200 OK", *head, b"content-length: " + str(len(text)).encode(), b"", text]
+    return b"\r\n".join(lines)
+
+
+@pytest.fixture
+def services() -> Iterator[list[Service]]:
+    started: list[Service] = []
+    yield started
+    for service in started:
+        service.close()
+
+
+def reader_of(made: Any, port: int) -> DirectReader:
+    return DirectReader(made, f"127.0.0.1:{port}", lambda: CREDENTIALS, aws.parse)
+
+
+@pytest.mark.parametrize("token", [None, "a+temporary/token="])
+@pytest.mark.parametrize("body", [b"{}", json.dumps({"a": "é" * 3000}).encode()])
+def test_a_request_is_signed_as_botocore_signs_it(token: str | None, body: bytes) -> None:
+    credentials, target = Credentials("AKIA1", "se/cr+et", token), Target("dynamodb", "eu-west-1")
+    headers = {"Content-Type": "application/x-amz-json-1.0", "Host": "dynamodb.eu-west-1.amazonaws.com"}
+    headers |= {"X-Amz-Target": "DynamoDB_20120810.GetItem", "User-Agent": "it"}
+    request = AWSRequest("POST", f"https://{headers['Host']}/", headers, body)
+    SigV4Auth(credentials, target.service, target.region).add_auth(request)
+    at = datetime.strptime(request.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    signed = direct.sign(target, credentials, headers, body, at)
+    assert {name: request.headers[name] for name in signed} == signed
+    assert ("X-Amz-Security-Token" in signed) is (token is not None)
+
+
+@pytest.mark.parametrize("head", [(), (b"Connection: keep-alive", b"X-Other: a:b"), (b"Connection: close",)])
+def test_a_read_has_the_answer_that_botocore_has(services: list[Service], head: tuple[bytes, ...]) -> None:
+    services.append(service := Service([answer(FOUND, *head)]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    for event in ("before-parse.dynamodb.BatchGetItem",):
+        made.meta.events.register_first(event, aws.parse_answer)
+    found = reader_of(made, service.port).read("batch_get_item", {"RequestItems": KEYS})
+    same = made.batch_get_item(RequestItems=KEYS)
+    assert found == FOUND == {name: same[name] for name in FOUND}
+    assert len({body(it) for it in service.asked}) == 1
+    assert {name(it) for it in service.asked} == {"DynamoDB_20120810.BatchGetItem"}
+    made.close()
+
+
+def test_a_decrypted_text_is_bytes(services: list[Service]) -> None:
+    services.append(service := Service([answer({"KeyId": "k", "Plaintext": b"\x00secret"})]))
+    made = client(f"http://127.0.0.1:{service.port}", service="kms")
+    found = reader_of(made, service.port).read("decrypt", {"CiphertextBlob": b"\x01", "EncryptionContext": {"a": "b"}})
+    assert found == {"KeyId": "k", "Plaintext": b"\x00secret"}
+    assert json.loads(body(service.asked[0])) == {"CiphertextBlob": "AQ==", "EncryptionContext": {"a": "b"}}
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        REFUSED,
+        CHUNKED,
+        BROKEN_OFF,
+        NO_HTTP,
+        b"HTTP/1.1 200 OK\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}\r\n",
+        answer({}),
+        b'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"a"',
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xff",
+        answer({"Item": {"a": {"B": "no base64"}}}),
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000,
+    ],
+)
+def test_anything_else_than_a_whole_answer_is_left_to_botocore(services: list[Service], bad: bytes) -> None:
+    services.append(service := Service([bad, answer(FOUND)]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    reader = reader_of(made, service.port)
+    assert reader.read("batch_get_item", {"RequestItems": KEYS}) is None
+    assert reader.read("batch_get_item", {"RequestItems": KEYS}) == FOUND
+    made.close()
+
+
+def test_without_credentials_or_a_service_botocore_decides(services: list[Service]) -> None:
+    services.append(service := Service([answer(FOUND)]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    assert DirectReader(made, "h", lambda: None, aws.parse).read("batch_get_item", {"RequestItems": KEYS}) is None
+    service.close()
+    assert reader_of(made, service.port).read("batch_get_item", {"RequestItems": KEYS}) is None
+    assert len(service.asked) == 0
+
+
+def body(request: bytes) -> bytes:
+    """Return the body of a request, of which a Service stores the head without the empty line."""
+    return request[request.rindex(b"\r\n") + 2 :]
+
+
+def name(request: bytes) -> str:
+    found = re.search(rb"(?i)x-amz-target: (\S+)", request)
+    return found[1].decode() if found else ""
+
+
+def test_a_read_takes_a_quarter_of_the_work(services: list[Service]) -> None:
+    services.append(service := Service([answer(FOUND)]))
+    made = client(f"http://127.0.0.1:{service.port}")
+    reader = reader_of(made, service.port)
+
+    def count(read: Callable[[], object]) -> int:
+        """Return the function calls of the second read."""
+        read()
+        profile = cProfile.Profile()
+        profile.runcall(read)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    directly = count(lambda: reader.read("batch_get_item", {"RequestItems": KEYS}))
+    assert directly <= count(lambda: made.batch_get_item(RequestItems=KEYS)) / 4
+    made.close()

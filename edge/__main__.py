@@ -112,10 +112,10 @@ async def _control(settings: Settings) -> None:
 
 
 async def _sign_in(settings: Settings) -> None:
-    from edge.sign_in import server
+    from edge.sign_in import authorization
 
     Progress(settings.directory, "sign-in").report("opening its socket")
-    await server.serve(settings)
+    await authorization.serve(settings)
 
 
 @contextlib.contextmanager

@@ -28,11 +28,11 @@ from edge.control.ports import Ports
 from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
 from edge.control.special_account import ItemReader, Shared
-from edge.envoy import listeners, sign_in_host
+from edge.envoy import listeners
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
-from edge.envoy.names import https_listener
+from edge.envoy.names import https_listener, sign_in_host
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts

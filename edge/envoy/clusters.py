@@ -159,17 +159,6 @@ def build_listener_cluster(host: str, listener: str) -> Resource:
     return _encode(cluster, NAME_PREFIX + host)
 
 
-def build_sign_in_cluster(name: str, settings: Settings) -> Resource:
-    """Return the cluster of the sign-in service on this host. Envoy runs in the folder of its socket."""
-    cluster = v3.Cluster(
-        type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment("", v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))),
-        circuit_breakers=_circuit_breakers(_MANY),
-        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
-    )
-    return _encode(cluster, name, options=upstream_http.SHARED_HTTP2)
-
-
 def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
     """Return the HTTP/1.1 and HTTP/2 clusters of an upstream.
 

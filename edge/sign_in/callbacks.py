@@ -10,19 +10,24 @@ from chalicelib.model.sign_in.sessions import Session
 from edge.process import log
 from edge.sign_in import cookies, replies, state
 from edge.sign_in.checks import with_facts
-from edge.sign_in.metrics import SignInMetrics
-from edge.sign_in.provider.exchange import Exchange, ExchangeFailed, Rejected
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
-from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import RouteOfHost, SignInRecords
+from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected
+from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Reply
 from edge.sign_in.session import decisions, tokens
-from edge.sign_in.session.decisions import Verdict
-from edge.sign_in.starting import Starter
+from edge.sign_in.session.decisions import Access
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import RouteOfHost, SignInRecords
+from edge.sign_in.starter import Starter
 from edge.sign_in.state import State
 from edge.sign_in.visits import SERVICE, Visit, safe_path
 
+_UNAVAILABLE = ("server_error", "temporarily_unavailable")
+_REFUSED = (
+    *("invalid_client", "unauthorized_client", "invalid_request", "invalid_scope", "unsupported_response_type"),
+    *("application_suspended", "redirect_uri_mismatch"),
+)
 _NOT_FOUND = "404: this path belongs to the sign-in service, which has no such page."
 
 
@@ -32,7 +37,7 @@ class Callbacks:
     def __init__(
         self,
         records: SignInRecords,
-        exchange: Exchange,
+        exchange: ProviderClient,
         providers: Mapping[str, Provider],
         limits: ExchangeLimits,
         starter: Starter,
@@ -89,10 +94,10 @@ class Callbacks:
     async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
         """Return the response to the answer of the provider."""
         provider = self._providers[rule.provider]
-        if visit.parameter("error"):
-            return replies.page(403, replies.DECLINED, link=(replies.sign_in_link(begun.path), "Sign in"))
-        if rule.provider == "gitlab" and visit.parameter("iss") not in ("", provider.issuer):
+        if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
             return replies.page(403, replies.NOT_ACCEPTED)
+        if visit.parameter("error") != "":
+            return _explain(visit.parameter("error"), begun.path)
         code = visit.parameter("code")
         if not code:
             return _not_begun_here(begun.path)
@@ -137,6 +142,7 @@ class Callbacks:
             route=rule.route,
             provider=rule.provider,
             client_id=client_id,
+            cookie_prefix=rule.cookie_prefix,
             subject=facts.subject,
             signed_in_at=now,
             seen_at=now,
@@ -149,9 +155,9 @@ class Callbacks:
         now = self._clock()
         made = [cookies.build(rule.id_cookie, id)]
         decision = decisions.decide(session, rule, session.client_id, now)
-        if decision.verdict is Verdict.PASS:
+        if decision.access is Access.PASS and decision.lifetime:
             facts = decisions.facts_of(session)
-            claims = tokens.make_claims(rule, facts, decision.admission, now=now, lifetime=decision.lifetime)
+            claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
             made.append(cookies.build(rule.session_cookie, tokens.sign(claims, self._records.signing_key())))
         return made
 
@@ -163,6 +169,15 @@ def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
         if plain == route.match if route.match_type == "exact_path" else plain.startswith(route.match):
             return route.rule
     return None
+
+
+def _explain(error: str | None, path: str) -> Reply:
+    """Return the page for an error that the provider put into its redirect (RFC 6749, 4.1.2.1)."""
+    if error in _UNAVAILABLE:
+        return replies.page(503, replies.UNAVAILABLE)
+    if error in _REFUSED:
+        return replies.page(502, replies.APPLICATION_REFUSED)
+    return replies.page(403, replies.DECLINED, link=(replies.sign_in_link(path), "Sign in"))
 
 
 def _not_begun_here(path: str) -> Reply:

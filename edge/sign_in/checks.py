@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
-from edge.sign_in.metrics import SignInMetrics
-from edge.sign_in.provider.exchange import Exchange, ExchangeFailed, Rejected, Silent, Tokens
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
-from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import SignInRecords
+from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected, Silent, Tokens
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import SignInRecords
 
 WAIT = 5.0  # seconds for which a request waits
 _POLL = 0.25  # seconds between reads while another process asks
@@ -24,7 +24,7 @@ class SessionChecks:
     def __init__(
         self,
         records: SignInRecords,
-        exchange: Exchange,
+        exchange: ProviderClient,
         providers: Mapping[str, Provider],
         limits: ExchangeLimits,
         clock: Callable[[], float],
@@ -58,7 +58,7 @@ class SessionChecks:
     def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
         self._running.pop(id, None)
         if not done.cancelled():
-            done.exception()  # a check beside a request has nobody who awaits it
+            done.exception()  # no request awaits a check beside it
 
     async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
         if not await self._records.begin_check(id, self._clock(), lasting=_TURN):
@@ -73,6 +73,7 @@ class SessionChecks:
             except ExchangeFailed as failed:
                 self._counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
                 if not isinstance(failed, Rejected):
+                    await self._records.delay_check(id, self._clock())
                     raise
                 await self._records.end_session(id)
                 return None

@@ -17,21 +17,21 @@ from edge.sign_in import cookies
 COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name
 VALIDITY = 30 * 24 * 60 * 60  # seconds
-_MAX_HOSTS = 50
+_MAX_SITES = 50
 _NONCE = 12  # bytes
 _PURPOSE = b"confirmations"  # a state cannot be used as this cookie
 
 
 @dataclass(frozen=True)
 class Confirmations:
-    """Confirmed hosts, with the Unix second until which each counts."""
+    """Confirmed sites (account and host), with the Unix second until which each counts."""
 
-    hosts: Mapping[str, int] = field(default_factory=dict)
+    sites: Mapping[str, int] = field(default_factory=dict)
 
-    def adding(self, host: str, now: float) -> "Confirmations":
-        """Return these with one more host. The oldest make room."""
-        added = {**{name: end for name, end in self.hosts.items() if name != host}, host: int(now) + VALIDITY}
-        return Confirmations(dict(list(added.items())[-_MAX_HOSTS:]))
+    def adding(self, site: str, now: float) -> "Confirmations":
+        """Return these with one more site. The oldest make room."""
+        added = {**{name: end for name, end in self.sites.items() if name != site}, site: int(now) + VALIDITY}
+        return Confirmations(dict(list(added.items())[-_MAX_SITES:]))
 
 
 def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
@@ -48,7 +48,7 @@ def read(text: str, keys: Mapping[str, bytes], now: float) -> Confirmations:
 def build_cookie(made: Confirmations, kid: str, key: bytes) -> str:
     """Return the Set-Cookie header of confirmations."""
     nonce = os.urandom(_NONCE)
-    sealed = nonce + AESGCM(key).encrypt(nonce, json.dumps(dict(made.hosts)).encode(), _PURPOSE)
+    sealed = nonce + AESGCM(key).encrypt(nonce, json.dumps(dict(made.sites)).encode(), _PURPOSE)
     value = f"{kid}.{base64.urlsafe_b64encode(sealed).rstrip(b'=').decode()}"
     return cookies.build(COOKIE, value, lifetime=VALIDITY)
 

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from edge.process.settings import SettingError
-from edge.sign_in.provider import table
-from edge.sign_in.provider.table import PROVIDERS, Provider
+from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.provider_table import PROVIDERS, Provider
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -24,7 +24,7 @@ def read(file: str) -> dict[str, Provider]:
         found = json.loads(Path(file).read_text())
     except ValueError:
         raise SettingError(f"OAUTH_ENDPOINTS names {file}, which is not JSON.") from None
-    return table.with_endpoints(_check(found))
+    return provider_table.with_endpoints(_check(found))
 
 
 def _check(found: Any) -> Mapping[str, Mapping[str, str]]:

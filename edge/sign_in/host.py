@@ -1,13 +1,14 @@
 """The service's own host: the only redirect URI, and the page before a managed application."""
 
+import hmac
 import secrets
 from collections.abc import Callable
 from urllib.parse import urlencode
 
 from edge.sign_in import confirmations, cookies, replies
-from edge.sign_in.records import SignInRecords
 from edge.sign_in.replies import Reply
-from edge.sign_in.starting import Starter
+from edge.sign_in.sign_in_records import SignInRecords
+from edge.sign_in.starter import Starter
 from edge.sign_in.state import State
 from edge.sign_in.visits import Visit
 
@@ -38,7 +39,7 @@ class SignInHost:
             return replies.page(400, replies.NOT_BEGUN_HERE)
         given = {name: visit.parameter(name) for name in _FORWARDED}
         query = urlencode({**{name: value for name, value in given.items() if value}, "state": sealed})
-        return replies.redirect(f"https://{begun.host}/_service/callback?{query}")
+        return replies.redirect(self._starter.callback_url(begun, query))
 
     async def _confirm(self, visit: Visit) -> Reply:
         sealed = visit.parameter("state")
@@ -51,18 +52,21 @@ class SignInHost:
         url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
         keys = self._records.state_keys()
         confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
-        if begun.host in confirmed.hosts:
+        site = f"{begun.account} {begun.host}"  # another account can get the host later
+        if site in confirmed.sites:
             return replies.redirect(url)
         if visit.method == "POST" and self._is_confirmed(visit, begun):
-            hosts = confirmed.adding(begun.host, self._clock())
+            added = confirmed.adding(site, self._clock())
             kid = self._records.signing_key().kid
-            return replies.redirect(url, 303, [confirmations.build_cookie(hosts, kid, keys[kid])])
+            return replies.redirect(url, 303, [confirmations.build_cookie(added, kid, keys[kid])])
         return self._page(visit, begun, rule.provider, self._starter.scopes(rule))
 
     def _is_confirmed(self, visit: Visit, begun: State) -> bool:
         token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE)
         given = visit.parameter("token")
-        return bool(token) and visit.is_from_this_site and given == confirmations.token_for(token, begun.nonce)
+        if not token or not given or not visit.is_from_this_site:
+            return False
+        return hmac.compare_digest(given.encode(), confirmations.token_for(token, begun.nonce).encode())
 
     def _page(self, visit: Visit, begun: State, provider: str, scopes: tuple[str, ...]) -> Reply:
         token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE) or secrets.token_urlsafe(16)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from edge.sign_in.provider.table import TITLES
+from edge.sign_in.provider.provider_table import TITLES
 
 _HTML = "text/html; charset=utf-8"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
@@ -15,6 +15,7 @@ _STYLE = (
     "a{color:#8cf}}"
 )
 
+NO_HOST = "The Host header is malformed."
 NO_SESSION = "This page requires a sign-in."
 NOT_BEGUN_HERE = "This sign-in did not begin in this browser, or took more than ten minutes."
 DECLINED = "The sign-in was declined at the provider."
@@ -36,14 +37,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Forward:
-    """The request goes to the upstream, with headers that tell who the visitor is."""
+    """A request that is forwarded, with headers about the visitor."""
 
     headers: Mapping[str, str]
     cookies: Sequence[str] = ()
 
 
 def redirect(location: str, status: int = 302, cookies: Sequence[str] = ()) -> Reply:
-    """Return a redirect that nobody stores."""
+    """Return a redirect that must not be cached."""
     return Reply(status, {"location": location, "cache-control": "no-store"}, cookies)
 
 

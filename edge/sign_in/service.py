@@ -13,15 +13,15 @@ from edge.sign_in import cookies, replies
 from edge.sign_in.callbacks import Callbacks
 from edge.sign_in.checks import SessionChecks
 from edge.sign_in.host import SignInHost
-from edge.sign_in.metrics import SignInMetrics
-from edge.sign_in.provider.exchange import ApplicationRejected, Exchange, Silent, Unreadable
 from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
-from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import NotReady, SignInRecords
+from edge.sign_in.provider.provider_client import ApplicationRejected, ProviderClient, Silent, Unreadable
+from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.session import decisions, tokens
-from edge.sign_in.session.decisions import Decision, Verdict
-from edge.sign_in.starting import Starter
+from edge.sign_in.session.decisions import Access, Decision
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import NotReady, SignInRecords
+from edge.sign_in.starter import Starter
 from edge.sign_in.visits import Visit
 
 
@@ -31,7 +31,7 @@ class SignInService:
     def __init__(
         self,
         records: SignInRecords,
-        exchange: Exchange,
+        exchange: ProviderClient,
         providers: Mapping[str, Provider],
         *,
         sign_in_url: str,
@@ -61,6 +61,8 @@ class SignInService:
         return replies.page(503, replies.UNAVAILABLE)
 
     async def _answer(self, visit: Visit) -> Forward | Reply:
+        if not visit.host:
+            return replies.page(400, replies.NO_HOST)
         if not visit.edge:
             return await self._host.answer(visit)
         if not visit.route:
@@ -74,15 +76,15 @@ class SignInService:
 
     async def _decide(self, visit: Visit, rule: SignInRule, id: str, session: Session | None) -> Forward | Reply:
         decision = decisions.decide(session, rule, self._records.client_id(rule), self._clock())
-        if decision.verdict is Verdict.ASK and session:
+        if decision.access is Access.ASK and session:
             session = await self._checks.now(id, session, rule)
             decision = decisions.decide(session, rule, self._records.client_id(rule), self._clock())
-        if session is None or decision.verdict is Verdict.SIGN_IN:
+        if session is None or decision.access is Access.SIGN_IN:
             return await self._begin(visit, rule, fresh=decision.fresh)
-        if decision.verdict is Verdict.DENY:
+        if decision.access is Access.DENY:
             address = session.addresses[0] if session.addresses else session.name
             return replies.denied(address, rule.provider, visit.path)
-        if decision.verdict is Verdict.ASK:
+        if decision.access is Access.ASK:
             raise Silent
         if decision.is_check_due:
             self._checks.begin(id, session, rule)
@@ -98,8 +100,8 @@ class SignInService:
         if decisions.is_seen_late(session, rule, now):
             await self._records.record_seen(id, now)
         facts = decisions.facts_of(session)
-        claims = tokens.make_claims(rule, facts, decision.admission, now=now, lifetime=decision.lifetime)
+        claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
         self._counts.on_renewal()
         token = tokens.sign(claims, self._records.signing_key())
         cookie = cookies.build(rule.session_cookie, token)
-        return Forward(tokens.list_headers(claims), (cookie,))
+        return Forward(tokens.list_headers(claims), (cookie,) if decision.lifetime else ())

@@ -1,16 +1,19 @@
 """Requests of visitors as Envoy describes them. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 SERVICE = "/_service/"
 _MAX_PATH = 2048  # bytes
+_HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A request of a visitor. Names of headers are in lower case; `path` includes the query.
+    """A request of a visitor. Names of headers are in lower case; `path` includes the query. `host` has
+    no port.
 
     `account`, `edge`, `route` and `audience` are what Envoy was configured with, never what the visitor sent. `route`
     is "" for the paths of the service, `edge` is "" on the service's own host.
@@ -55,6 +58,15 @@ class Visit:
         query = self.path.partition("?")[2]
         found = [value for own, value in parse_qsl(query, keep_blank_values=True) if own == name]
         return None if len(found) > 1 else (found or [""])[0]
+
+
+def read_host(authority: str) -> str:
+    """Return the host name in a Host header, in lower case, or "" if it is malformed.
+
+    Envoy matches `name:@other.example` like `name`, so the rest of the header must not reach a redirect.
+    """
+    found = _HOST.fullmatch(authority.lower())
+    return found[1] if found else ""
 
 
 def safe_path(text: str | None) -> str:

@@ -13,7 +13,7 @@ _LISTS = ("scopes", "email_addresses", "email_domains", "teams", "organizations"
 
 @dataclass(frozen=True)
 class SignInRule:
-    """The enabled OAuth module of a route, whose ids `of_route` sets. Times are in seconds, 0 is no limit.
+    """The enabled OAuth module of a route. `of_route` sets the ids. Times are in seconds, 0 is no limit.
 
     With `client_id` "" the operator's managed application signs visitors in. `digest` changes with every field that
     decides about access, and with the client secret.
@@ -37,7 +37,7 @@ class SignInRule:
     auth_check_interval: int = 0
 
     def of_route(self, account: str, edge: str, route: str) -> "SignInRule":
-        """Return the rule as that of a route."""
+        """Return the rule with the ids of a route."""
         return replace(self, account=account, edge=edge, route=route)
 
     @property

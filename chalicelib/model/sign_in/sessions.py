@@ -31,6 +31,7 @@ class Session(Stored):
     route: str
     provider: str
     client_id: str
+    cookie_prefix: str
     subject: str
     addresses: list[str] = field(default_factory=list)
     name: str = ""
@@ -67,9 +68,13 @@ def replace(id: str, session: Session, before: Session) -> bool:
     Raises aws.Unavailable.
     """
     unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
-    return _update(
-        id, {**{f"body.{name}": it for name, it in session.to_record().items()}, "checking": None}, unchanged
-    )
+    sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}  # others store it
+    return _update(id, {**sets, "checking": None}, unchanged)
+
+
+def delay_check(id: str, *, until: int) -> None:
+    """Allow the next check after a Unix second, since the provider did not answer. Raises aws.Unavailable."""
+    _update(id, {"checking": until}, _EXISTS)
 
 
 def record_seen(id: str, second: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a provider says about a user, and whether a route's rule lets the user pass. Pure."""
+"""Facts about a user, and whether the rule of a route admits the user. Pure."""
 
 from dataclasses import dataclass
 
@@ -24,24 +24,24 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Admission:
-    """The permission of a user to pass. `address` is the one that matched, otherwise the first one, or ""."""
+class Permission:
+    """The permission of a user to pass. `address` matched the rule, otherwise it is the first one, or ""."""
 
     address: str = ""
 
 
-def admit(facts: Facts, rule: SignInRule) -> Admission | None:
-    """Return the admission of a user who matches one entry of one list, or None. Empty lists admit every user."""
+def admit(facts: Facts, rule: SignInRule) -> Permission | None:
+    """Return the permission of a user who matches one entry of one list, or None. Empty lists admit every user."""
     addresses = [it for it in facts.addresses if is_address(it)]
     first = addresses[0] if addresses else ""
     if rule.is_open_to_all:
-        return Admission(first)
+        return Permission(first)
     wanted, domains = _folded(rule.email_addresses), _folded(rule.email_domains)
     for address in addresses:
         if fold(address) in wanted or fold(address).rpartition("@")[2] in domains:
-            return Admission(address)
+            return Permission(address)
     is_member = _folded(rule.teams) & _folded(facts.teams) or _folded(rule.organizations) & _folded(facts.organizations)
-    return Admission(first) if is_member else None
+    return Permission(first) if is_member else None
 
 
 def is_address(text: str) -> bool:

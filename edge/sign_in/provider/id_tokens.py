@@ -17,7 +17,7 @@ class InvalidIdToken(Exception):
 
 
 def read_claims(token: str, *, issuer: str, client_id: str, nonce: str | None, now: float) -> Mapping[str, Any]:
-    """Return the claims of an id token. `{tid}` in the issuer stands for the token's `tid`.
+    """Return the claims of an id token. `tid` replaces `{tid}` in the issuer.
 
     `nonce` is None if the provider has none. Raises InvalidIdToken.
     """

@@ -1,4 +1,4 @@
-"""Bounds of concurrent exchanges, so that a slow provider or visitor stops nobody else's sign-in. Pure."""
+"""Bounds of concurrent exchanges: a slow provider or visitor must not stop other sign-ins. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider.facts import Facts, fold
-from edge.sign_in.provider.table import Provider
+from edge.sign_in.provider.provider_table import Provider
 
 _PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # of Microsoft accounts
 _MAX_PAGES = 100
@@ -30,8 +30,8 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a provider returned for a code or refresh token.
+class ProviderAnswer:
+    """The response of a provider to a code or refresh token.
 
     `claims` are those of the id token, or None without one. `secret` is that of the application.
     """
@@ -42,12 +42,12 @@ class Answer:
     secret: str
 
 
-async def read_facts(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     """Return what a provider says about a user. Raises UnreadableAnswer, and what `ask` does."""
     return await _READERS[answer.provider.name](answer, rule, ask)
 
 
-async def _github(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     base = answer.provider.facts
     user = _object(await ask(f"{base}/user"))
     emails = await ask(f"{base}/user/emails", {"per_page": str(_PER_PAGE)})
@@ -86,12 +86,12 @@ async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
     return found
 
 
-async def _id_token(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     """Return the facts of an id token, or of userinfo if a refresh returned none."""
     return _openid(answer.claims if answer.claims is not None else _object(await ask(answer.provider.facts)))
 
 
-async def _microsoft(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _microsoft(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     if answer.claims is None:
         raise UnreadableAnswer("id_token")
     claims = answer.claims
@@ -109,31 +109,31 @@ def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-async def _gitlab(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _gitlab(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     user = _object(await ask(answer.provider.facts))
     if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
         raise UnreadableAnswer("sub")
     return _openid(user)
 
 
-async def _userinfo(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _userinfo(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     user = _object(await ask(answer.provider.facts))
     if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
         raise UnreadableAnswer("sub")
     return _openid(user)
 
 
-async def _facebook(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _facebook(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     proof = hmac.new(answer.secret.encode(), answer.access_token.encode(), hashlib.sha256).hexdigest()
     user = _object(await ask(answer.provider.facts, {"fields": "id,name,email", "appsecret_proof": proof}))
     return _vouched(user, "id")
 
 
-async def _amazon(answer: Answer, rule: SignInRule, ask: Ask) -> Facts:
+async def _amazon(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     return _vouched(_object(await ask(answer.provider.facts)), "user_id")
 
 
-_READERS: Mapping[str, Callable[[Answer, SignInRule, Ask], Awaitable[Facts]]] = {
+_READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Facts]]] = {
     "github": _github,
     "google": _id_token,
     "microsoft": _microsoft,

@@ -5,31 +5,31 @@ from enum import Enum, auto
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
-from edge.sign_in.provider.facts import Admission, Facts, admit, fold
+from edge.sign_in.provider.facts import Facts, Permission, admit, fold
 
 MAX_TOKEN = 60  # seconds
 _SKEW = 1  # seconds that Envoy accepts a token after its end
 
 
-class Verdict(Enum):
-    """What becomes of a request."""
+class Access(Enum):
+    """How a request is answered."""
 
     SIGN_IN = auto()  # it has no session that counts
-    ASK = auto()  # only the provider can tell
+    ASK = auto()  # the provider must be asked
     DENY = auto()  # the user may not pass
     PASS = auto()
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict. `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request.
+    """A decision about a request.
 
-    `lifetime` is that of the session token, in seconds.
+    `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request. `lifetime` is that of the session token, in seconds. With 0 there is none: it would outlive a limit.
     """
 
-    verdict: Verdict
+    access: Access
     fresh: bool = False
-    admission: Admission = field(default_factory=Admission)
+    permission: Permission = field(default_factory=Permission)
     lifetime: int = 0
     is_check_due: bool = False
 
@@ -37,20 +37,20 @@ class Decision:
 def decide(session: Session | None, rule: SignInRule, client_id: str, now: float) -> Decision:
     """Return the decision about a request with a session. `client_id` is the application's that is in use."""
     if session is None or not _belongs(session, rule, client_id):
-        return Decision(Verdict.SIGN_IN)
+        return Decision(Access.SIGN_IN)
     if now >= session.signed_in_at + rule.max_session:
-        return Decision(Verdict.SIGN_IN, fresh=True)
+        return Decision(Access.SIGN_IN, fresh=True)
     if rule.inactivity_timeout and now >= session.seen_at + rule.inactivity_timeout:
-        return Decision(Verdict.SIGN_IN)
+        return Decision(Access.SIGN_IN)
     due = session.checked_at + rule.check_interval
     if now >= due or not _suffices(session, rule):
-        return Decision(Verdict.ASK)
-    admission = admit(facts_of(session), rule)
-    if admission is None:
-        return Decision(Verdict.DENY)
+        return Decision(Access.ASK)
+    permission = admit(facts_of(session), rule)
+    if permission is None:
+        return Decision(Access.DENY)
     early = session.checked_at + rule.check_interval * 3 / 4
     return Decision(
-        Verdict.PASS, admission=admission, lifetime=_lifetime(session, rule, now), is_check_due=now >= early
+        Access.PASS, permission=permission, lifetime=_lifetime(session, rule, now), is_check_due=now >= early
     )
 
 
@@ -67,13 +67,14 @@ def facts_of(session: Session) -> Facts:
 
 def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
     """Return whether `seen_at` must be stored: at most once per quarter of the inactivity timeout."""
-    return bool(rule.inactivity_timeout) and now >= session.seen_at + min(rule.inactivity_timeout / 4, MAX_TOKEN)
+    return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
 
 
 def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
-    """Return whether a session is one of the route, its provider and its application."""
+    """Return whether a session began at the same route, provider, application and cookie prefix."""
     of_session = (session.account, session.edge, session.route, session.provider, session.client_id)
-    return of_session == (rule.account, rule.edge, rule.route, rule.provider, client_id)
+    of_rule = (rule.account, rule.edge, rule.route, rule.provider, client_id)
+    return of_session == of_rule and session.cookie_prefix == rule.cookie_prefix
 
 
 def _suffices(session: Session, rule: SignInRule) -> bool:
@@ -83,8 +84,16 @@ def _suffices(session: Session, rule: SignInRule) -> bool:
 
 
 def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
-    """Return the lifetime of a session token. No copy of it passes after a limit of the session."""
-    quarter = rule.inactivity_timeout / 4 if rule.inactivity_timeout else MAX_TOKEN
-    check = session.checked_at + rule.check_interval - now
-    end = session.signed_in_at + rule.max_session - now
-    return max(1, int(min(MAX_TOKEN, max(quarter, 1), check, end)) - _SKEW)
+    """Return the lifetime of a session token. No copy of it passes later than a second after a limit."""
+    limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
+    if rule.inactivity_timeout:
+        limits.append(rule.inactivity_timeout)
+        if not is_seen_late(session, rule, now):  # a later use would not be stored
+            limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
+    usual = max(1, int(_quarter(rule)) - _SKEW)
+    return max(0, min(usual, int(min(limits)) - _SKEW))
+
+
+def _quarter(rule: SignInRule) -> float:
+    """Return the longest time between two stored uses of a session, in seconds."""
+    return min(MAX_TOKEN, max(1, rule.inactivity_timeout / 4)) if rule.inactivity_timeout else MAX_TOKEN

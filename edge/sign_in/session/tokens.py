@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.envoy.filters.sign_in import HEADERS, ISSUER
-from edge.sign_in.provider.facts import Admission, Facts
+from edge.sign_in.provider.facts import Facts, Permission
 
 MAX_NAME = 200  # characters of the encoded name
 _LITERAL = " !#$&'()*+-./:;<=>?@[]^_`{|}~"
@@ -24,12 +24,12 @@ class SigningKey:
     private: ec.EllipticCurvePrivateKey
 
 
-def make_claims(rule: SignInRule, facts: Facts, admission: Admission, *, now: float, lifetime: int) -> dict[str, Any]:
+def make_claims(rule: SignInRule, facts: Facts, permission: Permission, *, now: float, lifetime: int) -> dict[str, Any]:
     """Return the claims of a session token. A value that the provider did not supply is absent."""
     user = {
         "provider": rule.provider,
         "user": _header(facts.subject),
-        "email": admission.address,
+        "email": permission.address,
         "name": _header(facts.name),
     }
     times = {"iat": int(now), "exp": int(now) + lifetime}

@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from chalicelib.model.sign_in import managed_apps
-from edge.sign_in.metrics import SignInMetrics
-from edge.sign_in.provider import table
-from edge.sign_in.provider.exchange import Exchange
-from edge.sign_in.records import SignInRecords
+from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import SignInRecords
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.browser import SIGN_IN_HOST, Browser
 from tests.edge.sign_in.fake_providers import FakeProviders, Person
@@ -57,11 +57,11 @@ def run(
 
     async def work() -> None:
         clock, records = Clock(), SignInRecords()
-        exchange = Exchange(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
+        exchange = ProviderClient(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
         service = SignInService(
             records,
             exchange,
-            table.with_endpoints(fake.endpoints()),
+            provider_table.with_endpoints(fake.endpoints()),
             sign_in_url=f"https://{SIGN_IN_HOST}",
             max_exchanges=8,
             clock=clock,

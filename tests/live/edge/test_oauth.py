@@ -21,8 +21,8 @@ from chalicelib.model.edges.modules import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
-from edge.sign_in import server
-from edge.sign_in.records import SignInRecords
+from edge.sign_in import authorization
+from edge.sign_in.sign_in_records import SignInRecords
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.live.edge.conftest import needs_envoy
@@ -50,7 +50,7 @@ def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[No
     edge.store.sign_in_keys = []
 
     async def start() -> "asyncio.Task[None]":
-        return asyncio.create_task(server.serve(settings))
+        return asyncio.create_task(authorization.serve(settings))
 
     async def stop(task: "asyncio.Task[None]") -> None:
         task.cancel()

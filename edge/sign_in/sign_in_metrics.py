@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
-from edge.sign_in.provider.table import PROVIDERS
+from edge.sign_in.provider.provider_table import PROVIDERS
 
 _HELP = "See docs/edge-operations.md."
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)

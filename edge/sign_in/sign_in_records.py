@@ -1,4 +1,4 @@
-"""What the sign-in service reads and writes in the store, and what it remembers of it.
+"""Reads and writes of the sign-in service in the store, and their cache.
 
 Functions of `chalicelib` block, so they run in threads. All raise aws.Unavailable if the store is away.
 """
@@ -20,7 +20,7 @@ from chalicelib.storage import vault
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
-from edge.sign_in.provider.exchange import Application, Tokens
+from edge.sign_in.provider.provider_client import Application, Tokens
 from edge.sign_in.session import keys
 from edge.sign_in.session.keys import PrivateKeys
 from edge.sign_in.session.tokens import SigningKey
@@ -130,6 +130,10 @@ class SignInRecords:
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
         """Take the turn to ask the provider. Return False if another process has it."""
         return await asyncio.to_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
+
+    async def delay_check(self, id: str, now: float) -> None:
+        """Return the turn to ask the provider, from the next second on."""
+        await asyncio.to_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
         """Store that a session is used now."""

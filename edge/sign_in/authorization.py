@@ -20,12 +20,12 @@ from google.rpc.status_pb2 import Status
 from chalicelib.storage.client import aws
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
-from edge.sign_in import endpoints
-from edge.sign_in.metrics import SignInMetrics
-from edge.sign_in.provider.exchange import Exchange
-from edge.sign_in.records import REFRESH, SignInRecords
+from edge.sign_in import endpoints, visits
+from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
 
 _PERMISSION_DENIED = 7  # of google.rpc.Code
@@ -45,22 +45,8 @@ class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type
 async def serve(settings: Settings) -> None:
     """Serve until cancelled. Without the store every request is a 503. Raises SettingError."""
     records, counts = SignInRecords(), SignInMetrics()
-    limits = settings.limits
-    exchange = Exchange(
-        timeout=limits.oauth_exchange_timeout,
-        call_timeout=limits.oauth_provider_timeout,
-        clock=time.time,
-        watch_date=counts.on_date,
-    )
-    service = SignInService(
-        records,
-        exchange,
-        endpoints.read(settings.oauth_endpoints),
-        sign_in_url=settings.url(settings.sign_in_host),
-        max_exchanges=limits.max_oauth_exchanges,
-        clock=time.time,
-        counts=counts,
-    )
+    client = _build_client(settings, counts)
+    service = _build_service(settings, records, client, counts)
     server = grpc.aio.server()
     external_auth_pb2_grpc.add_AuthorizationServicer_to_server(AuthorizationServer(service), server)
     settings.sign_in_socket.unlink(missing_ok=True)
@@ -73,7 +59,31 @@ async def serve(settings: Settings) -> None:
             await _refresh_forever(records)
     finally:
         await server.stop(grace=2)
-        await exchange.close()
+        await client.close()
+
+
+def _build_client(settings: Settings, counts: SignInMetrics) -> ProviderClient:
+    limits = settings.limits
+    return ProviderClient(
+        timeout=limits.oauth_exchange_timeout,
+        call_timeout=limits.oauth_provider_timeout,
+        clock=time.time,
+        watch_date=counts.on_date,
+    )
+
+
+def _build_service(
+    settings: Settings, records: SignInRecords, client: ProviderClient, counts: SignInMetrics
+) -> SignInService:
+    return SignInService(
+        records,
+        client,
+        endpoints.read(settings.oauth_endpoints),
+        sign_in_url=settings.url(settings.sign_in_host),
+        max_exchanges=settings.limits.max_oauth_exchanges,
+        clock=time.time,
+        counts=counts,
+    )
 
 
 async def _refresh_forever(records: SignInRecords) -> None:
@@ -91,7 +101,7 @@ def _visit(request: CheckRequest) -> Visit:
     return Visit(
         method=http.method,
         path=http.path,
-        host=http.host.lower(),
+        host=visits.read_host(http.host),
         address=request.attributes.source.address.socket_address.address,
         headers=dict(http.headers),
         account=extensions.get("account", ""),

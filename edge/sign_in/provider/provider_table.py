@@ -1,7 +1,7 @@
 """The eight identity providers: one row each. Pure.
 
-A row names the endpoints, the scopes, and the protections that the provider supports. `facts_of` in
-`provider_facts` reads what it says about a user.
+A row names the endpoints, the scopes, and the protections that the provider supports. `reading` reads what it
+returns about a user.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ class Provider:
     `facts` is the base of its API (GitHub), otherwise the endpoint of facts about the user. `issuer` is "" without id
     tokens. `authorize_parameters` belong to every authorization request, `fresh_parameters` to one that asks for a
     fresh sign-in. `has_refresh` is False if the access token is used for rechecks.
+    `has_response_issuer` requires `iss` in its redirects (RFC 9207).
     """
 
     name: Name
@@ -32,11 +33,12 @@ class Provider:
     has_pkce: bool = False
     has_nonce: bool = False
     has_refresh: bool = False
+    has_response_issuer: bool = False
     authorize_parameters: Mapping[str, str] = field(default_factory=dict)
     fresh_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def scopes_for(self, rule: SignInRule) -> tuple[str, ...]:
-        """Return the scopes to request: the provider's own, and those of the rule."""
+        """Return the scopes to request: those of the provider and of the rule."""
         needed = ("read:org",) if self.name == "github" and (rule.teams or rule.organizations) else ()
         return tuple(dict.fromkeys([*self.scopes, *needed, *rule.scopes]))
 
@@ -90,6 +92,7 @@ PROVIDERS: Mapping[str, Provider] = {
             has_pkce=True,
             has_nonce=True,
             has_refresh=True,
+            has_response_issuer=True,
             fresh_parameters={"prompt": "login"},
         ),
         Provider(
@@ -153,7 +156,7 @@ def build_authorize_url(
     challenge: str,
     fresh: bool,
 ) -> str:
-    """Return the URL of the provider that begins a sign-in. `challenge` is that of PKCE with S256."""
+    """Return the URL of the provider that begins a sign-in. `challenge` belongs to PKCE (S256)."""
     parameters = {
         "response_type": "code",
         "client_id": client_id,

@@ -3,31 +3,38 @@
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in import cookies, replies, state
-from edge.sign_in.provider import table
-from edge.sign_in.provider.table import Provider
-from edge.sign_in.records import NotReady, SignInRecords
+from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Reply
+from edge.sign_in.sign_in_records import NotReady, SignInRecords
 from edge.sign_in.state import State
-from edge.sign_in.visits import Visit, safe_path
+from edge.sign_in.visits import SERVICE, Visit, safe_path
 
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
 
 
 class Starter:
-    """Begins sign-ins. `url` is that of the service's own host."""
+    """Begins sign-ins. `url` names the service's own host. Both hosts have the same port."""
 
     def __init__(
         self, records: SignInRecords, named: Mapping[str, Provider], url: str, clock: Callable[[], float]
     ) -> None:
         self._records, self._providers, self._url, self._clock = records, named, url, clock
+        port = urlsplit(url).port
+        self._port = f":{port}" if port else ""
 
     @property
     def redirect_uri(self) -> str:
         """Return the only redirect URI, which users register at their provider."""
         return f"{self._url}/callback"
+
+    def callback_url(self, begun: State, query: str) -> str:
+        """Return the URL that completes a sign-in at the host where it began."""
+        return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
 
     async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
         """Return the redirect to the provider, or to the page before a managed application."""
@@ -58,7 +65,7 @@ class Starter:
         client_id = self._records.client_id(rule)
         if not client_id:
             raise NotReady("no managed application")
-        return table.build_authorize_url(
+        return provider_table.build_authorize_url(
             self._providers[rule.provider],
             rule,
             client_id=client_id,

@@ -15,8 +15,8 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider import id_tokens, reading
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.id_tokens import InvalidIdToken
-from edge.sign_in.provider.reading import Answer, UnreadableAnswer
-from edge.sign_in.provider.table import Provider
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
 
 MAX_ANSWER = 1024 * 1024  # bytes
 # Errors of RFC 6749 and of GitHub, codes of Facebook, and messages of Twitch.
@@ -87,7 +87,7 @@ class Tokens:
         return Tokens(**json.loads(plain))
 
 
-class Exchange:
+class ProviderClient:
     """Asks providers who a user is. `timeout` and `call_timeout` are in seconds."""
 
     def __init__(
@@ -100,7 +100,11 @@ class Exchange:
     ) -> None:
         self._timeout, self._clock, self._watch_date = timeout, clock, watch_date
         self._client = httpx.AsyncClient(
-            trust_env=False, follow_redirects=False, timeout=call_timeout, headers={"user-agent": "tunnel-edge"}
+            trust_env=False,
+            follow_redirects=False,
+            timeout=call_timeout,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # ExchangeLimits bounds them
+            headers={"user-agent": "tunnel-edge"},
         )
 
     async def redeem(
@@ -181,7 +185,7 @@ class Exchange:
             headers = {"authorization": f"Bearer {tokens.access}"}
             return await self._send("GET", url, params=dict(parameters), headers=headers)
 
-        answer = Answer(provider, tokens.access, claims, app.client_secret)
+        answer = ProviderAnswer(provider, tokens.access, claims, app.client_secret)
         return tokens, await reading.read_facts(answer, rule, ask)
 
     def _claims(
@@ -209,17 +213,18 @@ class Exchange:
             answer = json.loads(content)
         except ValueError:
             answer = None
-        _check_status(response.status_code, response.headers.get("x-ratelimit-remaining", ""), answer)
+        _check_status(response.status_code, response.headers, answer)
         return answer
 
 
-def _check_status(status: int, remaining: str, answer: Any) -> None:
+def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
     """Raise the exception that an answer means. GitHub reports errors with status 200, and its rate limit with 403."""
     error = _error_of(answer)
+    is_limited = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
+    if status >= 500 or status == 429 or (status == 403 and is_limited):
+        raise Silent
     if error in _APPLICATION_ERRORS:
         raise ApplicationRejected
-    if status >= 500 or status == 429 or (status == 403 and remaining == "0"):
-        raise Silent
     if error in _GRANT_ERRORS or status in (401, 403):
         raise Rejected(error)
     if status != 200 or error or answer is None:

@@ -5,14 +5,13 @@ import sys
 
 import click
 
-from chalicelib.model.sign_in import managed_apps, signing_keys
+from chalicelib.model.sign_in import managed_apps
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option, reason_option
 
 _PROVIDER = click.argument("provider", type=click.Choice(managed_apps.PROVIDERS), help="The identity provider.")
 _MAX_TEXT = 1024  # bytes of a client id or secret
 
 group = OperatorGroup("oauth-apps", help="Managed applications at identity providers.")
-edge_group = OperatorGroup("edge", help="The live edge.")
 
 
 @group.command("set", help="Store an application. Its secret is read from standard input.")
@@ -41,11 +40,3 @@ def _list(as_json: bool) -> None:
     for provider, app in sorted(managed_apps.read_all().items()):
         shown = {"provider": provider, "client_id": app.client_id, "created_at": app.created_at}
         print(json.dumps(shown) if as_json else " ".join(shown.values()))
-
-
-@edge_group.command("rotate-sign-in-keys", help="Replace the keys of the sign-in service at once.")
-@click.option("--now", is_flag=True, required=True, help="Confirms that sign-ins in progress must start again.")
-@reason_option
-def _rotate(now: bool) -> None:
-    count = signing_keys.remove_all()
-    print(f"{count} key pairs removed: the sign-in service makes another within seconds")

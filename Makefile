@@ -35,7 +35,7 @@ define NPM_CI
 endef
 
 .PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \
-	client-typescript client-go test-clients bench bench-profile check docs screenshot format requirements \
+	client-typescript client-go test-clients bench bench-profile check docs screenshot stubs format requirements \
 	advisories
 
 help: ## List the targets.

@@ -49,7 +49,7 @@ class TrafficPolicy(Enabled):
     """A serialized JSON document, stored as it was sent: an object with arrays of rules, `inbound` and `outbound`.
 
     Each rule has `name` (string), `expressions` (strings) and `actions` (at least one object with a `type`, for
-    example `deny`).
+    example `deny`). A policy that the edge does not enforce as a whole closes the port, and the status says why.
     """
 
 

@@ -168,6 +168,7 @@ class Control:
                 if found != self._blocked:
                     self._blocked = found
                     self.discovery.apply(self._serving.block(*found))
+                    self._loader.ban(found[1])
             await asyncio.sleep(_BLOCKS_PERIOD)
 
     async def _follow_sign_in(self) -> None:

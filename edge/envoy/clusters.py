@@ -264,7 +264,7 @@ def _circuit_breakers(most: int) -> v3.CircuitBreakers:
 
 @lru_cache(1024)
 def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
-    """Return mutual TLS to a gateway. The server name is that of each connection."""
+    """Return mutual TLS to a gateway. Each connection sets the server name."""
     return _sockets(v3.UpstreamTlsContext(common_tls_context=_mutual_tls([gateway], link_authority)))
 
 

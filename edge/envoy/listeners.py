@@ -60,7 +60,7 @@ def build_http_listener(settings: Settings) -> Resource:
 
 
 def build_port_listener(
-    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher | None = None
+    port: str, filters: Iterable[v3.Filter], settings: Settings, matcher: v3.Matcher = blocking.MATCHER
 ) -> Resource:
     """Return the listener of a TCP port. Its `filters` limit connections.
 
@@ -69,8 +69,7 @@ def build_port_listener(
     listener = parts.copy(_port_template(settings))
     listener.name, listener.address.socket_address.port_value = port_name(port), int(port)
     listener.filter_chains[0].filters.extend(filters)
-    if matcher:
-        listener.filter_chain_matcher.CopyFrom(proxies.guard_matcher(matcher, settings))
+    listener.filter_chain_matcher.CopyFrom(proxies.guard_matcher(matcher, settings))
     return encode(listener)
 
 
@@ -87,7 +86,6 @@ def _port_template(settings: Settings) -> v3.Listener:
         enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
-        filter_chain_matcher=proxies.guard_matcher(blocking.MATCHER, settings),
     )
 
 

@@ -20,7 +20,7 @@ ADS = v3.ConfigSource(
 
 
 def copy(template: M) -> M:
-    """Return a copy of a message, whose fields can be set."""
+    """Return a copy of a message. Its fields can be set."""
     message = type(template)()
     message.CopyFrom(template)
     return message

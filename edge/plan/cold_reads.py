@@ -33,6 +33,7 @@ class ReadBudget:
         self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
         self._all = _Bucket(self._rate, now)
         self._by_domain: dict[str, _Bucket] = {}
+        domains.registrable(tunnel_domain)  # reads the list of suffixes now, not when a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
         """Count the read of a name, or return the exceeded budget. A name with many labels counts several times."""

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from google.protobuf.compiler.plugin_pb2 import CodeGeneratorRequest, CodeGeneratorResponse
 
-import edge.envoy.ads.discovery
-import edge.envoy.v3
 from infra import ROOT
 
 _FOLDER = ROOT / "build" / "stubs"

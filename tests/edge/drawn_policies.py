@@ -81,7 +81,7 @@ def _rules(draw: st.DrawFn) -> tuple[dict[str, Any], Meaning]:
 @st.composite
 def _actions(draw: st.DrawFn) -> tuple[dict[str, Any], Meaning]:
     if draw(st.booleans()):
-        config = draw(st.sampled_from([{}, {"config": None}, {"config": {}}]))
+        config: dict[str, Any] = draw(st.sampled_from([{}, {"config": None}, {"config": {}}]))
         return {"type": "deny", **config}, _constant(True)
     networks = st.lists(st.sampled_from(_NETWORKS), max_size=4)
     allow, deny, enforce = draw(networks) or ["127.0.0.0/9"], draw(networks), draw(st.sampled_from([True, True, False]))

@@ -1,7 +1,7 @@
 """Reads of accounts from a store in memory, as `NameResolver` makes them from the table."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from chalicelib import domains
@@ -16,6 +16,8 @@ from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
 from tests.edge.memory import Memory
+
+_NOTHING: Mapping[str, Set[Place]] = {}
 
 
 class MemoryResolver:
@@ -40,7 +42,9 @@ class MemoryResolver:
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
         return self._read(account, known.names if known else frozenset())
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+    def read_changed(
+        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+    ) -> AccountRecords:
         return replace(self._read(records.account, records.names), rejected=records.rejected)
 
     def resync(self, records: AccountRecords) -> AccountRecords:

@@ -36,14 +36,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class ClientIn:
-    """Whether the client's address is in one of some networks."""
+    """The client's address is in one of some networks."""
 
     networks: tuple[Network, ...]
 
 
 @dataclass(frozen=True)
 class PortIs:
-    """How the port of the server compares with a number."""
+    """A comparison of the server's port with a number."""
 
     operator: str
     number: int
@@ -51,7 +51,7 @@ class PortIs:
 
 @dataclass(frozen=True)
 class RegionIn:
-    """Whether the region of the server is one of some regions."""
+    """The server's region is one of some regions."""
 
     regions: tuple[str, ...]
 
@@ -65,14 +65,14 @@ class Not:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Whether all conditions are true."""
+    """All conditions are true."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Whether one of the conditions is true."""
+    """At least one condition is true."""
 
     conditions: tuple[Condition, ...]
 

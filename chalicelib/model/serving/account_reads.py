@@ -53,9 +53,9 @@ def complete(
 ) -> dict[Place, Found]:
     """Return the values of all places that a request needs. Read those that are not known, in rounds.
 
-    Raises what `read` does.
+    Known edges can be undecoded, as a changed one is. Raises what `read` does.
     """
-    found = dict(known)
+    found = {**known, **decode_edges(known, tunnel_domain)}
     while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
         found |= read(missing)
         found |= decode_edges(found, tunnel_domain)
@@ -87,9 +87,10 @@ def decode_edges(found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place
     """
     made: dict[Place, Found] = {}
     for place, it in found.items():
+        if not isinstance(item := it.value, Item):
+            continue
         routes = routes_place(place)
-        has_routes = routes in found or kinds.at(place.scope.partition("#")[2]) is not kinds.HTTPS_EDGES
-        if has_routes and isinstance(item := it.value, Item):
+        if routes in found or kinds.at(place.scope.partition("#")[2]) is not kinds.HTTPS_EDGES:
             edge = _decode_edge(item, found.get(routes), tunnel_domain)
             if edge.error and not edge.hostports:
                 edge = replace(edge, hostports=_hostports_of_keys(place, found))

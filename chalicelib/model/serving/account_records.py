@@ -77,6 +77,27 @@ class AccountRecords:
             found,
         )
 
+    def extended_by(self, more: "AccountRecords") -> "AccountRecords":
+        """Return the records together with more of the same account, which were read with the values of these."""
+        reserved = {it.id: it for it in (*self.reservations, *more.reservations)}
+        before, wanted = self.wanted, more.wanted
+        return AccountRecords(
+            self.account,
+            before.hosts | wanted.hosts,
+            more.is_active,
+            {**self.tunnels, **more.tunnels},
+            {**self.gateways, **more.gateways},
+            {**self.edges, **more.edges},
+            {**self.backends, **more.backends},
+            {**self.authorities, **more.authorities},
+            {**self.certificates, **more.certificates},
+            tuple(sorted(reserved.values(), key=lambda it: it.id)),
+            {**self.versions, **more.versions},
+            self.rejected,
+            Wanted(self.account, before.hosts | wanted.hosts, before.ports | wanted.ports, before.ids | wanted.ids),
+            {**self.found, **more.found},
+        )
+
     def is_affected_by(self, place: Place) -> bool:
         """Return whether a change at a place can affect these records."""
         return account_changes.is_affected(self.account, place, self.found)
@@ -114,11 +135,12 @@ def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Itera
 def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdge:
     """Return a TCP edge with the PROXY protocol of its reserved addresses. If one is malformed, the edge is closed."""
     proxied: set[str] = set()
-    for name in filter(port_of, hosts_of(edge)):
+    ports = list(filter(port_of, hosts_of(edge)))
+    for name in ports:
         key = found.get(name_keys.name_place(name), Found()).value
         shared = key.sharers if isinstance(key, NameKey) and key.account == edge.account else ()
         addresses = [it for place in shared if isinstance(it := found.get(place, Found()).value, ServedAddress)]
         if any(it.proxy_protocol is None for it in addresses):
             return replace(edge, error=served.UNREADABLE)
         proxied |= {name} if any(it.proxy_protocol for it in addresses) else set()
-    return replace(edge, proxied=frozenset(proxied))
+    return replace(edge, proxied=frozenset(proxied)) if ports else edge

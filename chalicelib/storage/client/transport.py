@@ -25,7 +25,7 @@ from botocore.session import Session
 from botocore.utils import get_environ_proxies
 from urllib3.util import wait_for_read
 
-_MAX_HEAD, _CHUNK = 1 << 16, 1 << 16  # bytes
+_MAX_HEAD, _CHUNK = 1 << 16, 1 << 13  # bytes: larger pieces would stay in the memory of each thread
 _OK, _END = b"HTTP/1.1 200 ", b"\r\n\r\n"  # of an answer's first line and of its head
 
 

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chalicelib.storage.client import queries
 from chalicelib.storage.client.dynamodb import Write
@@ -29,8 +30,7 @@ _LOGGED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The scope and id of a changed item."""
 
     scope: str

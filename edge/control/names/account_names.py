@@ -151,7 +151,7 @@ class AccountNames:
             return
         try:
             read = self._shared.reader.read_changed
-            records = await self._shared.reads.of_change(read, self._plans.records, used)
+            records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
         except Unavailable:
             self._unread |= used
             return

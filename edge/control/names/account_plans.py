@@ -33,12 +33,12 @@ class AccountPlans:
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
         self._records_by_name: dict[str, AccountRecords] = {}  # of the last name
+        self.used: dict[str, frozenset[Place]] = {}  # the places that each loaded name uses
         self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
         self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
-        self._used: dict[str, frozenset[Place]] = {}  # records by name
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names of which Envoy has a good state
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
@@ -61,7 +61,7 @@ class AccountPlans:
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
         if differing := find_differences(before, records, before.versions):
-            await self.update([name for name, used in self._used.items() if not used.isdisjoint(differing)])
+            await self.update([name for name, used in self.used.items() if not used.isdisjoint(differing)])
 
     async def load(self, name: str) -> Outcome:
         """Plan a name and send it with its secret. Raises Unavailable."""
@@ -237,14 +237,14 @@ class AccountPlans:
         for name in names:
             self._loaded.remove(name)
             self._accepted.discard(name)
-            self._used.pop(name, None)
+            self.used.pop(name, None)
             if plan := self._plans.pop(name, None):
                 self._shared.report(plan, NameErrors())
 
     def _put(self, plan: NamePlan, secret_removed_at: float | None) -> None:
         """Store the plan of a name. `secret_removed_at` is None if Envoy has or gets its secret."""
         self._plans[plan.name] = plan
-        self._used[plan.name] = frozenset(self._records_of(plan.name).versions)
+        self.used[plan.name] = frozenset(self._records_of(plan.name).versions)
         self._loaded.put(self._measure(plan, secret_removed_at))
 
     def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:

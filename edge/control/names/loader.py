@@ -13,6 +13,7 @@ from typing import Any
 
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
+from chalicelib.model.names import bans
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
@@ -21,6 +22,7 @@ from edge.control.names.key_changes import BASE_NAME, PROVED, KeyChanges
 from edge.control.names.loading import AccountReader, Loading, NameBuilder, NameSender, Outcome, Report, Request
 from edge.control.names.reads import StoreReads
 from edge.control.names.searches import Searches
+from edge.control.names.turns import Turns
 from edge.link.authority import KeyPair
 from edge.plan import cold_reads
 from edge.plan.cold_reads import ReadBudget, Unserved
@@ -33,6 +35,7 @@ from edge.store.records import Unavailable
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING = 2000  # names that are being loaded
+_MAX_SEARCHES = 64  # names that are searched at the same time
 _MAX_RESTORING = 32  # of these, names that Envoy already has
 
 
@@ -66,6 +69,8 @@ class Loader:
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
+        self._banned: tuple[str, ...] = ()
+        self._turns = Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
         state = self._loaded, self._pages, self._missed
@@ -126,6 +131,10 @@ class Loader:
             self._accounts[account].change(by_account[account])
         self._drop_answers(by_account.keys(), {it.scope for it in changed})
 
+    def ban(self, patterns: Iterable[str]) -> None:
+        """Treat cold names that match one of these as unknown, without a read."""
+        self._banned = tuple(patterns)
+
     def replan(self) -> None:
         """Plan all names again, after a change of the operator's certificate."""
         for account in self._accounts.values():
@@ -141,6 +150,7 @@ class Loader:
                 self._check_accounts(list(self._accounts.values())[turn::_PARTS])
                 turn = (turn + 1) % _PARTS
         finally:
+            self._turns.cancel()
             for task in self._tasks:
                 task.cancel()
 
@@ -166,7 +176,7 @@ class Loader:
         if loaded and self._is_followed(name):
             self._accounts[loaded.account].want(name)
         else:
-            self._spawn(self._load(name))
+            self._turns.add(name)
 
     def _is_followed(self, name: str) -> bool:
         """Return whether a name is loaded and not withdrawn. A withdrawn one may have passed to another account."""
@@ -174,6 +184,10 @@ class Loader:
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
+        if bans.matches(name, self._banned):
+            return await self._answer(name, "", "unserved")
+        if self._reads.is_away:  # since the name was requested
+            return await self._answer(name, "", "unavailable")
         try:
             found = await self._searches.find(name)
         except Unavailable:

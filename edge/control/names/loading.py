@@ -1,6 +1,6 @@
 """The parts that load names: reads of records, resources, and Envoy."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
@@ -37,7 +37,9 @@ class AccountReader(Protocol):
 
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords: ...
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords: ...
+    def read_changed(
+        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = ...
+    ) -> AccountRecords: ...
 
     def resync(self, records: AccountRecords) -> AccountRecords: ...
 

@@ -5,7 +5,7 @@ earlier rounds name.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -26,6 +26,7 @@ from edge.process import log
 from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
+_NOTHING: Mapping[str, Set[Place]] = {}
 _MAX_RESOLVED = 1_000  # hosts that `find_account` has resolved for `read`
 
 
@@ -64,15 +65,18 @@ class NameResolver:
         return self._add(Wanted(account, ids=frozenset(ids)), known, {})
 
     @raises_unavailable
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+    def read_changed(
+        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+    ) -> AccountRecords:
         """Return the records after changes at some places. Reads only these, and what they newly name.
 
-        The places of gateways read nothing: call `refresh_gateways` before.
+        `used` are the places that each of the records' names uses, as far as they are known. The places of gateways
+        read nothing: call `refresh_gateways` before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
         found = account_changes.replace_stale(account, changed, records.found, fresh, self._tunnel_domain)
-        return self._complete(records.wanted, self._with_gateways(found), records.rejected)
+        return self._update(records, self._with_gateways(found), used)
 
     @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
@@ -115,14 +119,23 @@ class NameResolver:
         used = (place for place in found if place.scope == tunnels.GATEWAYS)
         return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
 
+    def _update(
+        self, before: AccountRecords, found: Mapping[Place, Found], used: Mapping[str, Set[Place]]
+    ) -> AccountRecords:
+        """Return the records with other values. Only names that use a value that differs are walked again."""
+        both = ((place, it, found.get(place)) for place, it in before.found.items())
+        different = {place for place, it, new in both if new is not it and new != it}
+        same = {name for name, places in used.items() if different.isdisjoint(places)} & before.wanted.hosts
+        changed = replace(before.wanted, hosts=before.wanted.hosts - same)
+        left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
+        kept = {place: found[place] for place in set[Place]().union(*(used[name] for name in same))}
+        return AccountRecords.of(before.wanted, kept | left, before.rejected)
+
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
         """Return the known records with what more is wanted."""
         if known is None:
             return self._complete(more, keys, {})
-        added = self._complete(more, {**known.found, **keys}, known.rejected)
-        before = known.wanted
-        wanted = Wanted(more.account, before.hosts | more.hosts, before.ports | more.ports, before.ids | more.ids)
-        return AccountRecords.of(wanted, {**known.found, **added.found}, known.rejected)
+        return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
         """Return the records of what is wanted. Read those that are not known."""

@@ -11,9 +11,8 @@ from edge.envoy import matchers, v3
 from edge.envoy.filters import blocking
 from edge.envoy.matchers import REFUSED, OnMatch
 from edge.plan import traffic_policies
-from edge.plan.traffic_policies import Verdict
 
-_FieldMatcher = v3.Matcher.MatcherList.FieldMatcher
+_CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
 @lru_cache(256)
@@ -22,13 +21,10 @@ def build_matcher(document: str, port: int, region: str) -> v3.Matcher:
 
     It is nested, so that the blocked part of the listener comes first.
     """
-    verdicts = traffic_policies.decide(documents.parse(document), port, region)
-    listed = v3.Matcher.MatcherList(matchers=map(_match, verdicts))
-    own = v3.Matcher(matcher_list=listed, on_no_match=matchers.choose(REFUSED))
-    return v3.Matcher(on_no_match=OnMatch(matcher=own))
-
-
-def _match(verdict: Verdict) -> v3.Matcher.MatcherList.FieldMatcher:
-    chain = blocking.CHAIN if verdict.is_admitted else REFUSED
-    predicate = matchers.comes_from(map(str, verdict.networks), "policy")
-    return _FieldMatcher(predicate=predicate, on_match=matchers.choose(chain))
+    clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
+    for verdict in traffic_policies.decide(documents.parse(document), port, region):
+        clients.matcher_list.matchers.add(
+            predicate=matchers.comes_from(map(str, verdict.networks), "policy"),
+            on_match=matchers.choose(_CHAINS[verdict.is_admitted]),
+        )
+    return v3.Matcher(on_no_match=OnMatch(matcher=clients))

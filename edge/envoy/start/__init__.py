@@ -1,1 +1,1 @@
-"""What Envoy reads when it starts."""
+"""Envoy's configuration at its start."""

@@ -1,6 +1,7 @@
 """Special names of the real store: what a start and a change read, and that the log names all that matters."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -221,3 +222,37 @@ def test_an_edge_that_the_list_lacks_is_added_when_a_visitor_requests_its_name(h
     assert host.envoy.names == set()
     host.add(SpecialEntry(owner, (f"old.{DOMAIN}:443",)))
     assert host.envoy.names == {f"old.{DOMAIN}"}
+
+
+def test_a_change_of_an_edge_that_forwards_bytes_keeps_its_names(host: Host, admin: Client) -> None:
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    backend = {"backend": {"backend_id": group}}
+    addresses = [
+        f"{path}/{admin.create(path, {'hostports': [hostport], **backend})['id']}"
+        for path, hostport in (("/edges/tcp", PORT), ("/edges/tls", f"tls.{DOMAIN}:443"))
+    ]
+    host.start()
+    before = host.envoy.names
+    assert before == {"port/20001", f"tls.{DOMAIN}"}
+
+    for address in addresses:
+        admin.patch(address, {"description": "new"})
+        host.follow()
+
+    assert host.envoy.names == before
+
+
+def test_a_changed_traffic_policy_changes_the_matcher_of_its_port(host: Host, admin: Client) -> None:
+    group = admin.create("/backends/tunnel_group", {"labels": {"app": "shop"}})["id"]
+    made = admin.create("/edges/tcp", {"hostports": [PORT], "backend": {"backend_id": group}})
+    host.start()
+    (key,) = (it for it in host.envoy.resources if it.name == "port/20001")
+    before = messages.decode(host.envoy.resources[key])
+
+    policy = {"inbound": [{"expressions": ["conn.client_ip == '192.0.2.1'"], "actions": [{"type": "deny"}]}]}
+    admin.put(f"/edges/tcp/{made['id']}/traffic_policy", {"value": json.dumps(policy)})
+    host.follow()
+
+    after = messages.decode(host.envoy.resources[key])
+    assert {name for name in after if after[name] != before[name]} == {"filter_chain_matcher"}
+    assert "192.0.2.1" in json.dumps(after)

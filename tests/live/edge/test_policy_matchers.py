@@ -1,6 +1,7 @@
 """Random traffic policies in a real Envoy, compared with Python's `ipaddress`."""
 
 import contextlib
+import importlib
 import json
 import socket
 import subprocess
@@ -9,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from envoy.extensions.filters.network.direct_response.v3.config_pb2 import Config as Greeting
-from google.protobuf.json_format import MessageToDict
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +20,12 @@ from edge.process.settings import Settings
 from edge.process.supervisor import ENVOY_ARGUMENTS
 from tests.edge import drawn_policies
 from tests.edge.drawn_policies import LOOPBACK, OTHERS, PORT, REGION, DrawnPolicy
+from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import ENVOY, free_ports, listens, until
 
 pytestmark = needs_envoy
+_GREETING = importlib.import_module("envoy.extensions.filters.network.direct_response.v3.config_pb2")
 POLICIES = 30  # of one Envoy, at two ports each: with and without a trusted proxy
 NETWORKS = json.dumps([f"127.{number >> 8}.{number & 255}.0/24" for number in range(0, 4000, 2)])
 LARGEST = json.dumps(
@@ -67,14 +68,13 @@ def serving(documents: Sequence[str]) -> Iterator[Sequence[int]]:
                 envoy.kill()
 
 
-def listener(document: str, port: int, trusted: str) -> dict[str, Any]:
+def listener(document: str, port: int, trusted: str) -> Any:
     """Return the listener of a TCP edge's port, with a greeting instead of a backend."""
     own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
-    greets = parts.pack(Greeting(response=parts.text("welcome")))
-    greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=greets)
+    config = parts.pack(_GREETING.Config(response=parts.text("welcome")))
+    greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=config)
     matcher = policy_matchers.build_matcher(document, PORT, REGION)
-    made = listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher)
-    return MessageToDict(v3.Listener.FromString(made.encoded))
+    return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher=matcher))
 
 
 def admitted(port: int, sources: Sequence[str]) -> list[bool]:

@@ -154,10 +154,12 @@ def test_new_connections_obey_each_change_within_two_seconds_and_open_ones_conti
 
 
 def test_a_policy_outside_of_the_grammar_closes_the_port_until_it_is_corrected(port: Port) -> None:
-    port.obey(from_one(), {"expressions": ["true", "conn.geo.country_code == 'DE'"], "actions": [DENY]})
-    until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
-    port.obey(from_one())
-    until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
+    with connect(port.ports[0], TWO) as before:
+        port.obey(from_one(), {"expressions": ["true", "conn.geo.country_code == 'DE'"], "actions": [DENY]})
+        until(lambda: port.admits(ONE, TWO) == [False, False], within=SPEED)
+        port.obey(from_one())
+        until(lambda: port.admits(ONE, TWO) == [False, True], within=SPEED)
+        assert echoes(before)
 
 
 def test_a_rule_can_be_about_the_port_and_the_region(edge: Edge, server: Server) -> None:

@@ -66,7 +66,9 @@ def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
         kinds.TCP_EDGES: ("user_agent_filter",),
         kinds.HTTPS_EDGE_ROUTES: ("traffic_policy",),
     }
-    assert Modules.of(stored, kinds.TCP_EDGES).traffic_policy == TrafficPolicyModule(value="{}")
+    port = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": ["a.example.com:20000"]}, modules=stored)
+    made = served.decode_edge(port).modules
+    assert (made.traffic_policy, made.unenforced) == (TrafficPolicyModule(value="{}"), ("user_agent_filter",))
 
 
 def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -> None:

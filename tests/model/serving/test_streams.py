@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules import TrafficPolicyModule, UserAgentModule
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import streams
@@ -52,6 +52,11 @@ def tcp(*hostports: str, **more: Any) -> ServedEdge:
     return edge(**{"id": TCP, "backend": GROUP, "hosts": hostports or (PORT,), **more})
 
 
+def with_policy(value: str) -> ServedEdge:
+    made = tcp()
+    return replace(made, modules=replace(made.modules, traffic_policy=TrafficPolicyModule(value=value)))
+
+
 def upstream(*routes: Any, **more: Any) -> ServedEdge:
     return edge(*(routes or (route(),)), place="upstream", **more)
 
@@ -81,6 +86,11 @@ def upstream(*routes: Any, **more: Any) -> ServedEdge:
         (
             tcp(unenforced=("traffic_policy",)),
             Destinations(refusal="Enabled, but not enforced by this version: traffic_policy."),
+        ),
+        (with_policy('{"inbound": []}'), Destinations(((GROUP, WHOLE),))),
+        (
+            with_policy('{"inbound": [{"actions": [{"type": "log"}]}]}'),
+            Destinations(refusal="inbound[0].actions[0]: log is not supported by this version."),
         ),
         (upstream(), Destinations(((GROUP, WHOLE),))),
         (upstream(route(backend=None)), Destinations(refusal="The route has no backend.")),

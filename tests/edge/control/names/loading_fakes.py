@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +17,9 @@ from edge.serving.order import NameResources, Rejection
 from edge.store.records import Unavailable
 
 CLOSED = "closed"  # a value: the edge of the name refuses handshakes
+
+
+_NOTHING: Mapping[str, Set[Place]] = {}
 
 
 def place(account: str, name: str) -> Place:
@@ -51,7 +54,9 @@ class Records:
         versions = {place(account, it): self.served.get(place(account, it), "") for it in hosts}
         return replace(found, names=found.names | {host}, versions={**found.versions, **versions})
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+    def read_changed(
+        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+    ) -> AccountRecords:
         self._count("read_changed")
         new = {it: self.served.get(it, "") for it in places if it in records.versions}
         return replace(records, versions={**records.versions, **new})

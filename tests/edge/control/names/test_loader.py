@@ -1,6 +1,7 @@
 """Loading of names: joined requests, answers, changes, bounds, rejections, and a store that is away."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -463,3 +464,31 @@ def test_what_only_a_resync_finds_is_applied_and_counted() -> None:
         assert log.event_counts["change_missed"] == before + 1
 
     run(test, resync_period=0.1)
+
+
+def test_a_banned_name_is_answered_as_unknown_without_a_read() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        world.records.serve(A, UNKNOWN)
+        world.loader.ban(["*.shop.example", UNKNOWN])
+        await world.visit(NAME, UNKNOWN)
+        assert (world.envoy.secrets, world.envoy.refused) == ({UNKNOWN: "operator"}, {NAME: 1})
+        assert world.records.reads == {}
+
+    run(test)
+
+
+def test_an_unknown_name_is_refused_within_a_second_while_the_store_is_silent() -> None:
+    async def test(world: World) -> None:
+        world.records.may_read.clear()
+        began = time.monotonic()
+        await world.visit(*(f"n{number}.shop{number}.example" for number in range(300)))
+        assert time.monotonic() - began < 1.5  # 0.8 s without any answer, and some for a loaded machine
+        reads = world.records.reads.copy()
+        for name in ("a.shop.example", "b.shop.example"):
+            began = time.monotonic()
+            await world.visit(name)
+            assert time.monotonic() - began < 0.5  # without a read
+        assert world.records.reads == reads
+
+    run(test)

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +25,9 @@ PLACE = Place(f"{A}#/tunnels", "tn_1")
 NOW = datetime.now(UTC)
 CERTIFICATE = ServedCertificate(A, "cert_1", "chain", ("*.tunnels.example",), NOW - timedelta(1), NOW + timedelta(1))
 PAIR = KeyPair("chain", "key")
+
+
+_NOTHING: Mapping[str, Set[Place]] = {}
 
 
 class Reader:
@@ -51,7 +54,9 @@ class Reader:
         self._wait("key_pair")
         return PAIR
 
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
+    def read_changed(
+        self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
+    ) -> AccountRecords:
         return records
 
     def resync(self, records: AccountRecords) -> AccountRecords:

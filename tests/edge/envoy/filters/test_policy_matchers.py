@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from edge.envoy import listeners, v3
+from edge.envoy import listeners
 from edge.envoy.ads.catalog import Catalog, Name
 from edge.envoy.filters import policy_matchers
 from edge.envoy.filters.blocking import BlockedListeners
-from edge.envoy.resources import Resource
+from edge.envoy.resources import MESSAGES, Resource
 from edge.process.settings import Settings
+from tests.edge.envoy import messages
 
 DENY = {"type": "deny"}
 NAME = Name("listener", "port/20000")
@@ -36,7 +37,7 @@ def merged(resource: Resource, *blocked: str) -> Any:
     guarded.block(blocked)
     catalog = Catalog(b"key")
     catalog.apply(guarded.guard({resource.key: resource}))
-    return MessageToDict(v3.Listener.FromString(catalog.value(NAME)))["filterChainMatcher"]
+    return MessageToDict(MESSAGES["listener"].FromString(catalog.value(NAME)))["filterChainMatcher"]
 
 
 def describe(matcher: Any) -> list[Any]:
@@ -97,8 +98,8 @@ def test_port_and_region_are_constants_of_the_listener(expression: str, chain: s
 
 
 def test_only_the_matcher_differs_between_policies() -> None:
-    one, other = (MessageToDict(v3.Listener.FromString(port_listener(it).encoded)) for it in (POLICY, policy("true")))
-    assert {name for name in one if one[name] != other[name]} == {"filterChainMatcher"}
+    one, other = (messages.decode(port_listener(it)) for it in (POLICY, policy("true")))
+    assert {name for name in one if one[name] != other[name]} == {"filter_chain_matcher"}
 
 
 def test_the_largest_policy_is_built_and_encoded_in_less_than_two_seconds() -> None:

@@ -1,0 +1,37 @@
+"""Work for names of which only some is done at the same time. Other names wait without a task."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+
+class Turns:
+    """The names that wait for their work, first come first served. A waiting task would take 10 KiB."""
+
+    def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
+        self._work, self._most = work, most
+        self._waiting: deque[str] = deque()
+        self._running = 0  # tasks that take another name
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, name: str) -> None:
+        """Do the work for a name, at once or later."""
+        self._waiting.append(name)
+        if self._running < self._most:
+            self._running += 1
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Cancel all work."""
+        self._waiting.clear()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._work(self._waiting.popleft())
+        finally:
+            self._running -= 1

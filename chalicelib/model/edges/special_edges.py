@@ -14,12 +14,15 @@ _DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an edge. It is empty if the entry stays the same."""
+    """Return the write that changes the entry of an edge. It is empty if the entry stays the same.
+
+    Reads whether a route has OAuth if nothing else makes the edge special. Raises aws.Unavailable.
+    """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
         return _follow_hostports(before, after) if not new else []
-    if after and new:
-        return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), new))]
+    if after and (listed := new or _hostports_of_routes(after)):
+        return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), listed))]
     return [special_names.remove(SpecialOwner(before.account, before.id))] if before else []
 
 
@@ -31,8 +34,8 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
     route = after or before
     if route is None or _requires_sign_in(before) == _requires_sign_in(after):
         return []
-    scope, id = items.above(route.scope) or ("", "")
-    owner, edge = SpecialOwner(route.account, id), table.find_any(scope, id)
+    owner = owner_of(route)
+    edge = table.find_any(items.scope(owner.account, kinds.HTTPS_EDGES.path), owner.id)
     if edge and _requires_sign_in(after):
         return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(edge))))]
     others = (it for it in table.beneath([route.scope]) if it.id != route.id)
@@ -40,13 +43,31 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
     return [] if stays else [special_names.remove(owner)]
 
 
+def owner_of(route: Item) -> SpecialOwner:
+    """Return the owner of the entry of a route's edge."""
+    return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
+
+
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the hostports of an edge that is listed because of a route."""
-    if before is None or after is None or listed_edges.hostports(before) == listed_edges.hostports(after):
+    """Return the write that changes the entry of an HTTPS edge that is listed because of a route."""
+    if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
-    owner = SpecialOwner(after.account, after.id)
-    is_listed = special_names.is_listed(owner)
-    return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(after))))] if is_listed else []
+    if after and listed_edges.hostports(before) == listed_edges.hostports(after):
+        return []
+    owner = SpecialOwner(before.account, before.id)
+    if not special_names.is_listed(owner):
+        return []
+    if after:
+        return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(after))))]
+    return [special_names.remove(owner)]
+
+
+def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
+    """Return the hostports of an edge if one of its routes has OAuth, or none."""
+    if edge.path != kinds.HTTPS_EDGES.path:
+        return ()
+    routes = table.beneath([f"{edge.scope}/{edge.id}/routes"])
+    return tuple(listed_edges.hostports(edge)) if any(map(_requires_sign_in, routes)) else ()
 
 
 def _requires_sign_in(route: Item | None) -> bool:

@@ -24,7 +24,8 @@ class Access(Enum):
 class Decision:
     """A decision about a request.
 
-    `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request. `lifetime` is that of the session token, in seconds. With 0 there is none: it would outlive a limit.
+    `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request. `lifetime` is that of
+    the session token, in seconds. With 0 there is none: it would outlive a limit.
     """
 
     access: Access

@@ -145,6 +145,16 @@ def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
     assert "tunnel-auth-user-email: ada@example.com" in again
     assert "evil" not in again
     assert "service." not in again  # none of the cookies reaches the upstream
+    found = cookies_in(jar)
+    pairs = [f"{name}={value}" for name, value in found.items()]
+    for headers in (
+        [f"cookie: theme=dark; {pairs[0]};{pairs[1]}; {pairs[-1]}"],
+        ["cookie: theme=dark", f"cookie: {'; '.join(pairs)}"],  # Envoy joins them with a comma
+        [f"cookie: theme=dark;\t{pairs[0]}; {pairs[-1]}"],
+    ):
+        told = edge.curl("tools", "--http1.1", *(it for header in headers for it in ("-H", header)))
+        assert "theme=dark" in told, headers
+        assert "service." not in told, headers
     assert providers.calls.count("google/token") == 1
 
 
@@ -234,6 +244,46 @@ def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin:
     other.put(module())
     until(lambda: edge.status("other") == "401")
     assert edge.status("other", "-b", f"{other.rule().session_cookie}={token}") == "401"
+
+
+def test_a_session_of_one_route_opens_no_other_route_of_the_edge(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "two", HttpResponse(body="welcome\n"))
+    page.put(module())
+    open_rule, routes = page.rule(), f"/edges/https/{page.served.id}/routes"
+    other = admin.create(routes, {"match_type": "path_prefix", "match": "/other"})["id"]
+    admin.put(f"{routes}/{other}/oauth", module("github", email_domains=["other.example"]))
+    rule = asyncio.run(SignInRecords().current_rule(page.served.account, page.served.id, other))
+    (first,) = page.served.routes
+    modules = replace(first.modules, oauth=rule)
+    second = ServedRoute(other, "path_prefix", "/other", modules)
+    edge.store.keep(replace(page.served, revision=page.served.revision + 1, routes=(first, second)))
+    until(lambda: edge.status("two", path="/other") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar) == "welcome\n200"
+    found = cookies_in(jar)
+    every = "; ".join(f"{name}={value}" for name, value in found.items())
+    assert rule
+    renamed = [
+        f"{rule.session_cookie}={found[open_rule.session_cookie]}",
+        f"{rule.id_cookie}={found[open_rule.id_cookie]}",
+    ]
+    assert edge.status("two", "-b", every) == "200"
+    for cookie in (every, *renamed):
+        assert edge.status("two", "-b", cookie, path="/other") == "401", cookie
+
+
+def test_a_strange_host_header_begins_no_sign_in_elsewhere(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "strange", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("strange") == "401")
+    host = f"strange.{edge.settings.tunnel_domain}"
+    for suffix in (":@evil.example", ":443@evil.example", ":x.evil.example"):
+        for version in ("--http1.1", "--http2"):
+            answer = edge.curl("strange", version, "-i", *NAVIGATES, "-H", f"host: {host}{suffix}")
+            assert "evil" not in answer, answer
+            assert " 302" not in answer.partition("\n")[0], answer
 
 
 def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:

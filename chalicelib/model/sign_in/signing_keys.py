@@ -46,8 +46,8 @@ def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
 
 def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
     """Return the pairs that count: their successor, if any, has not signed for longer than MARGIN."""
-    following = [*(it.signs_from for it in pairs[1:]), None]
-    return [it for it, start in zip(pairs, following, strict=True) if start is None or now < start + MARGIN]
+    replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
+    return list(pairs[replaced:])
 
 
 def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:

@@ -6,7 +6,9 @@ Functions of `chalicelib` block, so they run in threads. All raise aws.Unavailab
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges, sign_in_rules
@@ -27,6 +29,8 @@ from edge.sign_in.session.tokens import SigningKey
 
 REFRESH = 5.0  # seconds between reads of keys and managed applications
 _MAX_RULES = 10_000
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class NotReady(Exception):
@@ -56,25 +60,25 @@ class SignInRecords:
 
     async def refresh(self) -> None:
         """Read keys and managed applications, and create keys that are due."""
-        self._apps = await asyncio.to_thread(managed_apps.read_all)
-        self._pairs, self._private = await asyncio.to_thread(_refresh_keys)
+        self._apps = await _in_thread(managed_apps.read_all)
+        self._pairs, self._private = await _in_thread(_refresh_keys)
 
     async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
         """Return the rule of a route, or None without an enabled module. Reads it only if the audience is unknown."""
         if known := self._rules.get(audience):
             self._rules.move_to_end(audience)
             return known[0]
-        found = await asyncio.to_thread(_read_rule, account, edge, route)
+        found = await _in_thread(_read_rule, account, edge, route)
         return self._remember(found) if found else None
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
         """Return the rule of a route as it is stored now, or None."""
-        found = await asyncio.to_thread(_read_rule, account, edge, route)
+        found = await _in_thread(_read_rule, account, edge, route)
         return self._remember(found) if found else None
 
     async def routes(self, account: str, edge: str) -> list[RouteOfHost]:
         """Return the routes of an edge, the most specific first."""
-        return await asyncio.to_thread(_read_routes, account, edge)
+        return await _in_thread(_read_routes, account, edge)
 
     def client_id(self, rule: SignInRule) -> str:
         """Return the client id in use for a rule, "" without an application."""
@@ -87,14 +91,14 @@ class SignInRecords:
         """Return the application of a rule, or None if the operator has none. Opens its secret."""
         if not rule.client_id:
             managed = self._apps.get(rule.provider)
-            return Application(managed.client_id, await asyncio.to_thread(managed.open_secret)) if managed else None
+            return Application(managed.client_id, await _in_thread(managed.open_secret)) if managed else None
         known = self._rules.get(rule.audience)
         module = known[1] if known else None
         provider = module.provider[rule.provider] if module else None
         if provider is None:
             return None
         context = vault.context(rule.account, rule.route)
-        return Application(rule.client_id, await asyncio.to_thread(provider.open_secret, context))
+        return Application(rule.client_id, await _in_thread(provider.open_secret, context))
 
     def signing_key(self) -> SigningKey:
         """Return the key that signs now. Raises NotReady before the first `refresh`."""
@@ -109,45 +113,49 @@ class SignInRecords:
 
     async def session(self, id: str) -> Session | None:
         """Return the session of an id, or None."""
-        return await asyncio.to_thread(sessions.read, id)
+        return await _in_thread(sessions.read, id)
 
     async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
         """Store a new session with the provider's tokens."""
-        sealed = await asyncio.to_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
         whole = Session.of({**session.to_record(), "tokens": sealed})
-        await asyncio.to_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
+        await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
         """Store a session after the provider's answer. Return False if it has ended or was checked meanwhile."""
-        sealed = await asyncio.to_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
         whole = Session.of({**session.to_record(), "tokens": sealed})
-        return await asyncio.to_thread(sessions.replace, id, whole, before)
+        return await _in_thread(sessions.replace, id, whole, before)
 
     async def tokens(self, session: Session) -> Tokens:
         """Return the provider's tokens of a session."""
-        return await asyncio.to_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
+        return await _in_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
 
     async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
         """Take the turn to ask the provider. Return False if another process has it."""
-        return await asyncio.to_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
+        return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
 
     async def delay_check(self, id: str, now: float) -> None:
         """Return the turn to ask the provider, from the next second on."""
-        await asyncio.to_thread(sessions.delay_check, id, until=int(now) + 1)
+        await _in_thread(sessions.delay_check, id, until=int(now) + 1)
 
     async def record_seen(self, id: str, now: float) -> None:
         """Store that a session is used now."""
-        await asyncio.to_thread(sessions.record_seen, id, int(now))
+        await _in_thread(sessions.record_seen, id, int(now))
 
     async def end_session(self, id: str) -> None:
         """End a session."""
-        await asyncio.to_thread(sessions.end, id)
+        await _in_thread(sessions.end, id)
 
     def _remember(self, found: tuple[SignInRule, OAuthModule]) -> SignInRule:
         self._rules[found[0].audience] = found
         while len(self._rules) > _MAX_RULES:
             self._rules.popitem(last=False)
         return found[0]
+
+
+async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    return await asyncio.to_thread(lambda: function(*arguments, **named))
 
 
 def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:

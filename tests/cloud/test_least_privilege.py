@@ -1,6 +1,7 @@
 """The policies against the calls that are really made: none is missing, none is for nothing, and none allows more."""
 
 import asyncio
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -302,6 +303,9 @@ def _operate(account: str) -> None:
         ["oauth-apps", "list"],
     ):
         operator.main(words)
+    with pytest.MonkeyPatch.context() as terminal:
+        terminal.setattr("sys.stdin", io.StringIO("secret\n"))
+        operator.main(["oauth-apps", "set", "github", "--client-id", "id"])
     with pytest.raises(SystemExit):
         operator.main(["tunnels", "who", "nobodys.example.com"])
     with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
@@ -430,7 +434,19 @@ OF_THE_SIGN_IN_SERVICE = [
     *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
     *(of_key("Encrypt", it) for it in (_APPS, _SECRET)),
 ]
-OF_THE_OPERATOR = [of_data("DeleteTable"), of_data("GetItem", OTHER_TABLE, "x"), of_key("Decrypt", RESOURCE)]
+OF_THE_OPERATOR = [
+    of_data("DeleteTable"),
+    of_data("GetItem", OTHER_TABLE, "x"),
+    *(of_key("Decrypt", it) for it in (RESOURCE, _APPS)),
+    *(
+        of_key("Encrypt", it)
+        for it in (RESOURCE, _ITS_KEYS, {**_APPS, "account": ACCOUNT}, {**_APPS, "purpose": "any"})
+    ),
+    *(of_key("Encrypt", {name: it}) for name, it in _APPS.items()),
+    of_key("Encrypt", _APPS, key=OTHER_KEY),
+    of_key("Encrypt", _APPS, alias="payroll"),
+    of_key("CreateGrant", _APPS),
+]
 _STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
 OF_THE_BOUNDARY = [
     *(

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
@@ -14,7 +14,7 @@ from envoy.service.auth.v3.external_auth_pb2 import (
     DeniedHttpResponse,
     OkHttpResponse,
 )
-from envoy.type.v3.http_status_pb2 import HttpStatus
+from envoy.type.v3.http_status_pb2 import HttpStatus, StatusCode
 from google.rpc.status_pb2 import Status
 
 from chalicelib.storage.client import aws
@@ -119,7 +119,7 @@ def _response(answer: Forward | Reply) -> CheckResponse:
             status=Status(code=0), ok_response=OkHttpResponse(headers=headers, response_headers_to_add=cookies)
         )
     denied = DeniedHttpResponse(
-        status=HttpStatus(code=answer.status),
+        status=HttpStatus(code=cast("StatusCode.ValueType", answer.status)),
         headers=[*_options(answer.headers), *cookies],
         body=answer.body,
     )

@@ -50,7 +50,7 @@ class SignInService:
         """Return what becomes of a request. Every failure closes."""
         try:
             return await self._answer(visit)
-        except (aws.Unavailable, NotReady) as error:
+        except (aws.AwsError, NotReady) as error:
             log.event("oauth_unavailable", reason=type(error).__name__)
         except (Silent, TooManyExchanges) as error:
             log.event("oauth_unavailable", reason=type(error).__name__, route=visit.route)

@@ -84,7 +84,7 @@ class Plan:
 
     @property
     def requires_sign_in(self) -> bool:
-        """Return whether a route of the edge has OAuth. Its names then have an HTTP manager of their own."""
+        """Return whether a route of the edge has OAuth. Its names then have a separate HTTP manager."""
         return requires_sign_in(self.edge)
 
     @property

@@ -38,7 +38,7 @@ class Provider:
     fresh_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def scopes_for(self, rule: SignInRule) -> tuple[str, ...]:
-        """Return the scopes to request: those of the provider and of the rule."""
+        """Return the scopes of the provider and of a rule."""
         needed = ("read:org",) if self.name == "github" and (rule.teams or rule.organizations) else ()
         return tuple(dict.fromkeys([*self.scopes, *needed, *rule.scopes]))
 

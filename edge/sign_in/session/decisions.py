@@ -12,7 +12,7 @@ _SKEW = 1  # seconds that Envoy accepts a token after its end
 
 
 class Access(Enum):
-    """How a request is answered."""
+    """Access of a request, or the reason against it."""
 
     SIGN_IN = auto()  # it has no session that counts
     ASK = auto()  # the provider must be asked

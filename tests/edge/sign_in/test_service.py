@@ -314,6 +314,32 @@ def test_a_sign_in_of_another_browser_host_or_time_is_refused(admin: Client, pro
 
 
 @pytest.mark.parametrize(
+    ("name", "answer", "status"),
+    [
+        ("google", "error=access_denied", 403),
+        ("google", "error=access_denied&error=x", 403),
+        ("google", "error=server_error", 503),
+        ("google", "error=invalid_scope", 502),
+        ("gitlab", "code=x", 403),  # GitLab always names itself (RFC 9207)
+        ("gitlab", "code=x&iss=https://evil.example", 403),
+        ("gitlab", "error=access_denied&iss=https://evil.example", 403),
+    ],
+)
+def test_errors_and_issuers_in_the_provider_s_redirect(
+    admin: Client, providers: FakeProviders, name: str, answer: str, status: int
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        begun = await browser.get("/", **{"sec-fetch-mode": "navigate"})
+        assert isinstance(begun, Reply)
+        state = parse_qs(urlsplit(begun.headers["location"]).query)["state"][0]
+        reply = await browser.get(f"/_service/callback?{answer}&state={state}")
+        assert isinstance(reply, Reply)
+        assert (reply.status, "location" in reply.headers, providers.calls) == (status, False, [])
+
+    run(admin, providers, module(name), test)
+
+
+@pytest.mark.parametrize(
     ("claims", "status"),
     [
         ({"nonce": "other"}, 403),

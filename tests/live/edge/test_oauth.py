@@ -229,7 +229,7 @@ def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin:
     public = edge.store.sign_in_keys[0]
     forged = [
         jwt.encode(claims, own, "ES256", headers={"kid": kid}),
-        jwt.encode(claims, None, "none", headers={"kid": kid}),
+        jwt.encode(claims, "", "none", headers={"kid": kid}),
         jwt.encode(claims, public["x"] + public["y"], "HS256", headers={"kid": kid}),
         jwt.encode(late, own, "ES256", headers={"kid": kid, "jwk": public}),
         token[:-6] + "AAAAAA",

@@ -102,7 +102,7 @@ def test_an_edge_is_listed_while_a_route_has_oauth(admin: Client) -> None:
         f"{address}/routes/{admin.create(f'{address}/routes', {'match_type': 'path_prefix', 'match': match})['id']}"
         for match in ("/", "/other")
     ]
-    oauth = {"provider": {"google": {}}}
+    oauth: dict[str, Any] = {"provider": {"google": {}}}
     admin.put(f"{routes[0]}/oauth", {**oauth, "enabled": False})
     assert listed() == {}
     for route in routes:

@@ -57,7 +57,7 @@ def test_a_session_ends_with_its_limits(limit: dict[str, Any], now: float, expec
     assert access(SESSION, replace(RULE, **limit), now) is expected
 
 
-LIMITS: list[dict[str, int]] = [
+LIMITS: list[dict[str, Any]] = [
     *({name: value} for name in ("maximum_duration", "auth_check_interval") for value in (1, 2, 3, 5, 7, 300)),
     *({"inactivity_timeout": value} for value in (2, 4, 7, 40, 300)),
     {"maximum_duration": 9, "auth_check_interval": 4, "inactivity_timeout": 6},
@@ -65,7 +65,7 @@ LIMITS: list[dict[str, int]] = [
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
-def test_no_copy_of_a_token_outlives_a_limit_by_more_than_a_second(limit: dict[str, int]) -> None:
+def test_no_copy_of_a_token_outlives_a_limit_by_more_than_a_second(limit: dict[str, Any]) -> None:
     rule = replace(RULE, **limit)
     hard = [limit[it] for it in ("maximum_duration", "auth_check_interval") if it in limit]
     for step in range(0, 20 * min(limit.values()), 3):

@@ -1,17 +1,17 @@
 """moto with less work for the same answers: half of the tests' CPU time went into it.
 
 moto changes items in place, and copies the whole table for each write of a transaction, to go back to. If items never
-change, a copy of the table can share them. moto walks each request and answer by the service's model; both are JSON
-already. It computes the size of an item again for each of its attributes, and converts all of an item once for each
-attribute that a query shows. It parses the same few expressions each time. It compares the address of each request with
-those of all services, makes a request of Werkzeug's of it, and draws the 52 letters of its id one by one. Nothing reads
-the signature.
+change, one copy for a transaction can share them, and all partitions that it does not write. moto walks each request
+and answer by the service's model; both are JSON already. It computes the size of an item again for each of its
+attributes, and converts all of an item once for each attribute that a query shows. It parses each condition three times
+for one write. It compares the address of each request with those of all services, makes a request of Werkzeug's of it,
+and draws the 52 letters of its id one by one. Nothing reads the signature.
 """
 
 import copy
 import json
+import threading
 from base64 import b64decode, b64encode
-from collections import defaultdict
 from functools import cache, partial
 from itertools import count
 from typing import Any
@@ -31,12 +31,16 @@ from moto.dynamodb.responses import DynamoHandler
 from chalicelib.storage.client.aws import PARSED
 
 _copied, _update, _projected = Item.__deepcopy__, DynamoDBBackend.update_item, Item.project
+_transact, _parsed = DynamoDBBackend.transact_write_items, ConditionExpressionParser.parse
 _cast: Any = DynamoType.cast_value.fget  # type: ignore[attr-defined]
 _process, _add_auth, _ids = BotocoreStubber.process_request, SigV4Auth.add_auth, count()
 _ADDRESS = "https://dynamodb.us-east-1.amazonaws.com/"
 _JSON = {"Content-Type": "application/x-amz-json-1.0"}
 _PLAIN = {"S", "B", "BOOL"}
 _MAX_SIZE = 405_000  # of an item, as moto has it
+_MAX_CONDITIONS = 500  # that are remembered
+_transaction = threading.local()  # its items, and the copies of the tables as they were before it
+_conditions: dict[str, tuple[Any, list[str], list[str]]] = {}
 _lexed = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpressionParser("", {}, {})))
 
 
@@ -47,8 +51,12 @@ def install() -> None:
         (Item, "project", _project),
         (Table, "__deepcopy__", _with_the_same_items),
         (DynamoDBBackend, "update_item", _update_a_copy),
+        (DynamoDBBackend, "transact_write_items", _transact_with_one_copy),
         (Item, "__init__", _make_item),
         (DynamoType, "cast_value", property(_cast_value)),
+        (DynamoType, "__hash__", _hash),
+        (DynamoType, "__eq__", _equals),
+        (ConditionExpressionParser, "parse", _parse),
         (ConditionExpressionParser, "_lex_one_node", lambda _, expression: _lexed(expression)),
         (UpdateExpressionParser, "make", cache(UpdateExpressionParser.make)),
         (responses, "method_names_from_class", cache(method_names_from_class)),
@@ -95,10 +103,22 @@ def _with_an_id(headers: dict[str, Any]) -> str:
     return found
 
 
+def _transact_with_one_copy(store: Any, items: list[dict[str, Any]]) -> None:
+    _transaction.items, _transaction.copies = items, {}
+    _transact(store, items)
+
+
 def _with_the_same_items(table: Any, _: object) -> Any:
-    same = copy.copy(table)
-    same.items = defaultdict(dict, {scope: {**items} for scope, items in table.items.items()})
-    return same
+    """Return the copy of a table to which its transaction goes back: a partition that it does not name is the same."""
+    if table.name not in _transaction.copies:
+        _transaction.copies[table.name] = same = copy.copy(table)
+        same.items = table.items.copy()
+        for write in _transaction.items:
+            ((kind, given),) = write.items()
+            scope = DynamoType((given["Item"] if kind == "Put" else given["Key"])[table.hash_key_attr])
+            if scope in same.items:
+                same.items[scope] = table.items[scope].copy()
+    return _transaction.copies[table.name]
 
 
 def _update_a_copy(store: Any, table_name: str, key: Any, *rest: Any, **settings: Any) -> Any:
@@ -124,12 +144,32 @@ def _make_item(item: Any, hash_key: Any, range_key: Any, attrs: dict[str, Any]) 
     item.hash_key, item.range_key, item.attrs = hash_key, range_key, LimitedSizeDict()
     for name, value in attrs.items():
         dict.__setitem__(item.attrs, name, DynamoType(value))
-    if item.size() > _MAX_SIZE:
+    if 4 * len(repr(attrs)) > _MAX_SIZE and item.size() > _MAX_SIZE:  # a character has at most four bytes
         raise ItemSizeTooLarge
 
 
 def _cast_value(value: Any) -> Any:
     return value.value if value.type in _PLAIN else _cast(value)
+
+
+def _hash(value: Any) -> int:
+    return hash(value.value if value.type in _PLAIN else _cast(value))
+
+
+def _equals(value: Any, other: Any) -> bool:
+    return value.type == other.type and (value is other or _cast_value(value) == _cast_value(other))
+
+
+def _parse(parser: Any) -> Any:
+    """Parse a condition, or return what was parsed of the same one before, with the names and values that it has."""
+    key = repr((parser.condition_expression, parser.expression_attribute_names, parser.expression_attribute_values))
+    if key not in _conditions:
+        if len(_conditions) > _MAX_CONDITIONS:
+            _conditions.clear()
+        _conditions[key] = _parsed(parser), parser.expr_attr_names_found, parser.expr_attr_values_found
+    condition, names, values = _conditions[key]
+    parser.expr_attr_names_found, parser.expr_attr_values_found = [*names], [*values]  # moto adds to them
+    return condition
 
 
 def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:

@@ -41,5 +41,11 @@ def stored(id: str) -> dict[str, Any]:
     return dynamodb.plain(record)
 
 
+def with_scope(prefix: str) -> list[dict[str, Any]]:
+    """Return the stored records whose scope begins with a text."""
+    found = aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"]
+    return [dynamodb.plain(record) for record in found if record["scope"]["S"].startswith(prefix)]
+
+
 def put(record: Mapping[str, Any]) -> None:
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))

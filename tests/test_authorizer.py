@@ -14,7 +14,7 @@ from chalicelib.http.middleware import ANY_METHOD
 from tests import gateway
 from tests.conftest import ROOT
 from tests.samples import OPEN
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 Headers = dict[str, str]
 JSON = {"Content-Type": "application/json"}
@@ -26,7 +26,7 @@ def headers(client: Client, version: str = "2") -> Headers:
 
 def context(client: Client, admin: str, version: str = "2", used: str = "0", name: str = "admin") -> dict[str, str]:
     """Return who is calling, as the app is told."""
-    key = f"ak_{client.token[3:30]}"
+    key = key_in(client.token)
     reach = {"scopes": "", "expires": "", "networks": "", "account_networks": "", "used": used, "name": name}
     return {"account": client.account, "caller": client.user, "admin": admin, "version": version, "key": key, **reach}
 
@@ -43,7 +43,7 @@ def policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, An
 @pytest.mark.parametrize("version", ["2", "0"])
 def test_a_caller_may_use_every_route_and_is_described_in_strings(admin: Client, version: str) -> None:
     event = gateway.event("GET", "/api_keys", headers(admin, version))
-    last_used = clock.parse(admin.get(f"/api_keys/ak_{admin.token[3:30]}/usage").json["last_used_at"])
+    last_used = clock.parse(admin.get(f"/api_keys/{key_in(admin.token)}/usage").json["last_used_at"])
     told = context(admin, "true", version, used=f"{last_used.timestamp():.0f}")
     assert authorize(event, None) == policy("Allow", admin.user, told)
 

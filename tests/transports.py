@@ -177,6 +177,11 @@ class Client:
             RECORD.answers.append(text)
 
 
+def key_in(token: str) -> str:
+    """Return the id of the API key in a token."""
+    return f"ak_{token[3:30]}"
+
+
 def refusal(answer: Answer, **details: str) -> dict[str, Any]:
     """Return the whole body that a refusal must have, given its message and the details beside the operation id."""
     body = answer.json

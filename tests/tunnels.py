@@ -3,6 +3,7 @@
 from chalicelib import ids
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.tunnels import AgentTunnel
+from tests.transports import Client
 
 NAME, OTHER = "demo.tunnels.localhost", "other.tunnels.localhost"
 
@@ -22,3 +23,9 @@ def opened(
         credential=credential,
     )
     return tunnels.open_tunnel(account, tunnel, lease=lease, name=name)
+
+
+def ended(client: Client) -> list[tuple[str, str]]:
+    """Return the ends of tunnels that an account's events tell: of which, and by whom."""
+    found = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    return [(event["resource_id"], event["actor"]["type"]) for event in found]

@@ -163,7 +163,7 @@ def _conflicts(request: Policy | None, _holder: Item) -> dict[str, str]:
     if request is None:
         return {}
     wrong = _check_default_rules(request.user) if request.user else {}
-    if places.written_format() >= 4:
+    if places.is_latest_format():
         return wrong
     sides = (("user", request.user), ("host", request.host))
     later = {f"{side}.{name}" for side, bounds in sides if bounds for name in _RECENT if getattr(bounds, name, None)}

@@ -4,6 +4,7 @@
 imports.
 """
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from google.protobuf.compiler.plugin_pb2 import CodeGeneratorRequest, CodeGenera
 
 from infra import ROOT
 
+_IMPORTING = ("edge.envoy.v3", "edge.envoy.ads.discovery")  # modules of the edge that import messages
 _FOLDER = ROOT / "build" / "stubs"
 _GENERATOR = Path(sys.executable).parent / "protoc-gen-mypy"
 _OTHERS = "envoy/service/discovery/v3/ads_pb2_grpc.pyi"  # a service has no descriptor of its own; its types are Any
@@ -19,7 +21,9 @@ _ANY = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def write_stubs() -> None:
-    """Write the stubs of all loaded modules of messages."""
+    """Write the stubs of all modules of messages that the edge imports."""
+    for name in _IMPORTING:
+        importlib.import_module(name)
     files = [it.DESCRIPTOR for name, it in sorted(sys.modules.items()) if name.endswith("_pb2")]
     request = CodeGeneratorRequest(parameter="quiet")
     for file in files:

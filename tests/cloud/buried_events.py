@@ -2,13 +2,14 @@
 
 from chalicelib import ids
 from tests.conftest import Served, client_of
+from tests.transports import key_in
 
 TABLE = "tunnel-edge"
 
 
 def bury(api: Served, token: str, count: int) -> None:
     """Write the newest event of a key as many times more, as newer ones."""
-    newest = api.client().get(f"/audit_events?limit=1&actor_id=ak_{token[3:30]}").json["audit_events"][0]["id"]
+    newest = api.client().get(f"/audit_events?limit=1&actor_id={key_in(token)}").json["audit_events"][0]["id"]
     store = client_of(api.cloud, "dynamodb")
     pages = store.get_paginator("scan").paginate(TableName=TABLE)
     record = next(it for page in pages for it in page["Items"] if it["id"]["S"] == newest)

@@ -10,6 +10,7 @@ import pytest
 from tests.cloud.buried_events import bury
 from tests.cloud.pages import blocks
 from tests.conftest import Served
+from tests.transports import key_in
 
 GROUPS = "/backends/tunnel_group"
 
@@ -36,7 +37,7 @@ def test_a_leaked_key_is_ended_and_all_that_it_did_and_made_is_found(served: Ser
     assert thief.get(GROUPS).status == 401
     found = [json.loads(line) for line in (tmp_path / "leaked.ndjson").read_text().splitlines()]
     assert [event["id"] for event in found] == sorted({event["id"] for event in found}, reverse=True)
-    assert {event["actor"]["key_id"] for event in found} == {f"ak_{thief.token[3:30]}"}
+    assert {event["actor"]["key_id"] for event in found} == {key_in(thief.token)}
     assert len(found) == 3 + 125
     created = [line.split("\t") for line in done.stdout.splitlines() if "\ttunnel_group_backend.create\t" in line]
     assert [(address, uri) for _, address, _, uri in created] == [("127.0.0.1", uri) for uri in reversed(made)]

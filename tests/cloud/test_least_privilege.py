@@ -38,7 +38,7 @@ from tests.cloud.rights import FUNCTION, INDEX, KEY, LOGS, NAME, RESTORED, TABLE
 from tests.conftest import Account
 from tests.modules.samples import OF_EDGES, SAMPLES, anywhere
 from tests.samples import EDITABLE_KINDS, Collection, public_key
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 Calls = Mapping[str, Sequence[Call]]
 FROM_THE_FUNCTION: Context = {"lambda:SourceFunctionArn": FUNCTION}
@@ -84,7 +84,7 @@ def _authorize(admin: Client) -> None:
     _, token = issue_key(admin.account, bot.id, "")
     aws.client("dynamodb").update_item(  # as 1.x wrote it, which read the bot at each request
         TableName="tunnel-edge",
-        Key={"scope": {"S": f"token#{token[3:30]}"}, "id": {"S": "claim"}},
+        Key={"scope": {"S": f"token#{key_in(token).removeprefix('ak_')}"}, "id": {"S": "claim"}},
         UpdateExpression="REMOVE #body.#active",
         ExpressionAttributeNames={"#body": "body", "#active": "active"},
     )

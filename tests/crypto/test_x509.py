@@ -30,12 +30,6 @@ def test_an_rsa_key_below_2048_bits_is_refused_as_key_leaf_and_authority() -> No
         assert str(error.value) == TOO_SHORT
 
 
-def test_an_rsa_key_below_2048_bits_may_stand_further_up_in_a_chain() -> None:
-    chain = openssl.chain("rsa-2048", "rsa-1024", "rsa-1024")
-    assert chains.read(chain.certificate, 2**16).pem == chain.certificate
-    assert private_keys.read(chain.key).public_key() == chains.read(chain.certificate, 2**16).leaf.public_key
-
-
 @pytest.mark.filterwarnings("ignore:Parsed a serial number")
 def test_a_serial_number_of_zero_is_read_without_a_warning() -> None:
     issued = openssl.issue(extensions=("basicConstraints=CA:TRUE",), options=("-set_serial", "0"))

@@ -1,28 +1,22 @@
 """Every row of the contract's table of errors that the app itself answers, each with its whole body and headers."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from chalicelib import ids
-from chalicelib.http.errors import ApiError
 from chalicelib.http.resource import New
 from chalicelib.model.accounts import api_keys
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.resources.backends import http_response_backends
-from chalicelib.storage.client.aws import Unavailable
 from chalicelib.storage.records.unique_keys import UniqueKey
 from tests import gateway
-from tests.http.conftest import OneRoute, Serve
+from tests.http.conftest import Serve
 from tests.refusals import (
-    INTERNAL,
     NO_ROUTE,
     NO_TOKEN,
     NO_TOKEN_OF_OURS,
     NO_VERSION,
-    UNAVAILABLE,
     UNKNOWN_TOKEN,
     assert_invalid,
     assert_refused,
@@ -204,60 +198,3 @@ def test_a_value_that_another_resource_holds_is_a_conflict(admin: Client, serve:
     assert client.get(path).json["backends"] == [first]
     assert client.delete(f"{path}/{first['id']}").status == 204
     assert client.post(path, {}).status == 201
-
-
-def crash(call: object) -> Any:
-    raise RuntimeError("the secret of the crash")
-
-
-@pytest.mark.parametrize(
-    "view", [crash, lambda call: {"x": float("nan")}, lambda call: {"x": float("inf")}, lambda call: {"x": object()}]
-)
-def test_a_bug_says_nothing_but_the_operation_id(admin: Client, serve: Serve, view: Any) -> None:
-    answer = serve(admin, OneRoute(view)).get("/path")
-    assert_refused(answer, 500, "internal_error", INTERNAL)
-
-
-def test_no_refusal_of_another_library_gets_through_as_it_is(admin: Client, serve: Serve) -> None:
-    def refuse(call: object) -> Any:
-        raise ApiError("A refusal of no row of the table.")
-
-    answer = serve(admin, OneRoute(refuse)).get("/path")
-    assert (answer.status, answer.json["error_code"]) == (500, "internal_error")
-
-
-def test_a_store_out_of_reach_is_unavailable(admin: Client, serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(call: object) -> Any:
-        raise Unavailable("EndpointConnectionError")
-
-    answer = serve(admin, OneRoute(fail)).get("/path")
-    assert_refused(answer, 503, "unavailable", UNAVAILABLE)
-    assert answer.headers["retry-after"] == "1"
-    line = json.loads(capsys.readouterr().out)
-    assert (line["level"], line["status"], line["code"]) == ("ERROR", 503, "EndpointConnectionError")
-
-
-def test_the_operation_id_is_a_header_of_every_answer_and_in_every_refusal(admin: Client) -> None:
-    key = admin.create("/api_keys", {})
-    answers = [
-        admin.get("/api_keys"),
-        admin.get(f"/api_keys/{key['id']}"),
-        admin.post("/api_keys", {}),
-        admin.delete(f"/api_keys/{key['id']}"),
-        admin.get("/nope"),
-        admin.put("/api_keys", {}),
-        admin.post("/api_keys", b"{"),
-    ]
-    operation_ids = [answer.headers["operation-id"] for answer in answers]
-    assert len({*operation_ids}) == len(answers)
-    assert all(ids.is_id(id, "op") for id in operation_ids)
-    refused = [answer for answer in answers if answer.status >= 400]
-    assert [answer.json["details"]["operation_id"] for answer in refused] == operation_ids[-3:]
-
-
-def test_the_operation_id_is_the_gateways_where_there_is_one(admin: Client) -> None:
-    headers = {"Authorization": f"Bearer {admin.token}", "Service-Version": "2"}
-    for path, status in (("/api_keys", 200), ("/nope", 404), ("/api_keys?limit=0", 400)):
-        answer = gateway.answer(gateway.event("GET", path, headers, requestId="9f1b6b4e-0001"))
-        assert (answer.status, answer.headers["operation-id"]) == (status, "9f1b6b4e-0001")
-        assert status == 200 or answer.json["details"]["operation_id"] == "9f1b6b4e-0001"

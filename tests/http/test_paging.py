@@ -3,22 +3,14 @@
 import json
 from typing import Any
 
-import pytest
-
 from chalicelib import ids
 from chalicelib.http import paging
 from chalicelib.http.paging import Page
 from chalicelib.http.resource import EditableResource
 from chalicelib.schema import sizes
-from tests.refusals import assert_invalid
-from tests.samples import Collection, each_editable_kind, each_kind
-from tests.transports import Client
+from tests.samples import Collection, each_kind
 
 BASE = "http://localhost"
-LIMIT = "must be a whole number from 1 to 100"
-ID = "must be an id of a resource that exists or existed"
-ONCE = "must be given once"
-UNKNOWN = "is not a field here; known: before_id, limit, owner_id, beyond_rules"
 
 
 def some(mine: Collection, count: int) -> list[Any]:
@@ -63,61 +55,6 @@ def test_a_page_goes_on_behind_its_last_entry_whatever_is_created_or_deleted(min
     assert page(mine, f"{mine.path}?before_id={ids.new(mine.kind.prefix)}") == [newest, *entries]
     behind_all = mine.client.get(f"{mine.path}?before_id={mine.kind.prefix}_{'0' * 27}")
     assert behind_all.json == listed(mine, [], None)
-
-
-@pytest.mark.parametrize(
-    ("query", "errors"),
-    [
-        ("limit=0", {"limit": LIMIT}),
-        ("limit=101", {"limit": LIMIT}),
-        ("limit=abc", {"limit": LIMIT}),
-        ("limit=", {"limit": LIMIT}),
-        ("limit=-1", {"limit": LIMIT}),
-        ("limit=1.0", {"limit": LIMIT}),
-        ("limit=%2B1", {"limit": LIMIT}),
-        ("limit=%D9%A1", {"limit": LIMIT}),
-        (f"limit={'9' * 5000}", {"limit": LIMIT}),
-        ("before_id=", {"before_id": ID}),
-        ("before_id=abc", {"before_id": ID}),
-        (f"before_id=ak_{'0' * 26}", {"before_id": ID}),
-        (f"before_id=ak_{'-' * 27}", {"before_id": ID}),
-        ("limit=1&limit=1", {"limit": ONCE}),
-        ("page=2", {"page": UNKNOWN}),
-        ("Limit=2", {"Limit": UNKNOWN}),
-        ("limit=0&before_id=x&page=2&page=3", {"before_id": ID, "limit": LIMIT, "page": ONCE}),
-    ],
-)
-def test_a_query_that_breaks_a_rule_is_refused_with_every_fault(
-    admin: Client, query: str, errors: dict[str, str]
-) -> None:
-    assert_invalid(admin.get(f"/api_keys?{query}"), errors)
-
-
-@each_kind
-def test_every_list_checks_its_query(mine: Collection) -> None:
-    known = ", ".join(mine.resource.endpoints()[0].query)
-    own = f"must be an id of this list's kind, which begins with {mine.kind.prefix}_"
-    answer = mine.client.get(f"{mine.path}?limit=0&page=2")
-    assert_invalid(answer, {"limit": LIMIT, "page": f"is not a field here; known: {known}"})
-    for prefix in ("aaa", "zzz", f"{mine.kind.prefix}x", mine.kind.prefix[1:]):
-        assert_invalid(mine.client.get(f"{mine.path}?before_id={ids.new(prefix)}"), {"before_id": own})
-
-
-@each_kind
-def test_only_lists_take_a_query(mine: Collection) -> None:
-    one = mine.one()
-    for endpoint in mine.endpoints_of_one():
-        answer = mine.client.send(endpoint.method, f"{mine.address(endpoint, one['id'])}?limit=1")
-        assert_invalid(answer, {"limit": "is not a field here; known: none"})
-    assert mine.read(one["id"]) == one
-
-
-@each_editable_kind
-def test_a_creation_takes_no_query(mine: Collection) -> None:
-    request, before = mine.body(), mine.entries()
-    answer = mine.client.post(f"{mine.path}?dry_run=true", request)
-    assert_invalid(answer, {"dry_run": "is not a field here; known: none"})
-    assert mine.entries() == before
 
 
 def test_an_answer_is_cut_before_it_is_too_large_and_leads_to_the_rest() -> None:

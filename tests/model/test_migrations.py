@@ -1,47 +1,19 @@
 """Migrations of records that 2.0.0 and d3f2e57 wrote: the API shows the same before, between and after them."""
 
-import json
 from typing import Any
 
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model import migrations
 from chalicelib.model.names import base_names
-from chalicelib.operator import migrate
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table
 from chalicelib.storage.records.unique_keys import Taken
-from tests.served import recorded
-from tests.transports import Client, InProcess
+from tests.old_records import records, revision, shown, stored
+from tests.transports import Client
 from tests.tunnels import opened
 
 NOTHING_LEFT = "to be rewritten: none.\n0 rewritten.\n"
-
-
-def records() -> list[dict[str, Any]]:
-    return list(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"])
-
-
-def put(record: dict[str, Any]) -> None:
-    aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=record)
-
-
-def stored(commit: str) -> tuple[Client, dict[str, Any]]:
-    """Put the records of a version into the table, without secrets of its KMS key.
-
-    Return a client and the version's answers by path.
-    """
-    token, found, answers = recorded.records(commit)
-    for record in found:
-        put({name: value for name, value in record.items() if name != "sealed"})
-    return Client(InProcess()).with_token(token), answers
-
-
-def shown(client: Client, answers: dict[str, Any]) -> dict[str, Any]:
-    """Return what the API shows at the paths of answers, with only their fields."""
-    text = json.dumps({path: client.get(path).json for path in answers}).replace("http://localhost", "{base_url}")
-    return {path: {name: body.get(name) for name in answers[path]} for path, body in json.loads(text).items()}
 
 
 @pytest.mark.parametrize("commit", ["44e6111", "d3f2e57"])
@@ -75,59 +47,6 @@ def test_records_keep_their_format_until_one_is_selected(
     assert "1 of the kind HTTPS edge route (places in the selected format)" in said.out
     assert said.out.endswith("Nothing was changed: --apply rewrites them.\n")
     assert said.err == "Reading the table …\n"
-
-
-@pytest.mark.parametrize("scope", ["accounts", "/ssh_credentials"])
-def test_a_table_of_1_x_is_refused_and_left_as_it_is(scope: str, capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
-    for record in records():
-        if record["scope"]["S"].endswith(scope):
-            put({name: value for name, value in record.items() if name not in ("schema", "revision")})
-    before = records()
-    with pytest.raises(SystemExit) as refused:
-        operator.main(["migrate"])
-    assert refused.value.code == (
-        "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0 first, and run"
-        " 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
-    )
-    assert (records(), capsys.readouterr().out) == (before, "")
-
-
-def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
-    operator.main(["migrate"])
-    assert capsys.readouterr().err == (
-        "Reading the table … Records keep their format: RECORD_FORMAT selects another.\n"
-    )
-    count, said = len(records()), list[str]()
-    assert [*migrate.run(applies=True, report=said.append, pause=0)][-1].endswith(" rewritten.")
-    assert [line.partition(" records read, ")[0] for line in said[1:]] == [*map(str, range(1, count + 1))]
-
-
-def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    stored("44e6111")
-    wrong = {"body": {"M": {"created_at": {"N": "7"}, "hostports": {"N": "7"}}}}
-    malformed = [
-        {**record, **wrong} for record in records() if record["scope"]["S"].endswith(("/bot_users", "/edges/https"))
-    ]
-    for record in malformed:
-        put(record)
-    operator.main(["migrate", "--apply"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The record ")]
-    assert sorted(line.split()[2] for line in lines) == sorted(record["id"]["S"] for record in malformed)
-    assert all(record in records() for record in malformed)
-
-
-def test_a_migration_can_be_stopped_and_continued() -> None:
-    client, answers = stored("44e6111")
-    forms, old = migrate.forms(), [*migrations.records()]
-    lacking = [record for record in old if migrations.needed(record, forms)]
-    assert all(migrations.apply(record, forms) for record in lacking[::2])
-    applied = [migrations.apply(record, forms) for record in lacking]
-    assert not all(applied)  # some have changed since they were read
-    assert all(migrations.apply(record, forms) for record in migrations.records())
-    assert not any(migrations.needed(record, forms) for record in migrations.records())
-    assert shown(client, answers) == answers
 
 
 def _former(record: dict[str, Any], account: str) -> dict[str, Any]:
@@ -180,10 +99,6 @@ def test_the_oldest_edge_gets_a_name_before_younger_ones_and_tunnels(
     operator.main(["migrate", "--apply"])
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
     base_names.forget_settings()
-
-
-def revision(id: str) -> int:
-    return next(int(record["revision"]["N"]) for record in records() if record["id"]["S"].endswith(id))
 
 
 def test_every_change_raises_the_revision_of_the_record_and_a_routes_that_of_its_edge(admin: Client) -> None:

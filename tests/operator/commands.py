@@ -1,11 +1,14 @@
 """Commands of the operator: what they print, and how they fail."""
 
+import json
 import re
 
 import pytest
 
+from chalicelib import ids
 from chalicelib.__main__ import main
-from tests.transports import RECORD
+from chalicelib.storage.client import aws
+from tests.transports import RECORD, Client, InProcess
 
 Output = pytest.CaptureFixture[str]
 TOKEN = r"te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}"
@@ -25,3 +28,17 @@ def refused(*arguments: str) -> object:
     with pytest.raises(SystemExit) as ended:
         main([*arguments])
     return ended.value.code
+
+
+def created(output: Output, *arguments: str) -> tuple[str, str, str]:
+    """Return a fresh account: its id, its admin's, and the admin's token."""
+    account, admin, token = said(output, "accounts", "create", *(arguments or (ids.new("acme"),)))
+    return account.removeprefix("account "), admin.removeprefix("admin "), token.removeprefix("token ")
+
+
+def bearer(transport: InProcess, token: str) -> Client:
+    return Client(transport).with_token(token)
+
+
+def everything_stored() -> str:
+    return json.dumps(aws.client("dynamodb").scan(TableName="tunnel-edge")["Items"], default=repr)

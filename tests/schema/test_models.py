@@ -1,6 +1,5 @@
 """Shapes and what reads bodies into them: plain classes, of which pydantic makes a model for the first body."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 import pytest
@@ -9,7 +8,7 @@ from chalicelib import crypto
 from chalicelib.schema import models
 from chalicelib.schema.fields import DescribedShape
 from chalicelib.schema.models import model
-from chalicelib.schema.rules import WithContext, WithData, between, unless_nothing
+from chalicelib.schema.rules import between, unless_nothing
 from chalicelib.schema.shapes import Shape
 
 
@@ -73,19 +72,6 @@ def test_a_field_that_is_declared_again_without_a_default_is_required(shape: typ
         {"description": "d", "metadata": "", "inner": {"size": 1}, "more": []},
         {},
     )
-
-
-def test_a_rule_can_look_at_the_fields_above_and_at_the_path() -> None:
-    seen: list[Mapping[str, object]] = []
-
-    class Looking(Shape):
-        first: int = 0
-        second: Annotated[int, WithData(lambda value, above: seen.append({**above}) or value)] = 0
-        third: Annotated[int, WithContext(lambda value, path: seen.append(path) or value)] = 0
-
-    models.check(Looking, {"first": 1, "second": 2, "third": 3}, {"id": "a"})
-    models.check(Looking, {"first": "wrong", "second": 2, "third": 3})
-    assert seen == [{"first": 1}, {"id": "a"}, {}, {}]
 
 
 def test_a_body_cannot_be_changed_and_says_nothing_of_what_it_holds() -> None:

@@ -15,7 +15,7 @@ from tests.conftest import Served, client_of, free_port, serve
 from tests.needs import need
 from tests.refusals import is_clear
 from tests.served.proxy import Fault, Proxy
-from tests.transports import Answer, Client
+from tests.transports import Answer, Client, key_in
 
 GATEWAY_PATIENCE = 29  # seconds
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
@@ -185,7 +185,10 @@ def test_a_list_that_breaks_off_or_lies_is_never_taken_for_a_whole_one(
 
 @pytest.mark.parametrize("fault", [Fault.EMPTY, Fault.GARBLED])
 def test_a_valid_key_is_never_denied_because_the_store_lies(site: Site, client: Client, fault: Fault) -> None:
-    with site.proxy.failing(fault, marks=("GetItem", client.token[3:30])), ThreadPoolExecutor(8) as threads:
+    with (
+        site.proxy.failing(fault, marks=("GetItem", key_in(client.token).removeprefix("ak_"))),
+        ThreadPoolExecutor(8) as threads,
+    ):
         answers = list(threads.map(lambda _: client.get(KEYS), range(10)))
     assert all(map(is_clear, answers)), answers
 
@@ -207,7 +210,7 @@ def aftermath(site: Site, client: Client, fresh: Client) -> Aftermath:
             failures.enter_context(site.proxy.failing(*faults, marks=marks))
         failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Encrypt",)))
         failures.enter_context(site.proxy.failing(Fault.SILENCE, marks=("TrentService.Decrypt", dumb)))
-        for mark in (fresh.token[3:30], slow):
+        for mark in (key_in(fresh.token).removeprefix("ak_"), slow):
             failures.enter_context(site.proxy.failing(*flapping, marks=(mark,)))
 
         late = threads.submit(attempt, fresh, CERTIFICATES, signed_by(slow, "slow"))

@@ -23,7 +23,7 @@ from tests.conftest import ROOT, Served, await_answer, free_port, processes_with
 from tests.needs import need
 from tests.refusals import NO_ROUTE, assert_refused
 from tests.served.commands import STOPPED, environment, settings
-from tests.transports import RECORD, Client, Http
+from tests.transports import RECORD, Client, Http, key_in
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0Sz0pVBEkVqhwXdvjUVMJYOSSOOKaLQ9cUZC0TvJSh"
 AUTHORITIES, CERTIFICATES = "/ssh_certificate_authorities", "/ssh_user_certificates"
@@ -121,8 +121,8 @@ def test_the_curl_line_works_as_it_is_printed(first: Run) -> None:
     assert listed == {
         "keys": [
             {
-                "id": f"ak_{first.token[3:30]}",
-                "uri": f"{first.base_url}/api_keys/ak_{first.token[3:30]}",
+                "id": key_in(first.token),
+                "uri": f"{first.base_url}/api_keys/{key_in(first.token)}",
                 "created_at": key["created_at"],
                 "description": "The account's first key",
                 "metadata": "",

@@ -55,10 +55,7 @@ class ApiKey(Owned):
     @property
     def end(self) -> int | None:
         """Return the Unix second at which the key ends, or None if it never does. Raises MalformedRecord."""
-        try:
-            return int(clock.parse(self.expires_at).timestamp()) if self.expires_at else None
-        except ValueError:
-            raise MalformedRecord("ApiKey", "expires_at", "must be a time") from None
+        return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
         optional = ("expires_at", "scopes", "allowed_networks")
@@ -124,7 +121,7 @@ def key_of(id: str) -> UniqueKey:
 def new_token(id: str) -> tuple[str, str]:
     """Return a new bearer token for an API key, and its digest. It has 192 random bits and a checksum."""
     token = f"{ids.unprefixed(id)}_{secrets.token_urlsafe(24)}"
-    if places.written_format() >= 4:
+    if places.is_latest_format():
         token = f"{_PREFIX}{token}{_checksum(f'{_PREFIX}{token}')}"
     return token, _hash_token(token)
 

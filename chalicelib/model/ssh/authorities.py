@@ -14,7 +14,7 @@ from chalicelib.model.ssh import acl
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, revocation_lists, table, writes
+from chalicelib.storage.records import decoding, items, revocation_lists, table, writes
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Head
@@ -72,10 +72,7 @@ class IssuedCertificate(Traced):
     @property
     def end(self) -> int:
         """Return the Unix second at which the certificate ends. Raises MalformedRecord."""
-        try:
-            return int(clock.parse(self.valid_until).timestamp())
-        except ValueError:
-            raise MalformedRecord("IssuedCertificate", "valid_until", "must be an RFC 3339 time") from None
+        return decoding.second("IssuedCertificate", "valid_until", self.valid_until)
 
     def signed(self) -> "crypto.ssh_certificates.Signed":
         """Return the fields of the signed certificate. Raises MalformedRecord."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from botocore import handlers
 from botocore.config import Config
+from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.model import OperationModel
 from botocore.session import Session, get_session
@@ -89,10 +90,10 @@ def read_directly() -> None:
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
 
 
-def _find_credentials() -> direct.Credentials | None:
+def _find_credentials() -> ReadOnlyCredentials | None:
     """Return the credentials of the moment, or None. Raises BotoCoreError."""
     credentials = _session().get_credentials()
-    frozen: direct.Credentials | None = credentials.get_frozen_credentials() if credentials else None
+    frozen: ReadOnlyCredentials | None = credentials.get_frozen_credentials() if credentials else None
     return frozen
 
 

@@ -11,6 +11,8 @@ from functools import cache, reduce
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from chalicelib import clock
+
 T = TypeVar("T")
 EVENT = "malformed_record"  # the log event that a metric filter counts
 _ABSENT = object()
@@ -57,6 +59,14 @@ def build(form: type[T], values: Mapping[str, Any]) -> T:
     made = object.__new__(form)
     made.__dict__.update(values)
     return made
+
+
+def second(stored: str, field: str, text: str) -> int:
+    """Return the Unix second of a stored time. Raises MalformedRecord."""
+    try:
+        return int(clock.parse(text).timestamp())
+    except ValueError:
+        raise MalformedRecord(stored, field, "must be an RFC 3339 time") from None
 
 
 def report(scope: str, id: str, malformed: MalformedRecord) -> None:

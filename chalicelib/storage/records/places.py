@@ -96,6 +96,11 @@ def written_format() -> int:
     return int(_setting() or 4)
 
 
+def is_latest_format() -> bool:
+    """Return whether new records can have what only format 4 stores: bounds of keys, and new fields of policies."""
+    return written_format() >= 4
+
+
 def is_format_selected() -> bool:
     """Return whether the environment selects the format of new records."""
     return bool(_setting())

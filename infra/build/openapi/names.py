@@ -93,10 +93,11 @@ class Operation:
     def response_schema(self) -> str:
         """Return the name of the response's schema, for example ApiKey, ApiKeyList.
 
-        A list without pages has a field of its own name, and generated clients need another name for the whole.
+        A response with a field of its own name has the name of its class: generated clients need two.
         """
-        if self.noun in getattr(self.endpoint.response, "__annotations__", {}):
-            return pascal(self.noun.removesuffix("s")) + "List"
+        response = self.endpoint.response
+        if response and self.noun in response.__annotations__:
+            return response.__name__
         return pascal(self.noun) + ("List" if self.verb == "list" else "")
 
     @property

@@ -15,12 +15,11 @@ from chalicelib.operator import accounts, tunnels
 from chalicelib.storage.client import queries
 from chalicelib.storage.records import direct_writes, items, shards, table
 from chalicelib.storage.records.items import Item
-from tests import records
 from tests.events import mark, page, put
 from tests.queries import calls
 from tests.samples import BODIES, public_key
 from tests.storage.limited import UNITS, limited
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 CERTIFICATES = ("/ssh_user_certificates", "/ssh_host_certificates")
 
@@ -117,7 +116,7 @@ def test_a_change_of_what_lies_in_a_hot_partition_is_refused_for_now(admin: Clie
 
 
 def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:
-    before, key = page(admin), f"ak_{admin.token[3:30]}"
+    before, key = page(admin), key_in(admin.token)
     mark(admin.account)
     made = [put(admin.account, key, random.randrange(9)).id for _ in range(20)]
     listed = [event["id"] for event in page(admin)]
@@ -126,17 +125,6 @@ def test_a_busy_account_is_listed_as_a_quiet_one(admin: Client) -> None:
         assert [event["id"] for event in page(admin, f"limit={limit}")] == listed
         assert [event["id"] for event in page(admin, f"limit={limit}&actor_id={key}")] == listed[:20]
     assert admin.get(f"/audit_events/{made[0]}").status in (200, 404)
-
-
-def test_an_event_is_read_by_its_id_in_one_call_from_whatever_shard(admin: Client) -> None:
-    mark(admin.account)
-    made = put(admin.account, "ak_x")
-    placed = Item(partitions.possible(admin.account, made.id)[1], made.id, made.body)
-    records.delete(made.scope, made.id)
-    records.create(placed)
-    with calls() as seen:
-        found = reading.read(admin.account, made.id)
-    assert (found and found.id, seen) == (made.id, ["BatchGetItem"])
 
 
 def test_the_newest_of_a_quiet_account_are_read_in_one_call_while_the_edge_cannot_act_for_it(admin: Client) -> None:
@@ -169,52 +157,3 @@ def test_what_the_edge_writes_is_listed_as_soon_as_it_can_act_for_an_account(adm
     assert page(quiet)[0]["actor"]["type"] == "edge"
     mark(account.id)
     assert page(quiet, "limit=1")[0]["actor"]["type"] == "edge"
-
-
-def test_a_match_by_key_is_found_in_two_calls_however_many_events_there_are(admin: Client) -> None:
-    for _ in range(300):
-        put(admin.account, "ak_0000000000000000000000000000"[:30])
-    rare = put(admin.account, (key := ids.new("ak")))
-    with calls() as seen:
-        found = reading.page_of_actor(admin.account, key, before=None, count=100)
-    assert found is not None
-    assert ([event.id for event in found[0]], seen) == ([rare.id], ["GetItem", "Query"])
-    with calls() as seen:
-        newest, has_more = reading.page(admin.account, before=None, count=100)
-    assert (len(newest), has_more, seen) == (100, True, ["Query", "Query"])  # of everybody else, and of the edge
-
-
-def test_an_owners_events_are_those_of_all_its_keys_deleted_ones_too(admin: Client) -> None:
-    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
-    made = []
-    for _ in range(3):
-        key = admin.create("/api_keys", {"owner_id": bot})
-        made.append(admin.with_token(key["token"]).create("/backends/weighted", {})["id"])
-        admin.delete(f"/api_keys/{key['id']}")
-    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}")] == made[::-1]
-    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}&limit=1")] == made[::-1]
-
-
-def test_an_owner_of_many_keys_is_picked_out_of_the_newest(admin: Client) -> None:
-    bot = admin.create("/bot_users", {"name": "deployer"})["id"]
-    keys = [admin.create("/api_keys", {"owner_id": bot}) for _ in range(21)]
-    made = [admin.with_token(key["token"]).create("/backends/weighted", {})["id"] for key in keys[::10]]
-    assert [event["resource_id"] for event in page(admin, f"actor_id={bot}")] == made[::-1]
-
-
-def test_who_pages_while_two_write_misses_nothing_and_sees_nothing_twice(admin: Client) -> None:
-    mark(admin.account)
-    start = [put(admin.account, "ak_x", random.randrange(9)).id for _ in range(40)]
-    seen: list[str] = []
-    written: list[str] = []
-    uri = "/audit_events?limit=9"
-    while uri:
-        answer: Any = admin.get(uri).json
-        seen += [event["id"] for event in answer["audit_events"]]
-        for writer in ("ak_x", "ak_y"):
-            written.append(put(admin.account, writer, random.randrange(9)).id)
-        uri = (answer["next_page_uri"] or "").removeprefix("http://localhost")
-    assert len(seen) == len({*seen})
-    assert {*start} <= {*seen}
-    assert not {*written} & {*seen}  # they are newer than the page that was first
-    assert [event["id"] for event in page(admin)][: len(written)] == sorted(written, reverse=True)

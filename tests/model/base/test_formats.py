@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from chalicelib import __main__ as operator
-from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.storage.client import aws
-from chalicelib.storage.records import items, table
 from tests import openssl
 from tests.samples import public_key
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 PACKED = {
     "/ssh_host_certificates": {"public_key", "certificate"},
@@ -67,22 +65,10 @@ def test_records_of_each_format_are_shown_changed_and_converted_to_the_other(
     assert capsys.readouterr().out.endswith("to be rewritten: none.\n0 rewritten.\n")
 
 
-def test_the_live_edge_serves_a_chain_of_either_format(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = requests(admin)["/tls_certificates"]
-    for number in "23":
-        monkeypatch.setenv("RECORD_FORMAT", number)
-        made = admin.create("/tls_certificates", asked)
-        found = table.read(items.scope(admin.account, "/tls_certificates"), made["id"])
-        assert found is not None
-        served = ServedCertificate.of(found)
-        assert served
-        assert served.chain == made["certificate_pem"]
-
-
 def test_events_of_2_0_0_are_found_by_their_actor_after_the_migration(
     admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key = f"ak_{admin.token[3:30]}"
+    key = key_in(admin.token)
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
     gone = admin.create("/api_keys", {"owner_id": bot})
     made = admin.with_token(gone["token"]).create("/backends/weighted", {})["id"]

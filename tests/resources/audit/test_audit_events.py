@@ -24,7 +24,7 @@ from tests.modules.samples import SAMPLES, each_module, on_a_holder
 from tests.queries import reads
 from tests.refusals import assert_invalid
 from tests.samples import Collection, each_editable_kind
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 
 def told(client: Client) -> list[tuple[str, str]]:
@@ -159,7 +159,7 @@ def test_a_page_reads_hardly_more_events_than_it_shows(admin: Client) -> None:
     address = f"/backends/weighted/{admin.create('/backends/weighted', {})['id']}"
     for number in range(9):
         admin.patch(address, {"description": f"{number}"})
-    by_resource, by_actor = f"&resource_id={address.rpartition('/')[2]}", f"&actor_id=ak_{admin.token[3:30]}"
+    by_resource, by_actor = f"&resource_id={address.rpartition('/')[2]}", f"&actor_id={key_in(admin.token)}"
     for more, read in (("", 5), (by_resource, 3), (by_actor, 3)):  # the newest page of all looks for marks
         query = f"limit=2{more}"
         with reads() as seen:
@@ -260,7 +260,7 @@ def test_what_is_no_event_is_passed_over_where_the_edge_may_write(
     admin: Client, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
     """A stolen edge host can put any record into its own partitions."""
-    key, scope = f"ak_{admin.token[3:30]}", f"{admin.account}#{PATH}/edge"
+    key, scope = key_in(admin.token), f"{admin.account}#{PATH}/edge"
     resource = admin.create("/backends/weighted", {})["id"]
     before, by_resource, by_key = page(admin), page(admin, f"resource_id={resource}"), page(admin, f"actor_id={key}")
     indexes = {"indexed": f"{admin.account}#{resource}", "acted": f"{admin.account}#{key}"}

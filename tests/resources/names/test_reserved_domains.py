@@ -233,30 +233,6 @@ def test_without_a_domain_of_tunnels_only_others_are_reserved(admin: Client, mon
     assert_refused(admin.post("/reserved_addrs", {}), 409, "conflict", sentence, {})
 
 
-def test_ports_are_reserved_until_none_is_left(
-    admin: Client, stranger: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TCP_PORTS", "20000-20002")
-    made = [admin.create("/reserved_addrs", {"region": "us"}) for _ in range(3)]
-    assert sorted(it["addr"] for it in made) == [f"{D}:2000{last}" for last in range(3)]
-    assert made[0] == {
-        "id": made[0]["id"],
-        "uri": f"http://localhost/reserved_addrs/{made[0]['id']}",
-        "created_at": made[0]["created_at"],
-        "description": "",
-        "metadata": "",
-        "addr": made[0]["addr"],
-        "region": "",
-    }
-    none = "All ports are reserved: none is left."
-    assert_refused(stranger.post("/reserved_addrs", {}), 409, "conflict", none, {})
-    assert_taken(stranger.post("/edges/tcp", {"hostports": [made[0]["addr"]]}))
-    admin.create("/edges/tcp", {"hostports": [made[0]["addr"]]})
-    admin.delete(f"/reserved_addrs/{made[1]['id']}")
-    assert_refused(stranger.post("/reserved_addrs", {}), 409, "conflict", none, {})
-    assert admin.create("/reserved_addrs", {})["addr"] == made[1]["addr"]
-
-
 def test_a_reservation_a_tunnel_an_edge_and_a_page_take_the_same_calls(admin: Client, stranger: Client) -> None:
     def taken(number: int) -> list[list[str]]:
         with calls() as reserving:

@@ -11,7 +11,7 @@ from chalicelib.storage import vault
 from chalicelib.storage.records import table
 from tests import openssl
 from tests.openssl import Issued
-from tests.transports import Client
+from tests.transports import Client, key_in
 
 PATH = "/tls_certificates"
 NAMES = ",".join(
@@ -62,7 +62,7 @@ def response(created: Any, issued: Issued, client: Client) -> dict[str, Any]:
         "id": created["id"],
         "uri": f"http://localhost{PATH}/{created['id']}",
         "created_at": created["created_at"],
-        "created_by": f"ak_{client.token[3:30]}",
+        "created_by": key_in(client.token),
         "description": "",
         "metadata": "",
         "certificate_pem": issued.certificate,

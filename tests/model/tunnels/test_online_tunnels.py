@@ -1,0 +1,73 @@
+"""Online tunnels: their leases, and the names that only one of them has."""
+
+import pytest
+
+from chalicelib import clock
+from chalicelib.model.tunnels import online_tunnels, tunnels
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records.unique_keys import Taken
+from tests.transports import Client
+from tests.tunnels import opened
+
+
+def carried(gateway: str = "gw-1") -> list[str]:
+    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
+
+
+def online(account: str) -> list[str]:
+    return [item.id for item in online_tunnels.list_online(account)]
+
+
+def test_a_name_is_had_by_one_tunnel(admin: Client, stranger: Client) -> None:
+    id = opened(admin.account)
+    with pytest.raises(Taken):
+        opened(stranger.account)
+    with pytest.raises(Taken):
+        opened(admin.account, credential="sshcr_2")
+    with pytest.raises(Taken):
+        opened(stranger.account, credential="sshcr_1")
+    assert (online(admin.account), online(stranger.account), carried()) == ([id], [], [id])
+
+
+def test_a_tunnel_without_a_credential_leaves_its_name_to_no_other(admin: Client) -> None:
+    opened(admin.account, credential="")
+    with pytest.raises(Taken):
+        opened(admin.account, credential="")
+
+
+def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_the_next(admin: Client, stranger: Client) -> None:
+    expired = opened(admin.account, lease=0)
+    assert carried() == []
+    opened(stranger.account)
+    assert not tunnels.renew_lease(admin.account, expired, lease=60)
+
+
+def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: Client) -> None:
+    ids_ = [opened(admin.account, name=f"n{number}.tunnels.localhost", lease=600) for number in range(60)]
+    lost = {ids_[0], ids_[59]}
+    for id in lost:
+        tunnels.close_tunnel(admin.account, id)
+    leases = [ServedTunnel(admin.account, id, "gw-1", "", 0) for id in ids_]
+    assert tunnels.renew_leases(leases, lease=6000) == lost
+    ends = {tunnel.expires for tunnel in online_tunnels.tunnels_of_gateway("gw-1")}
+    assert len(online_tunnels.tunnels_of_gateway("gw-1")) == 58
+    assert min(ends) > clock.seconds() + 5000
+
+
+def test_a_lease_of_2_0_0_is_served_renewed_and_ended(admin: Client) -> None:
+    first, second = opened(admin.account, name="a.tunnels.localhost"), opened(admin.account)
+    for scope in (f"{admin.account}#/tunnels", "edge#/gateways/gw-1/tunnels"):
+        for id, end in ((first, clock.seconds()), (second, clock.seconds() + 60)):
+            without = {"lease": None, "expires": end}
+            dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
+
+    assert online(admin.account) == [second]
+    lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
+    assert lost == {first}
+    (live,) = [it for it in online_tunnels.tunnels_of_gateway("gw-1") if it.is_live]
+    assert clock.seconds() + 590 < live.expires <= clock.seconds() + 600
+    online_tunnels.remove_expired(admin.account)
+    deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    assert [event["resource_id"] for event in deleted] == [first]

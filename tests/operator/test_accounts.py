@@ -1,0 +1,53 @@
+"""Accounts that the operator creates, lists and limits."""
+
+import json
+import re
+
+from chalicelib import ids
+from tests.operator.commands import TOKEN, Output, bearer, created, everything_stored, refused, said
+from tests.transports import InProcess
+
+
+def test_a_new_account_has_an_admin_whose_token_is_printed_once_and_lets_in(
+    transport: InProcess, capsys: Output
+) -> None:
+    lines = said(capsys, "accounts", "create", "acme", "--admin", "alice")
+    form = re.fullmatch(rf"account (acct_\w{{27}})\nadmin (usr_\w{{27}})\ntoken ({TOKEN})", "\n".join(lines))
+    assert form
+    keys = bearer(transport, form[3]).get("/api_keys").json["keys"]
+    assert [(key["owner_id"], key["description"]) for key in keys] == [(form[2], "The account's first key")]
+    assert form[3] not in everything_stored()
+
+
+def test_accounts_are_listed_with_their_users_and_bots(capsys: Output) -> None:
+    assert said(capsys, "accounts", "list") == []
+    acme, alice, _ = created(capsys, "acme", "--admin", "alice")
+    other, admin, _ = created(capsys, "Ünï Corp")
+    (bob,) = said(capsys, "users", "add", acme, "bob")
+    (robot,) = said(capsys, "bots", "add", acme, "robot", "--admin")
+    assert said(capsys, "accounts", "list") == [
+        f"{acme} acme",
+        f"  {alice} alice (admin)",
+        f"  {bob} bob",
+        f"  {robot} robot (admin)",
+        f"{other} Ünï Corp",
+        f"  {admin} admin (admin)",
+    ]
+
+
+def test_an_account_is_limited_only_with_a_choice(capsys: Output) -> None:
+    account, _, _ = created(capsys)
+    assert refused("accounts", "limits", account) == 2
+    assert "--only-reserved" in capsys.readouterr().err
+    for option, limited in (("--only-reserved", True), ("--no-only-reserved", False)):
+        assert said(capsys, "accounts", "limits", account, option) == []
+        assert json.loads(said(capsys, "accounts", "list", "--json")[0])["only_reserved"] is limited
+
+
+def test_an_unknown_account_is_one_sentence(capsys: Output) -> None:
+    for id in (ids.new("acct"), "nonsense", ""):
+        sentence = f"There is no account {id}."
+        assert refused("users", "add", id, "bob") == sentence
+        assert refused("bots", "add", id, "robot") == sentence
+        assert refused("tunnels", "demo", id) == sentence
+    assert said(capsys, "accounts", "list") == []

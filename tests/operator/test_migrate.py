@@ -1,0 +1,61 @@
+"""`migrate`: its progress, what it lists, and a run that was stopped."""
+
+import pytest
+
+from chalicelib import __main__ as operator
+from chalicelib.model import migrations
+from chalicelib.operator import migrate
+from tests.old_records import put, records, shown, stored
+
+
+@pytest.mark.parametrize("scope", ["accounts", "/ssh_credentials"])
+def test_a_table_of_1_x_is_refused_and_left_as_it_is(scope: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
+    for record in records():
+        if record["scope"]["S"].endswith(scope):
+            put({name: value for name, value in record.items() if name not in ("schema", "revision")})
+    before = records()
+    with pytest.raises(SystemExit) as refused:
+        operator.main(["migrate"])
+    assert refused.value.code == (
+        "The table tunnel-edge has records of 1.x, which this version cannot read: upgrade it to 2.0.0 first, and run"
+        " 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
+    )
+    assert (records(), capsys.readouterr().out) == (before, "")
+
+
+def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
+    operator.main(["migrate"])
+    assert capsys.readouterr().err == (
+        "Reading the table … Records keep their format: RECORD_FORMAT selects another.\n"
+    )
+    count, said = len(records()), list[str]()
+    assert [*migrate.run(applies=True, report=said.append, pause=0)][-1].endswith(" rewritten.")
+    assert [line.partition(" records read, ")[0] for line in said[1:]] == [*map(str, range(1, count + 1))]
+
+
+def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    stored("44e6111")
+    wrong = {"body": {"M": {"created_at": {"N": "7"}, "hostports": {"N": "7"}}}}
+    malformed = [
+        {**record, **wrong} for record in records() if record["scope"]["S"].endswith(("/bot_users", "/edges/https"))
+    ]
+    for record in malformed:
+        put(record)
+    operator.main(["migrate", "--apply"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The record ")]
+    assert sorted(line.split()[2] for line in lines) == sorted(record["id"]["S"] for record in malformed)
+    assert all(record in records() for record in malformed)
+
+
+def test_a_migration_can_be_stopped_and_continued() -> None:
+    client, answers = stored("44e6111")
+    forms, old = migrate.forms(), [*migrations.records()]
+    lacking = [record for record in old if migrations.needed(record, forms)]
+    assert all(migrations.apply(record, forms) for record in lacking[::2])
+    applied = [migrations.apply(record, forms) for record in lacking]
+    assert not all(applied)  # some have changed since they were read
+    assert all(migrations.apply(record, forms) for record in migrations.records())
+    assert not any(migrations.needed(record, forms) for record in migrations.records())
+    assert shown(client, answers) == answers

@@ -259,14 +259,19 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Add the special names of an edge or tunnel to the list that edge hosts load when they start."""
+    """Add the special names of an edge, a route's edge or a tunnel to the list that edge hosts load when they start."""
     kind = _kind(record)
-    if kind not in (*kinds.EDGES, kinds.TUNNELS):
+    if kind not in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TUNNELS):
         return ()
     item = Item.from_record(record)
-    is_tunnel = kind is kinds.TUNNELS
-    found = tunnels.list_special(item, ends.host_name(item)) if is_tunnel else special_edges.list_edge(None, item)
-    if not found or not item.is_live or special_names.is_listed(SpecialOwner(item.account, item.id)):
+    owner = SpecialOwner(item.account, item.id)
+    if kind is kinds.TUNNELS:
+        found = tunnels.list_special(item, ends.host_name(item))
+    elif kind is kinds.HTTPS_EDGE_ROUTES:
+        found, owner = special_edges.list_route(None, item), special_edges.owner_of(item)
+    else:
+        found = special_edges.list_edge(None, item)
+    if not found or not item.is_live or special_names.is_listed(owner):
         return ()
     return (Write.check(*item.place, items.unchanged(item)), *found)
 

@@ -32,7 +32,7 @@ from edge.envoy import listeners
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
-from edge.envoy.names import https_listener
+from edge.envoy.names import https_listener, sign_in_host
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts
@@ -51,6 +51,7 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
+_SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
 _STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
 _RETRY = 1.0  # seconds until a failed read at the start is repeated
@@ -90,6 +91,7 @@ class Control:
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
+        self._managed_apps: frozenset[str] = frozenset()
         self._is_complete = False  # all names are loaded: what the catalog lacks can be removed from Envoy
         self.discovery.catalog.is_complete = False
 
@@ -99,11 +101,12 @@ class Control:
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.apply({it.key: it for it in https_listener.build_public(self._settings)})
+        always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
+        self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                following = (self._follow(), self._follow_blocks(), self._end_lost_gateways())
+                following = (self._follow(), self._follow_blocks(), self._follow_sign_in(), self._end_lost_gateways())
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
                 others = (
                     self._reporting.serve(),
@@ -168,6 +171,17 @@ class Control:
                     self._loader.ban(found[1])
             await asyncio.sleep(_BLOCKS_PERIOD)
 
+    async def _follow_sign_in(self) -> None:
+        """Follow the keys of session tokens and the operator's applications."""
+        while True:
+            with suppress(Unavailable):
+                keys = await self._reads.of_change(self._store.list_sign_in_keys)
+                apps = await self._reads.of_change(self._store.list_managed_apps)
+                if (keys, apps) != (self._serving.public_keys, self._managed_apps):
+                    self._serving.public_keys, self._managed_apps = keys, apps
+                    self._special.replan()
+            await asyncio.sleep(_SIGN_IN_PERIOD)
+
     async def _end_lost_gateways(self) -> None:
         while True:
             with suppress(Unavailable):
@@ -175,7 +189,8 @@ class Control:
             await asyncio.sleep(lost_gateways.PERIOD)
 
     def _service(self) -> Service:
-        return Service(self._settings.tunnel_domain, self._settings.tcp_ports, self._operator_names)
+        settings = self._settings
+        return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
         """Return the resources of renewed certificates of the operator and the link."""
@@ -197,7 +212,7 @@ class Control:
                 "control": own.read,
                 "gateway": metrics.read_from(settings.gateway_socket),
                 "envoy": self._read_envoy_metrics,
-                "": self._read_name_metrics,
+                "": self._read_other_metrics,
             }
             async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
@@ -206,6 +221,13 @@ class Control:
         return counts.format_for_prometheus(
             await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)()
         )
+
+    async def _read_other_metrics(self) -> bytes:
+        """Return the metrics of names, and those of the sign-in service if it runs."""
+        names = await self._read_name_metrics()
+        with suppress(OSError):
+            return names + await metrics.read_from(self._settings.sign_in_metrics_socket)()
+        return names
 
     async def _read_name_metrics(self) -> bytes:
         found = self._loader.metrics

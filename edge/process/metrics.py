@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,6 +19,13 @@ from edge.process import files, log
 _TIMEOUT = 2.0  # seconds for each process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer
+
+
+class Readable(Protocol):
+    """The metrics of a process."""
+
+    async def read(self) -> bytes:
+        """Return the metrics in Prometheus's text format."""
 
 
 class ProcessMetrics(Collector):
@@ -80,7 +88,7 @@ async def _get(socket: Path, path: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def serve_at_socket(socket: Path, process: ProcessMetrics) -> AsyncIterator[None]:
+async def serve_at_socket(socket: Path, process: Readable) -> AsyncIterator[None]:
     """Serve the metrics of a process at a Unix socket."""
     socket.unlink(missing_ok=True)
     with files.shorten_socket_path(socket) as short:

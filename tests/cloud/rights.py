@@ -45,6 +45,7 @@ _ENTRANCES = {  # the module or package by which a role's code is entered
     "chalicelib.http.middleware.": "api",
     "chalicelib.authorizer.": "authorizer",
     "chalicelib.operator.": "operator",
+    "edge.sign_in.": "sign-in",
     "edge.": "edge",
     "chalicelib.model.serving.": "edge",  # in threads of its own
 }
@@ -66,10 +67,12 @@ class Role:
 def roles() -> Mapping[str, Role]:
     """Return the roles by which the service works, by name."""
     edge = _template("edge.yaml")["EdgeRole"]["Policies"][0]["PolicyDocument"]
+    sign_in = _template("edge.yaml")["EdgeSignInRole"]["Policies"][0]["PolicyDocument"]
     return {
         "api": Role(_filled(_of_function("policy-api.json")), boundary()),
         "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
         "edge": Role(_filled(edge)),
+        "sign-in": Role(_filled(sign_in)),
         "deployer": Role(_of_role("DeployRole")),
         "service": Role(_of_role("ServiceRole")),
         "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),

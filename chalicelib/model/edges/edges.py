@@ -88,6 +88,10 @@ class Route(Described):
         edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
         return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
 
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return special_edges.list_route(before, after)
+
 
 def routes_scope(scope: str, id: str) -> str:
     """Return the storage scope of the routes of an edge."""

@@ -21,7 +21,7 @@ from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 KIND = "tunnel_name"
 # Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
 OPERATOR_NAMES = frozenset(
-    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
+    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname", "sign-in"}
 )
 OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
 OPERATOR_NAME_RULE = "must not be reserved by the operator"

@@ -25,11 +25,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """The settings that decide about names. `operator_names` are those in the operator's certificate."""
+    """What decides about names beside the records of their account.
+
+    `operator_names` are those in the operator's certificate, `managed_apps` the providers at which the operator has an
+    application.
+    """
 
     tunnel_domain: str
     tcp_ports: range = range(0)
     operator_names: frozenset[str] = frozenset()
+    managed_apps: frozenset[str] = frozenset()
 
 
 class AccountView:

@@ -1,6 +1,6 @@
 """The states of an edge's hostports and routes, decided from the records. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ _PORT_TAKEN = "Another edge of the account already has the port."
 _UNREADABLE = "The record of the host's reservation is malformed."
 _DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
 _COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
+_NO_MANAGED_APP = "This service has no managed application for {}: set client_id and client_secret."
 _NO_PATH = "No request can match the path, since it contains ? or #."
 
 
@@ -85,10 +86,13 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
     return HostState("refused", f"{missing} {error}".rstrip(), facts.certificate)
 
 
-def decide_route(edge: ServedEdge, route: ServedRoute) -> RouteState:
-    """Return the state of a route, whatever the state of its backend."""
+def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -> RouteState:
+    """Return the state of a route, whatever the state of its backend.
+
+    `managed_apps` are the providers at which the operator has an application.
+    """
     unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
-    if error := unenforced or _filter_cost_error(route):
+    if error := unenforced or _filter_cost_error(route) or _application_error(route, managed_apps):
         return RouteState("not_enforced", error)
     if set("?#") & set(route.match):
         return RouteState("no_backend", _NO_PATH)
@@ -115,6 +119,13 @@ def describe_unenforced(modules: tuple[str, ...]) -> str:
 def _reservation_error(facts: HostFacts) -> str:
     is_readable = port_of(facts.name) or facts.reservation is None or facts.reservation.is_readable
     return "" if is_readable else _UNREADABLE
+
+
+def _application_error(route: ServedRoute, managed_apps: Set[str]) -> str:
+    """Return why no application can sign visitors of a route in, or ""."""
+    rule = route.modules.oauth
+    is_lacking = rule is not None and not rule.client_id and rule.provider not in managed_apps
+    return _NO_MANAGED_APP.format(rule.provider) if rule and is_lacking else ""
 
 
 def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | None]) -> str:

@@ -101,7 +101,7 @@ def test_a_host_is_live_or_says_why_not(served: ServedEdge, facts: HostFacts, ex
     ],
 )
 def test_a_route_is_open_or_says_why_not(served: ServedEdge, match: ServedRoute, expected: RouteState) -> None:
-    assert states.decide_route(served, match) == expected
+    assert states.decide_route(served, match, managed_apps=frozenset()) == expected
 
 
 HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])

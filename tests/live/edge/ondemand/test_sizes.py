@@ -14,7 +14,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import BackendModule, UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy import stats
+from edge.envoy.start import stats
 from edge.link.authority import KeyPair
 from edge.process import metrics
 from edge.store.records import Grant, Opening

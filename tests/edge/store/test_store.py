@@ -616,9 +616,9 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admi
     def changed(since: float) -> set[str]:
         return {place.scope for change in records.list_changes(since) for place in change.places}
 
+    authority = admin.create("/ssh_certificate_authorities", {})
     bot = admin.create("/bot_users", {"name": "bot"})
     _, id = credential(admin, tmp_path, owner_id=bot["id"])
-    authority = admin.create("/ssh_certificate_authorities", {})
     since = time.time()
     admin.patch(f"/bot_users/{bot['id']}", {"active": False})
     admin.delete(f"/ssh_credentials/{id}")

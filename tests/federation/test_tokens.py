@@ -84,6 +84,7 @@ SIGNED: list[tuple[str, dict[str, Any], Trust]] = [
     ("not_yet_valid", {**PAYLOAD, "iat": NOW + 61}, Trust()),
     ("claim:exp", {**PAYLOAD, "exp": NOW + 48 * 3600}, Trust()),
     ("claim:repository_id", {**PAYLOAD, "repository_id": "75"}, Trust()),
+    ("claim:repository_id", {**PAYLOAD, "repository_id": 10**4000}, Trust()),
     ("claim:repository_id", without("repository_id"), Trust()),
     ("claim:repository_id", {**PAYLOAD, "repository_id": None}, Trust()),
     ("claim:ref", PAYLOAD, Trust(claims={"repository_id": "74", "ref": "refs/tags/*"})),
@@ -108,6 +109,11 @@ def test_the_owner_claim_names_the_owner() -> None:
     email = {**PAYLOAD, "email": "a@example.com", "email_verified": True}
     assert verify(token(payload=email), Trust(owner_claim="email")).owner_name == "a@example.com"
     assert verify(token(payload={**PAYLOAD, "login": "ada"}), Trust(owner_claim="login")).owner_name == "ada"
+
+
+@pytest.mark.parametrize("times", [{"exp": 10**400, "iat": 1.5}, {"exp": 1.5, "iat": -(10**400)}, {"nbf": -(10**400)}])
+def test_times_that_no_clock_shows_are_refused(times: dict[str, Any]) -> None:
+    assert refusal(token(payload={**PAYLOAD, **times})) == ("malformed", False)
 
 
 FORGED = forging.forged(PAYLOAD)

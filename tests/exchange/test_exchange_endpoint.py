@@ -90,7 +90,7 @@ SCOPE = (
 )
 KNOWN = (
     "is not a field here; known: grant_type, subject_token, subject_token_type, audience, scope, "
-    "requested_token_type, lifetime, certificate"
+    "requested_token_type, lifetime, client_id, certificate"
 )
 BEYOND = "must be within the scopes of the federated credential; edges:read is not"
 GRANT_TYPE = f"must be one of '{exchanges.GRANT}'"
@@ -109,6 +109,7 @@ GRANT_TYPE = f"must be one of '{exchanges.GRANT}'"
         ({"scope": " "}, "invalid_scope", {"scope": SCOPE}),
         ({"lifetime": 59}, "invalid_request", {"lifetime": "must be at least 60"}),
         ({"lifetime": "60"}, "invalid_request", {"lifetime": "must be an integer"}),
+        ({"client_id": "none"}, "invalid_request", {"client_id": "must be absent, or the same as audience"}),
         (
             {"lifetime": 901},
             "invalid_request",
@@ -126,6 +127,28 @@ def test_a_malformed_request_has_an_error_of_both_kinds(
         400,
         error(answer, name, "invalid_request", f"'{field}' {rule}.", **details),
     )
+
+
+def test_a_client_without_a_secret_can_send_the_audience_as_its_id(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    for send_as in (exchange, exchange_form):
+        assert send_as(admin, issuer.token(credential), credential, client_id=credential).status == 200
+        assert send_as(admin, issuer.token(credential), credential, client_id="").status == 200
+        other = send_as(admin, issuer.token(credential), credential, client_id=f"{credential}x")
+        assert (other.status, other.json["error"]) == (400, "invalid_request")
+
+
+def test_an_issued_key_is_no_reference_to_its_bot(
+    admin: Client, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    bot = admin.create("/bot_users", {"name": "deploy"})["id"]
+    credential = issuer.credential(admin, owner_id=bot)["id"]
+    key = admin.with_token(exchange(admin, issuer.token(credential), credential).json["access_token"])
+    assert key.get("/backends/weighted").status == 200
+    held = admin.delete(f"/bot_users/{bot}")
+    assert (held.status, held.json["details"]["used_by.0"]) == (409, f"/federated_credentials/{credential}")
+    assert "used_by.1" not in held.json["details"]
 
 
 def test_a_parameter_occurs_once(admin: Client, issuer: Issuer) -> None:

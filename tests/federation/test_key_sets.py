@@ -73,3 +73,9 @@ def test_private_members_of_a_key_are_dropped() -> None:
 def test_a_document_that_is_no_key_set_is_rejected(document: Any) -> None:
     with pytest.raises(ValueError, match="must be an object"):
         KeySet.parse(document)
+
+
+@pytest.mark.parametrize("name", ["kid", "alg", "n"])
+def test_a_key_with_text_that_cannot_be_stored_is_ignored(name: str) -> None:
+    members: dict[str, Any] = {name: "\ud800"}
+    assert KeySet.parse({"keys": [signing.rsa_jwk(**members)]}).keys == ()

@@ -27,5 +27,5 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.of(id)) is not kinds.USERS  # users are never deleted
+        if (kind := kinds.of(id)) is not kinds.USERS  # their keys and SSH credentials prevent a deletion
     )

@@ -88,11 +88,14 @@ def sample(client: Client, resource: Resource) -> dict[str, Any]:
     fields = model(request_of(resource, "POST")).model_fields
     body = examples.read()[resource.kind.noun]["create"]
     return {
-        name: _of(client, name, value) for name, value in body.items() if name in fields and fields[name].is_required()
+        name: fresh_value(client, name, value)
+        for name, value in body.items()
+        if name in fields and fields[name].is_required()
     }
 
 
-def _of(client: Client, field: str, value: Any) -> Any:
+def fresh_value(client: Client, field: str, value: Any) -> Any:
+    """Return the value of a field: a new unique one, or ids of new resources of the client's account."""
     if field in FRESH:
         return FRESH[field]()
     if not kinds.named_by(field):

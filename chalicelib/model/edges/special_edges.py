@@ -18,7 +18,8 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     if new == old:
         return []
     if after and new:
-        return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), new))]
+        entry = SpecialEntry(SpecialOwner(after.account, after.id), new)
+        return [special_names.change(entry) if old else special_names.add(entry)]
     return [special_names.remove(SpecialOwner(before.account, before.id))] if before else []
 
 

@@ -68,7 +68,7 @@ def _writes(collection: Collection, id: str) -> list[tuple[str, str, Any]]:
 def _changes(collection: Collection) -> dict[str, Any]:
     """Return a PATCH of the fields of the document's example, and of free texts."""
     example = examples.read()[collection.kind.noun].get("update", {})
-    fields = names(collection.request("PATCH")) if example else frozenset()
+    fields = names(collection.request("PATCH")) if example else frozenset()  # type: ignore[arg-type]  # it is hashable
     wanted = {"description": "changed", "metadata": "m", **example}
     return {name: fresh_value(collection.client, name, it) for name, it in wanted.items() if name in fields}
 

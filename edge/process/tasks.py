@@ -11,7 +11,7 @@ T = TypeVar("T")
 Failures = type[Exception] | tuple[type[Exception], ...]
 
 _MIN_RETRY, _MAX_RETRY = 0.2, 2.0  # seconds until failed work is repeated; the pause doubles with each failure
-_JITTER = 0.1  # of a pause: so hosts that started together do not stay in step
+_JITTER = 0.1  # of an interval: so hosts that started together do not stay in step
 
 _running: set["PeriodicTask"] = set()
 
@@ -47,13 +47,13 @@ class PeriodicTask:
             while True:
                 self._woken.clear()
                 try:
-                    pause = await self._work() or self._interval
+                    pause = (await self._work() or self._interval) * random.uniform(1 - _JITTER, 1 + _JITTER)
                 except self._failures:
                     failed += 1
                     pause = compute_pause(failed)
                 else:
                     failed, self._due = 0, time.monotonic() + pause
-                await self._wait(pause * random.uniform(1 - _JITTER, 1 + _JITTER))
+                await self._wait(pause)
         finally:
             _running.discard(self)
 

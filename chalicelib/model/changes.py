@@ -14,7 +14,7 @@ from chalicelib.model.audit.trail import Trail, Verb
 from chalicelib.model.base import kinds
 from chalicelib.model.base.idempotency import Request
 from chalicelib.model.base.kinds import Kind
-from chalicelib.model.base.records import LimitReached, Stored
+from chalicelib.model.base.records import NotReady, Stored
 from chalicelib.model.base.switches import OFFBOARDED, SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
 from chalicelib.storage.records import change_log, items, places, table, writes
@@ -125,8 +125,8 @@ class Change:
             self._commit(steps)
         except Throttled as throttled:
             return self._resharded(throttled).commit()
-        except LimitReached as limit:
-            if not limit.make_room():
+        except NotReady as state:
+            if not state.make_room():
                 raise
             return self.commit()
         return first

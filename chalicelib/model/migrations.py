@@ -218,7 +218,11 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
     if not missing:
         return ()
     item = Item.from_record(record)
-    after = replace(item, unique_keys=edges.Edge.of(item.body).unique_keys(item.account, item.id))
+    stored = edges.Edge.of(item.body)
+    own = stored.unique_keys(item.account, item.id)
+    replaced = {key.kind for key in (*own, *stored.former_keys(item.account, item.id))}
+    others = (key for key in item.unique_keys if key.kind not in replaced)
+    after = replace(item, unique_keys=(*others, *own))
     rewritten = writes.rewrite(item, after)
     return (*rewritten, *name_counts.add(item.account, name_counts.sum_counts(rewritten), bounds={}))
 

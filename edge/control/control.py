@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -42,8 +42,9 @@ from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
-from edge.process.progress import Progress
+from edge.process.progress import PERIOD, Progress
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
@@ -54,7 +55,6 @@ _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned nam
 _SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
 _STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
-_RETRY = 1.0  # seconds until a failed read at the start is repeated
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
@@ -89,6 +89,7 @@ class Control:
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
+        self._gateways_at = 0.0  # the next read of gateways
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
         self._managed_apps: frozenset[str] = frozenset()
@@ -106,13 +107,9 @@ class Control:
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                following = (self._follow(), self._follow_blocks(), self._follow_sign_in(), self._end_lost_gateways())
+                following = (self._follow(), *(task.run() for task in self._periodic_tasks()))
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                others = (
-                    self._reporting.serve(),
-                    pressure.write_changes(self._settings),
-                    self._progress.report_alive(),
-                )
+                others = (self._reporting.serve(), pressure.write_changes(self._settings))
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
@@ -122,35 +119,42 @@ class Control:
 
     async def _follow(self) -> None:
         """Follow the log of changes. The first reads find what changed before this process listened."""
-        follower = Follower(self._store, time.time())
-        await self._start()
-        gateways_at = 0.0
-        while True:
-            with suppress(Unavailable):  # Envoy keeps its configuration
-                changes = await self._reads.of_change(follower.read, time.time())
-                places = {place for change in changes for place in change.places}
-                if time.monotonic() > gateways_at or any(it.scope == GATEWAYS for it in places):
-                    places |= await self._reads.of_change(self._resolver.refresh_gateways)
-                    gateways_at = time.monotonic() + _GATEWAYS_PERIOD
-                self._loader.apply(places)
-                self._special.apply(places)
-                self._reporting.apply(places)
-                self._read_at = time.monotonic()
-            self.discovery.apply(self._read_renewed())
-            answered = self.discovery.take_answered()
-            self._ports.on_answers(answered)
-            self._reporting.on_answers(answered)
-            self._complete()
-            await asyncio.sleep(POLL)
+        read = partial(self._read_changes, Follower(self._store, time.time()))
+        await tasks.retry(self._start, Unavailable)
+        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # Envoy keeps its configuration meanwhile
+        await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
+
+    def _periodic_tasks(self) -> Iterator[PeriodicTask]:
+        """Yield what needs no names."""
+        lost, progress = self._end_lost_gateways, self._report_progress
+        yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
+        yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
+        yield PeriodicTask("lost_gateways", lost, lost_gateways.PERIOD, failures=Unavailable)
+        yield PeriodicTask("progress", progress, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
-        """Load special names. Other names are served meanwhile."""
-        while True:
-            try:
-                await self._reads.of_change(self._resolver.refresh_gateways)
-                return await self._special.start()
-            except Unavailable:
-                await asyncio.sleep(_RETRY)
+        """Load special names. Other names are served meanwhile. Raises Unavailable."""
+        await self._reads.of_change(self._resolver.refresh_gateways)
+        await self._special.start()
+
+    async def _read_changes(self, follower: Follower) -> None:
+        changes = await self._reads.of_change(follower.read, time.time())
+        places = {place for change in changes for place in change.places}
+        if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in places):
+            places |= await self._reads.of_change(self._resolver.refresh_gateways)
+            self._gateways_at = time.monotonic() + _GATEWAYS_PERIOD
+        self._loader.apply(places)
+        self._special.apply(places)
+        self._reporting.apply(places)
+        self._read_at = time.monotonic()
+
+    async def _handle_answers(self) -> None:
+        """Publish renewed certificates, and handle Envoy's answers."""
+        self.discovery.apply(self._read_renewed())
+        answered = self.discovery.take_answered()
+        self._ports.on_answers(answered)
+        self._reporting.on_answers(answered)
+        self._complete()
 
     def _complete(self) -> None:
         """Remove Envoy's resources of the previous process, once all names are loaded again."""
@@ -159,34 +163,28 @@ class Control:
             self._is_complete = True
             self.discovery.complete()
 
-    async def _follow_blocks(self) -> None:
-        """Follow blocked networks and banned names."""
-        while True:
-            with suppress(Unavailable):
-                networks = await self._reads.of_change(self._store.list_blocked_networks)
-                found = networks, await self._reads.of_change(self._store.list_banned_names)
-                if found != self._blocked:
-                    self._blocked = found
-                    self.discovery.apply(self._serving.block(*found))
-                    self._loader.ban(found[1])
-            await asyncio.sleep(_BLOCKS_PERIOD)
+    async def _read_blocks(self) -> None:
+        """Read blocked networks and banned names."""
+        networks = await self._reads.of_change(self._store.list_blocked_networks)
+        found = networks, await self._reads.of_change(self._store.list_banned_names)
+        if found != self._blocked:
+            self._blocked = found
+            self.discovery.apply(self._serving.block(*found))
+            self._loader.ban(found[1])
 
-    async def _follow_sign_in(self) -> None:
-        """Follow the keys of session tokens and the operator's applications."""
-        while True:
-            with suppress(Unavailable):
-                keys = await self._reads.of_change(self._store.list_sign_in_keys)
-                apps = await self._reads.of_change(self._store.list_managed_apps)
-                if (keys, apps) != (self._serving.public_keys, self._managed_apps):
-                    self._serving.public_keys, self._managed_apps = keys, apps
-                    self._special.replan()
-            await asyncio.sleep(_SIGN_IN_PERIOD)
+    async def _read_sign_in(self) -> None:
+        """Read the keys of session tokens and the operator's applications."""
+        keys = await self._reads.of_change(self._store.list_sign_in_keys)
+        apps = await self._reads.of_change(self._store.list_managed_apps)
+        if (keys, apps) != (self._serving.public_keys, self._managed_apps):
+            self._serving.public_keys, self._managed_apps = keys, apps
+            self._special.replan()
 
     async def _end_lost_gateways(self) -> None:
-        while True:
-            with suppress(Unavailable):
-                await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
-            await asyncio.sleep(lost_gateways.PERIOD)
+        await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
+
+    async def _report_progress(self) -> None:
+        self._progress.report_alive()
 
     def _service(self) -> Service:
         settings = self._settings

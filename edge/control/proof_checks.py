@@ -10,13 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model.names import proofs
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import CheckResult, Proof, ProofChange
 from edge.process import log
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 
 P = ParamSpec("P")
@@ -61,10 +61,7 @@ class ProofChecks:
     async def serve(self) -> None:
         """Run due checks, until cancelled."""
         try:
-            while True:
-                with suppress(Unavailable):
-                    await self.start()
-                await asyncio.sleep(_POLL)
+            await PeriodicTask("proof_checks", self.start, _POLL, failures=Unavailable).run()
         finally:
             for task in self._running:
                 task.cancel()

@@ -21,6 +21,7 @@ from edge.envoy.names import managers
 from edge.envoy.resources import PORT_PREFIX, Changes, Resource, split_stages
 from edge.plan.names import NamePlan
 from edge.process import log
+from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.store.records import Store, Unavailable
 
@@ -69,7 +70,7 @@ class SpecialNames:
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
-        self._woken = asyncio.Event()
+        self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
     def names(self) -> frozenset[str]:
@@ -105,7 +106,7 @@ class SpecialNames:
             for account in self._accounts_of(place):
                 account.change([place])
         if self._unread:
-            self._woken.set()
+            self._checking.wake()
         for account in self._accounts.values():
             account.missed.clear()
 
@@ -163,11 +164,7 @@ class SpecialNames:
     async def serve(self) -> None:
         """Follow changes of entries, and check the accounts, until cancelled."""
         try:
-            while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), _CHECK_PERIOD)
-                self._woken.clear()
-                await self.check()
+            await self._checking.run()
         finally:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 

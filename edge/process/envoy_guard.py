@@ -3,16 +3,15 @@
 Each server name that a visitor invents then leaves some memory in Envoy until control answers. Envoy 1.40 has no bound.
 """
 
-import asyncio
 import re
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 
 from edge.process import metrics
 from edge.process.children import Child
 from edge.process.progress import Heartbeat
 from edge.process.settings import STATS_SOCKET, Settings
+from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
 _MAX_SILENCE = 30.0  # seconds for which control may be away
@@ -47,12 +46,13 @@ async def read_count(settings: Settings) -> int:
 async def guard(settings: Settings, heartbeat: Heartbeat, envoy: Child) -> None:
     """Check Envoy regularly and restart it if required, until cancelled."""
     requested = RequestedCertificates()
-    while True:
-        await asyncio.sleep(_PERIOD)
-        with suppress(OSError):  # Envoy does not run
-            if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
-                print(
-                    "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
-                    file=sys.stderr,
-                )
-                envoy.restart()
+
+    async def check() -> None:
+        if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
+            print(
+                "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
+                file=sys.stderr,
+            )
+            envoy.restart()
+
+    await PeriodicTask("envoy", check, _PERIOD, failures=OSError).run()  # OSError: Envoy does not run

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from edge.process import files, log
+from edge.process import files, log, tasks
 
 _TIMEOUT = 2.0  # seconds for each process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,6 +53,10 @@ class ProcessMetrics(Collector):
         for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
         yield events
+        lags = GaugeMetricFamily(f"{self._prefix}_lag_seconds", "Periodic work behind schedule.", labels=["task"])
+        for task, seconds in sorted(tasks.lags().items()):
+            lags.add_metric([task], seconds)
+        yield lags
         for name, value in self._gauges().items():
             yield GaugeMetricFamily(f"{self._prefix}_{name}", "See docs/edge-operations.md.", value)
         for name, value in self._counts().items():

@@ -381,7 +381,7 @@ OF_THE_EDGE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "BatchGetItem") for key in (_ROUTES, "edge#/edges/0")),
     *(of_data("Query", TABLE, key) for key in _OF_EDGES if key not in _LISTED_EDGES),
     *(of_data("GetItem", TABLE, key) for key in _OF_EDGES[1:]),
-    *(of_data(it, TABLE, f"edge#/hosts{of}") for of in ("", "/h/statuses") for it in ("GetItem", "UpdateItem")),
+    *(of_data("GetItem", TABLE, f"edge#/hosts{of}") for of in ("", "/h/statuses")),
     *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
     *(
         of_data(it, TABLE, f"edge#/{what}")

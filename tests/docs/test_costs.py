@@ -124,6 +124,7 @@ def test_a_tunnel(admin: Client) -> None:
     carried = []
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
+    STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
     closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
     port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")

@@ -34,12 +34,16 @@ class Ending:
     writes: Sequence[Write] = ()
 
 
-class LimitReached(Exception):
-    """A change would exceed a limit of its account."""
+class NotReady(Exception):
+    """The table does not have what a change requires."""
 
     def make_room(self) -> bool:
         """Return whether the change can be tried again. Raises aws.Unavailable."""
         return False
+
+
+class LimitReached(NotReady):
+    """A change would exceed a limit of its account."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,8 +238,9 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
     """Return the body of a changed item. Unchanged fields stay as they were written."""
     if after == before:
         return item.body
-    old, new = vars(before), after.packed()
-    return {**item.body, **{name: new[name] for name in new if name not in item.body or old[name] != vars(after)[name]}}
+    old, own, new = vars(before), after.packed(), after.over(item.body)
+    changed = {name for name in own if name not in item.body or old[name] != vars(after)[name]}
+    return {**item.body, **{name: new[name] for name in changed}}
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:

@@ -13,7 +13,7 @@ from chalicelib import clock
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table
+from chalicelib.storage.records import direct_writes, items, table
 
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
@@ -107,9 +107,7 @@ def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> No
 
     `operator_names` are the names in the operator's certificate.
     """
-    body = {"operator_names": sorted(operator_names)}
-    record = {"scope": HOSTS, "id": host, "body": body, "lease": clock.seconds() + lease, "revision": 1}
-    dynamodb.do(Write.put(record))
+    direct_writes.merge(HOSTS, host, {"operator_names": sorted(operator_names)}, lease=clock.seconds() + lease)
 
 
 def list_hosts() -> list[str]:
@@ -181,7 +179,7 @@ def combine_states(states: Sequence[State]) -> State:
 def _put(scope: str, id: str, report: Report) -> None:
     errors = {name: error[:MAX_ERROR] for name, error in report.errors.items()}
     body = {**asdict(report), "errors": errors, **_FORMER}
-    dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
+    direct_writes.merge(scope, id, body)
 
 
 def _decode(host: str, body: Mapping[str, Any]) -> Report:

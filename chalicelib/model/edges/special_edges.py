@@ -22,7 +22,8 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     if new == old:
         return _follow_hostports(before, after) if not new else []
     if after and (listed := new or _hostports_of_routes(after)):
-        return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), listed))]
+        entry = SpecialEntry(SpecialOwner(after.account, after.id), listed)
+        return [special_names.change(entry) if old else special_names.add(entry)]
     return [special_names.remove(SpecialOwner(before.account, before.id))] if before else []
 
 

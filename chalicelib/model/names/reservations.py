@@ -147,7 +147,7 @@ def set_proof(item: Item, proof: Proof) -> Item:
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
-    keys = after.unique_keys(item.account, item.id)
+    keys = records.keys_of_change(item, before, after)
     return replace(item, body=body, unique_keys=keys, revision=items.following(item))
 
 

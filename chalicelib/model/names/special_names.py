@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.shards import Shards
@@ -41,9 +41,17 @@ class SpecialEntry:
 
 
 def add(entry: SpecialEntry) -> Write:
-    """Return the write that adds or replaces an entry."""
+    """Return the write that adds the entry of a new edge or tunnel."""
     place, body = find_place(entry.owner), {"hostports": list(entry.hostports)}
     return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
+
+
+def change(entry: SpecialEntry) -> Write:
+    """Return the write that changes an entry, or adds it. One read. Raises aws.Unavailable."""
+    place = find_place(entry.owner)
+    before = dynamodb.get(place.scope, place.id) or {}
+    body = {**before.get("body", {}), "hostports": list(entry.hostports)}
+    return Write.update(place.scope, place.id, Condition(""), sets={"body": body}, adds={"revision": 1})
 
 
 def remove(owner: SpecialOwner) -> Write:

@@ -63,16 +63,21 @@ class Write:
         sets: Mapping[str, Any] = _NONE,
         adds: Mapping[str, int | Set[str]] = _NONE,
         removes: Mapping[str, Set[str]] = _NONE,
+        defaults: Mapping[str, Any] = _NONE,
         failing: Exception | None = None,
     ) -> "Write":
         """Return the write that changes a record.
 
         `sets` are new values of attributes, "body.name" for one in the map `body`, and None removes the attribute.
-        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
+        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings. `defaults` are
+        values of attributes that the record lacks.
         """
         present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
-            "SET": [f"{_path(name)} = :set{index}" for index, name in enumerate(present)],
+            "SET": [
+                *(f"{_path(name)} = :set{index}" for index, name in enumerate(present)),
+                *(f"#{name} = if_not_exists(#{name}, :default_{name})" for name in defaults),
+            ],
             "REMOVE": [_path(name) for name, value in sets.items() if value is None],
             "ADD": [f"#{name} :add_{name}" for name in adds],
             "DELETE": [f"#{name} :remove_{name}" for name in removes],
@@ -81,6 +86,7 @@ class Write:
             **{f"set{index}": value for index, value in enumerate(present.values())},
             **{f"add_{name}": value for name, value in adds.items()},
             **{f"remove_{name}": value for name, value in removes.items()},
+            **{f"default_{name}": value for name, value in defaults.items()},
         }
         update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
         conditional = {"ConditionExpression": condition.text} if condition.text else {}

@@ -213,9 +213,8 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):
         return Write.delete(scope, chunk.place, same)
-    own = {"scope": scope, "id": chunk.place, "revision": 1, **_marks()}
-    expiry = _expiry(crypto.packed_revocations.last_end(packed))
-    return Write.put({**own, "packed": packed, **expiry}, same)
+    sets = {"packed": packed, "expires": crypto.packed_revocations.last_end(packed), **_marks()}
+    return Write.update(scope, chunk.place, same, sets=sets, adds={"revision": 1})
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:

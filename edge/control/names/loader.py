@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Iterable
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any
 
 from chalicelib import domains
@@ -31,6 +31,7 @@ from edge.plan.loaded import LoadedNames
 from edge.process import log
 from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
@@ -141,13 +142,14 @@ class Loader:
 
     async def serve(self) -> None:
         """Unload unused names, and check the loaded accounts, until cancelled."""
-        turn = 0
+        turns = cycle(range(_PARTS))
+
+        async def sweep() -> None:
+            self._sweep(time.monotonic())
+            self._check_accounts(list(self._accounts.values())[next(turns) :: _PARTS])
+
         try:
-            while True:
-                await asyncio.sleep(_SWEEP)
-                self._sweep(time.monotonic())
-                self._check_accounts(list(self._accounts.values())[turn::_PARTS])
-                turn = (turn + 1) % _PARTS
+            await PeriodicTask("names", sweep, _SWEEP).run()
         finally:
             self._turns.cancel()
             for task in self._tasks:

@@ -36,3 +36,14 @@ def test_an_unknown_name_has_only_a_secret() -> None:
     plan = NamePlan(NAME, A, OPERATOR)
     made = build_name_resources(plan, PAIR, VIEW, "PEM", SETTINGS)
     assert (made.clusters, made.scope) == ((), None)
+
+
+def test_an_edge_has_its_scope_and_secret_too() -> None:
+    records = (worlds.GATEWAY, worlds.tunnel(), worlds.group(), worlds.edge(worlds.route()))
+    planned = worlds.plan_of(worlds.EDGE, *records)
+    plan = NamePlan(worlds.HOST, A, OPERATOR, edge=planned)
+    view = AccountView(worlds.records_of(*records), worlds.SERVICE)
+    made = build_name_resources(plan, PAIR, view, "PEM", SETTINGS)
+    assert made.secret == listeners.build_secret(worlds.HOST, "CHAIN", "KEY")
+    assert made.scope == scopes.build_scope(plan)
+    assert made.clusters == scopes.build_clusters(plan, view, "PEM", SETTINGS)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha1
+from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,23 @@ class Edge:
         return ["--resolve", f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}:127.0.0.1"]
 
     def status(self, name: str, *arguments: str, path: str = "/") -> str:
+        """Return the status of a request, "000" without a response. Only with arguments for curl it is curl's."""
+        if not arguments:
+            return self._status(name, path)
         return self.curl(name, "-o", "/dev/null", "-w", "%{http_code}", *arguments, path=path)
+
+    def _status(self, name: str, path: str) -> str:
+        """Send a request from this process, which takes a fifth of a curl's CPU."""
+        host = f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}"
+        try:
+            with self.connect(name) as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+                answer = HTTPResponse(connection)
+                answer.begin()
+                answer.read()
+                return str(answer.status)
+        except (OSError, HTTPException):
+            return "000"
 
     def connect(self, name: str, *protocols: str) -> ssl.SSLSocket:
         """Return a TLS connection to a tunnel's address."""

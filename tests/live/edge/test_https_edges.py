@@ -112,7 +112,7 @@ def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edg
 
     until(lambda: is_said(edge, lost, "refused"))
 
-    assert edge.status("lost") == "000"
+    until(lambda: edge.status("lost") == "000", within=2)
     found = edge.store.status(made.id)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]

@@ -89,10 +89,9 @@ class Control:
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
-        self._gateways_at = 0.0  # the next read of gateways
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
-        self._managed_apps: frozenset[str] = frozenset()
         self._is_complete = False  # all names are loaded: what the catalog lacks can be removed from Envoy
         self.discovery.catalog.is_complete = False
 

@@ -15,7 +15,7 @@ from chalicelib.federation import issuer_keys
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from tests.federation import exchanges, forging, issuer_server, signing
-from tests.federation import test_tokens_at_random as at_random
+from tests.federation import random_tokens as at_random
 from tests.federation.exchanges import Issuer, assert_refused, error, exchange
 from tests.federation.issuer_server import be_silent, response
 from tests.queries import calls

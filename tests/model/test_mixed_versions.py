@@ -58,7 +58,8 @@ def test_every_method_of_every_kind(
 
 def _writes(collection: Collection, id: str) -> list[tuple[str, str, Any]]:
     """Return the requests that change a resource: method, path and body."""
-    found = [it for it in collection.endpoints_of_one() if it.method != "GET"]
+    ending = ("/offboard", "/identity")  # these end what they name
+    found = [it for it in collection.endpoints_of_one() if it.method != "GET" and not it.path.endswith(ending)]
     others = [it for it in found if it.path != collection.kind.one]
     bodies: Mapping[str, Any] = {"PATCH": _changes(collection), "POST": {}}
     kept = [it for it in found if it.method != "DELETE" and it not in others]

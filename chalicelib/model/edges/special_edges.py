@@ -38,7 +38,8 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
     owner = owner_of(route)
     edge = table.find_any(items.scope(owner.account, kinds.HTTPS_EDGES.path), owner.id)
     if edge and _requires_sign_in(after):
-        return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(edge))))]
+        hostports = tuple(listed_edges.hostports(edge))
+        return [special_names.change(SpecialEntry(owner, hostports))] if hostports else []
     others = (it for it in table.beneath([route.scope]) if it.id != route.id)
     stays = edge and (_special_hostports(edge) or any(map(_requires_sign_in, others)))
     return [] if stays else [special_names.remove(owner)]
@@ -53,14 +54,13 @@ def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
     """Return the write that changes the entry of an HTTPS edge that is listed because of a route."""
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
-    if after and listed_edges.hostports(before) == listed_edges.hostports(after):
+    old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
+    if list(old) == list(new):
         return []
     owner = SpecialOwner(before.account, before.id)
-    if not special_names.is_listed(owner):
-        return []
-    if after:
-        return [special_names.add(SpecialEntry(owner, tuple(listed_edges.hostports(after))))]
-    return [special_names.remove(owner)]
+    if after and new and (hostports := _hostports_of_routes(after)):
+        return [special_names.change(SpecialEntry(owner, hostports))]
+    return [special_names.remove(owner)] if old and special_names.is_listed(owner) else []
 
 
 def _hostports_of_routes(edge: Item) -> tuple[str, ...]:

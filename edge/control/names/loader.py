@@ -246,8 +246,7 @@ class Loader:
         if place.scope == tunnels.GATEWAYS:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
         if place.scope.startswith(PROVED):
-            domain = place.scope.removeprefix(PROVED)
-            return [account for account, it in self._accounts.items() if it.has_name_of(domain)]
+            return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
@@ -292,11 +291,10 @@ class Loader:
 
     def _restore_next(self) -> None:
         """Load some of the names that Envoy already has."""
-        free = max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored))
-        for name in list(islice((it for it in self._restored if it not in self._pending), free)):
+        waiting = (it for it in self._restored if it not in self._pending)
+        for name in list(islice(waiting, max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored)))):
             self._start(name, name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks.add(task := asyncio.create_task(work))
         task.add_done_callback(self._tasks.discard)

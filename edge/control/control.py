@@ -33,6 +33,7 @@ from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import https_listener, sign_in_host
+from edge.envoy.names.sign_in_host import SIGN_IN_SECRET
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts
@@ -73,7 +74,8 @@ class Control:
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
-        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: _operator_pair(settings)}
+        operator = _operator_pair(settings)
+        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: operator, SIGN_IN_SECRET: operator}
         self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has: of the operator and of the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
@@ -82,8 +84,7 @@ class Control:
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
         shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
         self._special = SpecialNames(store, shared)
-        operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
-        builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
+        builder = EnvoyNames(settings, link_authority.pem, self._service, operator.pair, self._special.carry_over)
         reports = settings, store, self.discovery, self._special, self._resolver, self._service
         self._reporting = Reporting(*reports, lambda account: self._loader.is_changing(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)

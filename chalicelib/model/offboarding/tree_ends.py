@@ -49,17 +49,17 @@ class Ends:
     change: Change
     root: Item
     choice: Choice
+    until: float  # of time.monotonic()
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False
     _locked: set[str] = field(default_factory=set)
     _issuers: dict[str, Issuer | None] = field(default_factory=dict)
-    _until: float = field(default_factory=lambda: time.monotonic() + BUDGET)
     _lists: dict[str, list[Chunk]] = field(default_factory=dict)
 
     def check_time(self) -> None:
         """Raise OutOfTime if the call has used its time."""
-        if time.monotonic() > self._until:
+        if time.monotonic() > self.until:
             raise OutOfTime
 
     def lock(self, keys: Collection[TreeResource]) -> None:

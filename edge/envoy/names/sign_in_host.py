@@ -5,9 +5,10 @@ from edge.envoy.filters import access_log, sign_in
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource, encode
-from edge.envoy.selector import OPERATOR_SECRET
 from edge.process.settings import Settings
 
+# The operator's certificate again: Envoy requests a secret on demand only if no listener refers to it by name.
+SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
 _MANY = parts.number(1_000_000)
@@ -50,7 +51,7 @@ def _socket() -> v3.TransportSocket:
     context = v3.DownstreamTlsContext()
     socket.typed_config.Unpack(context)
     context.common_tls_context.ClearField("custom_tls_certificate_selector")
-    context.common_tls_context.tls_certificate_sds_secret_configs.append(parts.secret(OPERATOR_SECRET))
+    context.common_tls_context.tls_certificate_sds_secret_configs.append(parts.secret(SIGN_IN_SECRET))
     socket.typed_config.Pack(context, deterministic=True)
     return socket
 

@@ -24,6 +24,7 @@ from chalicelib.schema.rules import After, Plain, Unchanged, entries, id_of, if_
 from chalicelib.schema.shapes import ABSENT, NoFields, Shape
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import replace_references
 
 
 def _domain(text: str) -> str:
@@ -215,11 +216,9 @@ class ReservedDomains(EditableResource):
 
     def delete_certificate(self, call: Call) -> None:
         def without(item: Item) -> Item:
-            own = [reference for reference in item.references if reference.field != "certificate_id"]
             body = {**item.body, "certificate_id": ""}
-            return replace(
-                item, body=body, references=tuple(own) if item.body.get("certificate_id") else item.references
-            )
+            references = replace_references(item.references, {"": ()})  # a reservation has only this one
+            return replace(item, body=body, references=references) if item.body.get("certificate_id") else item
 
         self._rewritten(call, without)
 

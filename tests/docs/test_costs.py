@@ -64,11 +64,12 @@ def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) ->
         )
         signer = issuer.credential(admin, scopes=[f"ssh_user_certificates:create@{authority}"])["id"]
         email = {"email": "ada@example.com", "email_verified": True}
+        job = "repo:acme/a-site-with-a-name:environment:production"  # its event takes more than 1 KiB for any port
         certificate = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["ada"]}
         asked = {
             "exchange a token for a key": (key, issuer.token(key), {}),
             "… of the user whom a claim names": (person, issuer.token(person, **email), {}),
-            "exchange a token for a certificate": (signer, issuer.token(signer), {"certificate": certificate}),
+            "exchange a token for a certificate": (signer, issuer.token(signer, sub=job), {"certificate": certificate}),
         }
 
         def act(credential: str, token: str, more: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ define NPM_CI
 { command -v node && command -v npm; } >/dev/null || { echo "This is what $(2): Node.js 20 or newer, with npm. Install it." >&2; exit 1; }; \
 	echo "Fetching what $(2), with npm …"; cd $(1); ci="npm ci --ignore-scripts --no-audit --no-fund --silent"; $$ci --offline || { \
 	npm ping --fetch-retries=0 --fetch-timeout=4000 >/dev/null 2>&1 || { echo "The registry of npm's packages could not be reached" \
-	"for what $(2): see that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
+	"for what $(2): check that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
 endef
 
 .PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \

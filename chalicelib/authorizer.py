@@ -33,7 +33,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
-    # For every route: if the gateway caches policies, it applies the policy for one route to others.
+    # The policy covers every route: a gateway that caches policies applies the policy for one route to others.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
         "principalId": principal,

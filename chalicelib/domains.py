@@ -40,7 +40,7 @@ def is_public_suffix(name: str) -> bool:
 
 
 def registrable(name: str) -> str:
-    """Return the domain below a public suffix that a name belongs to, or the name if it is such a suffix."""
+    """Return a name's registrable domain, one label below a public suffix. Return a public suffix unchanged."""
     return _suffixes().privatesuffix(name.removeprefix(WILDCARD)) or name
 
 

@@ -1,6 +1,6 @@
-"""Runs the whole edge (`make edge`), or only `python -m edge gateway` or `python -m edge control`.
+"""Runs the whole edge (`make edge`), or one part: `python -m edge gateway`, `control` or `sign-in`.
 
-A gateway can also run on a separate host.
+A gateway or the sign-in service can also run on a separate host.
 """
 
 import asyncio
@@ -74,7 +74,9 @@ def _choose(arguments: list[str]) -> Run:
             return _gateway
         case ["control"]:
             return _control
-    raise SettingError("Unknown arguments: use python -m edge, python -m edge gateway or python -m edge control.")
+        case ["sign-in"]:
+            return _sign_in
+    raise SettingError("Unknown arguments: use python -m edge, or name gateway, control or sign-in after it.")
 
 
 async def _gateway(settings: Settings) -> None:
@@ -107,6 +109,13 @@ async def _control(settings: Settings) -> None:
     with _require_store():
         control = Control(settings, store, await asyncio.to_thread(store.link_authority))
         await tasks.run_all(control.serve(), looks.serve())
+
+
+async def _sign_in(settings: Settings) -> None:
+    from edge.sign_in import authorization
+
+    Progress(settings.directory, "sign-in").report("opening its socket")
+    await authorization.serve(settings)
 
 
 @contextlib.contextmanager

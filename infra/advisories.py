@@ -55,7 +55,7 @@ def pinned(root: Path) -> list[Pin]:
     for file in (*root.glob("requirements*.txt"), *root.glob("requirements/*.txt"), *_lock_files(root)):
         pins = {*(_in_lock(file) if file.suffix == ".json" else _in_requirements(file))}
         if not pins:
-            raise CommandError(f"{file.relative_to(root)} pins nothing that can be looked up.")
+            raise CommandError(f"{file.relative_to(root)} pins no package that can be looked up.")
         found |= pins
     return sorted(found)
 
@@ -94,7 +94,7 @@ def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
 
 
 def _query(service: str, pins: Sequence[Pin]) -> list[Any]:
-    """Return OSV's answers in the order of the pins. Raises CommandError."""
+    """Return OSV's answers, one for each pin in the same order. Raises CommandError."""
     queries = [{"package": {"ecosystem": pin.ecosystem, "name": pin.name}, "version": pin.version} for pin in pins]
     request = Request(f"{service}/v1/querybatch", json.dumps({"queries": queries}).encode())
     request.add_header("Content-Type", "application/json")

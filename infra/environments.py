@@ -46,7 +46,7 @@ class Environment:
     made: str
     requirements: str
     purpose: str
-    also: str = ""  # the mark of another environment that it includes
+    also: str = ""  # the marker file of another environment that this one includes
 
     @property
     def folder(self) -> Path:
@@ -156,7 +156,7 @@ def _install_with_uv(environment: Environment, uv: str, base: str) -> bool:
     """
     python, requirements = str(environment.python), str(ROOT / environment.requirements)
     try:
-        if not _runs(python, "-c", ""):  # it is incomplete, or its Python was removed
+        if not _runs(python, "-c", ""):  # the environment is incomplete, or its Python was removed
             shutil.rmtree(environment.folder, ignore_errors=True)
             _install([uv, "venv", "--quiet", "--python", base, str(environment.folder)])
         _install([uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", requirements], tries=3)
@@ -216,7 +216,7 @@ def _as_command_error(what: str, failed: _InstallError) -> CommandError:
     if failed.unreachable:
         return CommandError(
             f"The registry of Python's packages could not be reached for {what} ({failed.unreachable}): "
-            "see that this machine is connected, then run make again."
+            "check that this machine is connected, then run make again."
         )
     errors = [line for line in failed.output.splitlines() if re.match(r"error|\s+\w", line, re.IGNORECASE)]
     return CommandError("\n".join([f"This could not be installed: {what}.", *errors[-10:]]))

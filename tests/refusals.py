@@ -7,7 +7,7 @@ from tests.transports import Answer
 
 NO_TOKEN = "Send the header 'Authorization: Bearer <token of an API key>'."
 NO_TOKEN_OF_OURS = (
-    f"This is not a whole token of this service. A token has 69 characters and begins with 'te_'. {NO_TOKEN}"
+    f"This token is incomplete, or not of this service. A token has 69 characters and begins with 'te_'. {NO_TOKEN}"
 )
 UNKNOWN_TOKEN = "The API key is unknown or was deleted."
 NO_VERSION = "Send the header 'Service-Version' with a supported version: 2 or 0."

@@ -93,10 +93,11 @@ def sample(client: Client, resource: Resource) -> dict[str, Any]:
     fields = model(request_of(resource, "POST")).model_fields
     body = examples.read()[resource.kind.noun]["create"]
     required = {name for name, field in fields.items() if field.is_required()} | (fields.keys() & ONE_OF)
-    return {name: _of(client, name, value) for name, value in body.items() if name in required}
+    return {name: fresh_value(client, name, value) for name, value in body.items() if name in required}
 
 
-def _of(client: Client, field: str, value: Any) -> Any:
+def fresh_value(client: Client, field: str, value: Any) -> Any:
+    """Return the value of a field: a new unique one, or ids of new resources of the client's account."""
     if field in FRESH:
         return FRESH[field]()
     if not kinds.named_by(field):

@@ -106,4 +106,6 @@ def test_a_file_that_pins_nothing_is_not_passed_over(tmp_path: Any) -> None:
     (tmp_path / "requirements.txt").write_text("cryptography>=40\n")
     script = f"from infra.advisories import pinned; import pathlib; pinned(pathlib.Path({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr.splitlines()[-1].endswith("CommandError: requirements.txt pins nothing that can be looked up.")
+    assert done.stderr.splitlines()[-1].endswith(
+        "CommandError: requirements.txt pins no package that can be looked up."
+    )

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs("the environment of make")
 WHEEL = "tiny-1.0-py3-none-any.whl"
 TOLD = (
     "The registry of Python's packages could not be reached for {} ({}): "
-    "see that this machine is connected, then run make again."
+    "check that this machine is connected, then run make again."
 )
 SOON = 15  # seconds: 10 on a machine that does nothing else
 
@@ -233,6 +233,6 @@ def test_a_dead_registry_of_npm_is_told_too(tmp_path: Path, silent: str, silence
     assert (done.returncode, done.stdout) == (2, "Fetching what the benchmarks need, with npm …\n")
     assert done.stderr.splitlines()[0] == (
         "The registry of npm's packages could not be reached for what the benchmarks need: "
-        "see that this machine is connected, then run make again."
+        "check that this machine is connected, then run make again."
     )
     assert time.monotonic() - began < SOON

@@ -40,7 +40,7 @@ _CURVES: dict[str, type[ec.EllipticCurve]] = {
 }
 _MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384  # OpenSSH refuses moduli above 16,384 bits
 _MAX_CERTIFIED_RSA_BITS = 8192
-_FIELD = 2**255 - 19  # Curve25519's (RFC 8032, 5.1)
+_FIELD = 2**255 - 19  # the prime of Curve25519's field (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
@@ -71,7 +71,7 @@ def to_der(key: PrivateKey) -> bytes:
 def from_der(der: bytes) -> PrivateKey:
     """Return the private key that `to_der` encoded. Raises ValueError if it is damaged.
 
-    Only for keys of our own: their primes are not checked, which would take a third of a second for RSA.
+    Use it only for keys that this service generated: primes are not checked, which would take a third of a second.
     """
     key = load_der_private_key(der, password=None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(key, PrivateKey):

@@ -62,7 +62,7 @@ def _header(version: int, generated: datetime, comment: str) -> bytes:
     try:
         fixed = _HEADER.pack(_MAGIC, _FORMAT, version, int(generated.timestamp()), 0)
     except struct.error:
-        raise ValueError("a version and a date are numbers of 64 bits without a sign") from None
+        raise ValueError("a version and a date must be unsigned numbers of 64 bits") from None
     return fixed + _string(b"") + _string(comment.encode())
 
 
@@ -98,7 +98,7 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
 
 
 def _parted(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
-    """Return serials without close neighbours, and groups of close ones, which are rare among random serials."""
+    """Return the isolated serials, and groups of serials that are close together. Random serials rarely form groups."""
     near = [place for place, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
     single: list[int] = []
     groups: list[list[int]] = []
@@ -123,7 +123,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that fit one bitmap: its gaps cost less than serials in a list."""
+    """Yield groups of runs that are smaller in one bitmap than as a list of serials."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):

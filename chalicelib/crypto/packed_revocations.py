@@ -123,7 +123,7 @@ def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
 
 
 def _numbers(records: bytes) -> tuple[int, ...]:
-    """Return serials and ends alternately."""
+    """Return each serial followed by its end, in one flat sequence."""
     return struct.unpack(f">{len(records) // _NUMBER_BYTES}Q", records)
 
 

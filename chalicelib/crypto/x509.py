@@ -121,14 +121,14 @@ def _parsing(which: str) -> Iterator[None]:
     try:
         yield
     except TypeError:
-        reason = "a name in it is not text"
+        reason = "a name in the certificate is not text"
     except LookupError:
-        reason = "it contains an unknown number"
+        reason = "an extension has an unknown number"
     except _MALFORMED as error:
         reason = str(error)
     else:
         return
-    demand = f"must hold certificates as they were issued; {which} is damaged or not as RFC 5280 demands"
+    demand = f"must hold certificates as they were issued; {which} is damaged or does not conform to RFC 5280"
     raise ValueError(f"{demand}: {reason[:200].rstrip('.')}")
 
 

@@ -71,5 +71,5 @@ RESOURCE = Listeners(
     errors={"POST": (UnknownReference, Conflict), "PATCH": (UnknownReference, Conflict)},
     modules=_MODULES,
     remove=edges.delete_https_edge,
-    headers=NO_STORE,  # its routes show OAuth's client secrets
+    headers=NO_STORE,  # the response contains the OAuth client secrets of the routes
 )

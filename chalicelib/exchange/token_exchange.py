@@ -44,9 +44,8 @@ _REFUSED = (
 
 def exchange(call: Call) -> dict[str, Any]:
     """Return the response with what a token is exchanged for. Raises ApiError, aws.Unavailable."""
-    if call.body.certificate and call.body.scope:
-        raise InvalidRequest.of({"scope": "must be absent with certificate"})
-    if places.written_format() < 4:
+    _check_parameters(call)
+    if not places.is_latest_format():
         raise ServiceUnavailable("Tokens are exchanged once RECORD_FORMAT is 4.")
     credential = call.body.audience
     if kinds.FEDERATED_CREDENTIALS.has(credential):  # what is no id may be a secret
@@ -62,6 +61,17 @@ def exchange(call: Call) -> dict[str, Any]:
     except IssuerUnreachable as unreachable:
         call.log.update({"refused": "issuer_unreachable", "cause": str(unreachable)})
         raise ServiceUnavailable("The issuer of the token cannot be reached. Try again later.") from None
+
+
+def _check_parameters(call: Call) -> None:
+    """Raise InvalidRequest for parameters that do not fit each other."""
+    wrong = {}
+    if call.body.certificate and call.body.scope:
+        wrong["scope"] = "must be absent with certificate"
+    if call.body.client_id not in ("", call.body.audience):
+        wrong["client_id"] = "must be absent, or the same as audience"
+    if wrong:
+        raise InvalidRequest.of(wrong)
 
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
@@ -166,6 +176,7 @@ def _commit(
 ) -> tuple[Item, New]:
     """Write what is issued, with a new or newly bound user. Raises Refused, Taken, Overtaken, aws.Unavailable."""
     item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
+    item = replace(item, references=())  # a bot has at most 1,000 referrers, and a key that expires remains one
     by = Trail(
         EventActor("federated", token.credential_id, caller.id, caller.name),
         call.change.by.operation_id,

@@ -71,6 +71,9 @@ class TokenRequest(Shape):
     lifetime: Annotated[int, _BOUNDS, Before(_number)] = 0
     """How long the key or certificate lives, in seconds. Default: the credential's `max_lifetime`, also the maximum."""
 
+    client_id: str = ""
+    """The value of `audience`, if it is sent: clients of OAuth without a secret send it."""
+
     certificate: TokenCertificate | None = None
     """Only in JSON: the body of POST /ssh_user_certificates. A certificate is signed then, and no key is created."""
 

@@ -46,6 +46,11 @@ class KeySet:
         return next((key for key in self.keys if key.get("kid") == kid), None)
 
 
+def _is_text(value: object) -> bool:
+    """Return whether a value is text that can be stored: lone surrogates cannot."""
+    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
 def _has_kid(entry: Mapping[str, Any]) -> bool:
     return isinstance(entry.get("kid"), str)
 
@@ -56,7 +61,7 @@ def _read(entry: Any) -> Jwk | None:
         return None
     operations = entry.get("key_ops", ["verify"])
     names = (*_MEMBERS.get(entry["kty"], ()), *(name for name in _OPTIONAL if name in entry))
-    if entry["kty"] not in _MEMBERS or not all(isinstance(entry.get(name), str) for name in names):
+    if entry["kty"] not in _MEMBERS or not all(map(_is_text, map(entry.get, names))):
         return None
     if not isinstance(operations, list) or "verify" not in operations:
         return None

@@ -22,6 +22,7 @@ MAX_BYTES = 16 * 1024  # of a token
 TOLERANCE = 60  # seconds by which clocks may differ
 MAX_LIFETIME = 24 * 3600  # seconds from `iat` to `exp`
 
+_MAX_TIME = 2**53  # Unix seconds; beyond it, arithmetic with decimals is inexact or fails
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _REJECTED_NAMES = {"crit", "b64", "jku", "jwk", "x5u", "zip", "enc"}
 _JWS = PyJWS()
@@ -146,9 +147,9 @@ def _reject_constant(name: str) -> None:
 
 
 def _check_times(payload: Mapping[str, Any]) -> None:
-    """Check that times are JSON numbers. Raises Rejected."""
+    """Check that times are JSON numbers that a clock can show. Raises Rejected."""
     times = [payload.get("exp"), payload.get("iat"), payload.get("nbf", 0)]
-    if any(isinstance(time, bool) or not isinstance(time, int | float) for time in times):
+    if any(isinstance(time, bool) or not isinstance(time, int | float) or abs(time) > _MAX_TIME for time in times):
         raise Rejected("malformed")
 
 

@@ -47,9 +47,8 @@ class Caller:
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
-        """Return the owner of a resource that the caller creates (SPEC 5.4).
-
-        "" is the caller. Only admins may name another owner.
+        """Return the owner of a resource that the caller creates (SPEC 5.4). The id "" means the caller. Only admins
+        may name another owner.
 
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
@@ -145,14 +144,14 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
     Raises Forbidden if it lacks the scope for a request, or must not be used from the client's address. `template` is
     the path of the endpoint, `path` has the values of its variables.
     """
-    with suppress(AwsError):  # the record of a use is not worth a refusal
+    with suppress(AwsError):  # do not refuse a request because its use cannot be recorded
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):
         raise _lacking(missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
-            raise Forbidden("This API key may not be used: not from this address.")
+            raise Forbidden("This API key may not be used from this address.")
 
 
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
@@ -203,7 +202,7 @@ def _diagnose(text: str) -> str:
         return "This is an id: the token of a key is shown once, when the key is created. "
     if scheme.lower() == "bearer":
         return (
-            "This is not a whole token of this service. A token has 69 characters and begins with 'te_'. "
+            "This token is incomplete, or not of this service. A token has 69 characters and begins with 'te_'. "
             if sent
             else ""
         )

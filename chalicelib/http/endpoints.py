@@ -213,7 +213,7 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     who = _caller(request) if endpoint.authorizer else ANONYMOUS
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # of the gateway, never of a header
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # never from a header
     if endpoint.authorizer:
         auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
     elif endpoint.is_oauth:
@@ -224,9 +224,9 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # only now: what is no id may be a secret
+        log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is no id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
-    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older keys have none
+    find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older records lack the name
     actor = EventActor("api_key", who.key, who.id, who.name)
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
@@ -248,7 +248,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
     def check(item: Item) -> None:
         try:
             text = messages.text(cast(Show, endpoint.show)(item, call))
-        except (NotFound, MalformedRecord):  # a module that is not set, or what has no representation
+        except (NotFound, MalformedRecord):  # the module is not set, or the item has no representation
             conditions.check(None)
         else:
             conditions.check(_tag(endpoint, item, text))

@@ -96,7 +96,7 @@ class MethodNotAllowed(ApiError):
     status, code = 405, "method_not_allowed"
 
     def __init__(self, allowed: str) -> None:
-        super().__init__(f"This path answers to {allowed}.")
+        super().__init__(f"This path supports only {allowed}.")
         self.allowed = allowed
 
     @property

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from chalicelib.http.errors import PreconditionFailed
 
-CHANGED = "It has changed since you read it: read it again, and repeat the change with its new ETag."
-PRESENT = "It already exists, and If-None-Match requires that it does not: read it before you change it."
+CHANGED = "The resource has changed since you read it: read it again, and repeat the change with its new ETag."
+PRESENT = "The resource already exists, but If-None-Match requires that it does not: read it before you change it."
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 

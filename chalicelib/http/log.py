@@ -1,6 +1,6 @@
 """One JSON line per request and per warning, without headers, bodies and texts of exceptions.
 
-Of an exception, the log has only its type and place in the code: its text may contain values of the request.
+An exception is logged only by its type and its place in the code, because its text may contain values of the request.
 """
 
 import json

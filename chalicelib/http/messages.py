@@ -146,7 +146,7 @@ def base_url(event: Mapping[str, Any]) -> str:
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 asks for a 400; in addresses it would lead anywhere
+    if not is_host(host):  # RFC 9112 requires a 400; otherwise the URLs in the response could point to any site
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_stage_path(event)}"
 

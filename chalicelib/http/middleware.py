@@ -29,11 +29,11 @@ from chalicelib.storage.records.unique_keys import Taken
 from chalicelib.storage.records.writes import TransactionTooLarge
 
 ANY_METHOD = "x-amazon-apigateway-any-method"  # the gateway's fallback for methods without an endpoint
-ANY_PATH = "/{proxy+}"  # and for paths without one
+ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
 
 
 class Raised(ChaliceUnhandledError):
-    """Wraps an exception of a view. Chalice would answer any other before the middleware gets it."""
+    """Wraps an exception of a view. Chalice would answer other exceptions before the middleware gets them."""
 
     def __init__(self, *, is_oauth: bool = False) -> None:
         super().__init__()
@@ -138,12 +138,12 @@ def _api_error(error: BaseException) -> ApiError:
         case aws.Misconfigured():
             return errors.InternalError(diagnosis.for_callers(error))
         case OtherSettingsError():
-            return errors.OtherSettings(f"Nothing was changed, until the operator corrects a setting. {error}")
+            return errors.OtherSettings(f"Nothing was changed: the operator must correct a setting first. {error}")
         case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
-            rule = f"must name at most {most} resources, and one change can add and remove at most as many"
+            rule = f"must name at most {most} resources, and one change can add or remove only as many"
             return errors.InvalidRequest(f"'{error.field}' {rule}.", {error.field: rule})
         case MissingTarget(reference=reference):
             field = reference.field
@@ -161,7 +161,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyNames():
             return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
         case ListFull():
-            return errors.Conflict(f"The authority has revoked {revocation_lists.MAX_ENTRIES} already, the maximum.")
+            return errors.Conflict(f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):
             return errors.Conflict(
                 base_names.OPERATOR_NAME_MESSAGE.format(key.field), {key.field: base_names.OPERATOR_NAME_RULE}
@@ -175,7 +175,7 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
         case TooManyReferrers(reference=reference):
             rule = f"{reference.id} is used by {references.MAX_REFERRERS} others, the maximum"
             return errors.Conflict(
-                f"'{reference.field}' names a resource that cannot be used once more.", {reference.field: rule}
+                f"'{reference.field}' names a resource that has the maximum number of uses.", {reference.field: rule}
             )
 
 

@@ -22,7 +22,7 @@ def check(parameters: Parameters, sent: Mapping[str, list[str]]) -> tuple[dict[s
 
 def _read(parameters: Parameters, name: str, texts: list[str]) -> Any:
     if len(texts) > 1:
-        raise ValueError("must be given once")
+        raise ValueError("must be sent only once")
     if name not in parameters:
         raise ValueError(validation_errors.unknown(parameters))
     return parameters[name].check(texts[0])

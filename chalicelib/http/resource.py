@@ -153,7 +153,7 @@ class Resource:
         return True
 
     def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-        """Yield the responses of some resources, their modules inline, each made when it is asked for."""
+        """Yield the responses of some resources with their modules inline. Each is made only when it is needed."""
         shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
         for response, item in zip(shown, items, strict=True):
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response

@@ -14,7 +14,7 @@ from chalicelib.model.audit.trail import Trail, Verb
 from chalicelib.model.base import kinds
 from chalicelib.model.base.idempotency import Request
 from chalicelib.model.base.kinds import Kind
-from chalicelib.model.base.records import LimitReached, Stored
+from chalicelib.model.base.records import NotReady, Stored
 from chalicelib.model.base.switches import OFFBOARDED, SUSPENDED
 from chalicelib.storage.client.dynamodb import Throttled, Write
 from chalicelib.storage.records import change_log, items, places, table, writes
@@ -23,14 +23,14 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # changes of these have no details
+_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # events do not show their values
 
 
 @dataclass(frozen=True)
 class ItemChange:
     """A change of one item of a kind, None for an internal record.
 
-    `before` is None for a new item, `after` for a removed one. A step without writes leaves the item unchanged.
+    `before` is None for a new item, `after` is None for a removed one. A step without writes leaves the item unchanged.
     """
 
     kind: Kind | None
@@ -125,8 +125,8 @@ class Change:
             self._commit(steps)
         except Throttled as throttled:
             return self._resharded(throttled).commit()
-        except LimitReached as limit:
-            if not limit.make_room():
+        except NotReady as state:
+            if not state.make_room():
                 raise
             return self.commit()
         return first
@@ -267,5 +267,5 @@ def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of a record that events show. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # of a fingerprint of what is no key
+    except ValueError:  # raised for the fingerprint of a text that is no key
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

@@ -126,7 +126,7 @@ def filter_cost(record: Record) -> int:
 
 
 def end_tunnel_at(name: str) -> str:
-    """End the tunnel that has a name; return its id, or "" if no tunnel has the name."""
+    """End the tunnel that has a name. Return the id of the tunnel, or "" if there is none."""
     found = table.look_up(base_names.KIND, name) or {}
     if found and tunnels.close_tunnel(found["account"], found["id"], by=trail.OPERATOR):
         return str(found["id"])
@@ -162,7 +162,7 @@ def _with_actor(record: Record, _forms: Forms) -> Sequence[Write]:
     acted = f"{item.account}#{trail.acting(actor['key_id'] or actor['type'], 0)}"
     there = Condition("attribute_exists(#id) AND attribute_not_exists(#acted)")
     found = Write.update(item.scope, item.id, there, sets={"acted": acted})
-    acting = ApiKey(owner_id=actor["owner_id"])  # its end is unknown
+    acting = ApiKey(owner_id=actor["owner_id"])  # the end of the key is unknown
     return (found, *(_kept(item.account, acting, actor["key_id"]) if actor["key_id"] else ()))
 
 
@@ -172,7 +172,7 @@ def _kept(account: str, stored: ApiKey, key: str) -> Sequence[Write]:
 
 
 def _with_expiry(record: Record, _forms: Forms) -> Sequence[Write]:
-    """Let a key with an end, its token, and its entry under its owner expire."""
+    """Set an expiry for the records of a key that ends: the key, its token, and its entry in its owner's list."""
     if _kind(record) is not kinds.API_KEYS or "expires" in record:
         return ()
     item = Item.from_record(record)
@@ -201,7 +201,7 @@ def _with_defaults(record: Record, forms: Forms) -> Sequence[Write]:
 
 
 def _converted(record: Record, forms: Forms) -> Sequence[Write]:
-    """Write the texts of a resource as the written format has them: 3 has bytes, 2 has text."""
+    """Convert the texts of a resource to the written format: bytes from format 3 on, text in format 2."""
     kind, item = _kind(record), Item.from_record(record)
     form = forms.kinds.get(kind) if kind else None
     if form is None or not (item.is_live and item.body) or (body := form.converted(item.body)) == item.body:
@@ -218,7 +218,11 @@ def _with_names(record: Record, forms: Forms) -> Sequence[Write]:
     if not missing:
         return ()
     item = Item.from_record(record)
-    after = replace(item, unique_keys=edges.Edge.of(item.body).unique_keys(item.account, item.id))
+    stored = edges.Edge.of(item.body)
+    own = stored.unique_keys(item.account, item.id)
+    replaced = {key.kind for key in (*own, *stored.former_keys(item.account, item.id))}
+    others = (key for key in item.unique_keys if key.kind not in replaced)
+    after = replace(item, unique_keys=(*others, *own))
     rewritten = writes.rewrite(item, after)
     return (*rewritten, *name_counts.add(item.account, name_counts.sum_counts(rewritten), bounds={}))
 
@@ -248,7 +252,7 @@ def _missing_keys(record: Record) -> list[UniqueKey]:
 
 
 def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
-    """List an edge that has hostports, so that the live edge finds it."""
+    """Add an edge that has hostports to the list that the live edge reads."""
     if _kind(record) not in kinds.EDGES:
         return ()
     item = Item.from_record(record)
@@ -259,14 +263,19 @@ def _listed(record: Record, _forms: Forms) -> Sequence[Write]:
 
 
 def _with_special_names(record: Record, _forms: Forms) -> Sequence[Write]:
-    """List the special names of an edge or tunnel, which edge hosts load when they start."""
+    """Add the special names of an edge, a route's edge or a tunnel to the list that edge hosts load when they start."""
     kind = _kind(record)
-    if kind not in (*kinds.EDGES, kinds.TUNNELS):
+    if kind not in (*kinds.EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TUNNELS):
         return ()
     item = Item.from_record(record)
-    is_tunnel = kind is kinds.TUNNELS
-    found = tunnels.list_special(item, ends.host_name(item)) if is_tunnel else special_edges.list_edge(None, item)
-    if not found or not item.is_live or special_names.is_listed(SpecialOwner(item.account, item.id)):
+    owner = SpecialOwner(item.account, item.id)
+    if kind is kinds.TUNNELS:
+        found = tunnels.list_special(item, ends.host_name(item))
+    elif kind is kinds.HTTPS_EDGE_ROUTES:
+        found, owner = special_edges.list_route(None, item), special_edges.owner_of(item)
+    else:
+        found = special_edges.list_edge(None, item)
+    if not found or not item.is_live or special_names.is_listed(owner):
         return ()
     return (Write.check(*item.place, items.unchanged(item)), *found)
 

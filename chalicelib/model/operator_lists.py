@@ -1,6 +1,6 @@
 """Lists of the operator, like banned patterns and blocked networks. Changes have events in the operator's trail."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib import clock
 from chalicelib.model import changes
@@ -31,8 +31,12 @@ class OperatorList:
     def add(self, text: str) -> None:
         """Add a text, or replace its entry. Raises aws.Unavailable."""
         body = Entry(created_at=clock.rfc3339(clock.now()), reason=trail.reason()).to_record()
-        record = Item(self._scope, text, body).to_record()
-        Change(trail.OPERATOR).also(Write.put(record), trail.operator_event(f"{self.noun}.create", text)).commit()
+        change = Change(trail.OPERATOR).also(trail.operator_event(f"{self.noun}.create", text))
+        before = table.find(self._scope, text)
+        if before and before.body:
+            change.rewrite(before, lambda item: replace(item, body={**item.body, **body})).commit()
+        else:
+            change.also(Write.put(Item(self._scope, text, body).to_record())).commit()
 
     def remove(self, text: str) -> bool:
         """Remove a text. Return False if it is not in the list. Raises aws.Unavailable."""

@@ -32,7 +32,10 @@ def _response(module: modules.BackendModule, _holder: Item, call: Call) -> dict[
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a shape for one kind of holder, which the document describes separately."""
+    """Return a shape with its own name for one kind of edge or route.
+
+    The OpenAPI document describes each separately.
+    """
     return type(shape.__name__, (shape,), {"__doc__": f"The backend that answers the traffic of {holder}."})
 
 

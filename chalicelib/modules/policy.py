@@ -22,7 +22,7 @@ from chalicelib.storage.records import places
 from chalicelib.storage.records.items import Item
 
 _SECONDS = between(1, 2**32 - 1)
-_RECENT = ("require_bind", "allowed_bind")  # fields that need record format 4
+_RECENT = ("require_bind", "allowed_bind")  # fields that require record format 4
 _MAX_STARS = 8  # in a pattern: each of 256 patterns is matched with each of 256 principals
 
 

@@ -39,7 +39,7 @@ def _policy(text: str) -> str:
 
 
 class TrafficPolicy(Enabled):
-    """The rules that are applied to the traffic of a TCP edge."""
+    """Applies rules to the traffic of a TCP edge."""
 
     value: Annotated[
         str,

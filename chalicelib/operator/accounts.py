@@ -48,7 +48,7 @@ def create_account(
     try:
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
     except Taken:
-        raise CommandError(f"There is an account of the name {name} already.") from None
+        raise CommandError(f"An account named {name} already exists.") from None
     return account, user, new.once["token"]
 
 

@@ -25,6 +25,7 @@ from chalicelib.operator import (
     tunnels,
 )
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
+from chalicelib.operator.sign_in import oauth_apps, sign_in_keys
 from chalicelib.storage import diagnosis
 from chalicelib.storage.client.aws import AwsError
 
@@ -51,6 +52,7 @@ for _command in (
     *(accounts.group, owners.users, owners.bots, keys.group, suspensions.federated, tunnels.group, tunnels.print_usage),
     *(suspensions.suspend, suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group),
     migrate.migrate,
+    *(oauth_apps.group, sign_in_keys.group),
 ):
     root.add_command(_command)
 

@@ -77,7 +77,10 @@ def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE)
 
 
 def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
-    """Return the migrations that a record needs; yield a sentence if it is malformed or too costly."""
+    """Return the migrations that a record needs.
+
+    Yield a sentence if the record is malformed, or its filter too costly.
+    """
     try:
         yield from _costly(record)
         return migrations.needed(record, stored_types)

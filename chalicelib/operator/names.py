@@ -23,7 +23,7 @@ def ban_name(name: str) -> None:
     except ValueError as error:
         raise CommandError(f"{name} {error}.") from None
     except TooManyPatterns:
-        raise CommandError(f"{bans.MAX_PATTERNS} patterns are banned already, which is the most.") from None
+        raise CommandError(f"{bans.MAX_PATTERNS} patterns are banned already, the maximum.") from None
 
 
 def allow_name(name: str) -> None:

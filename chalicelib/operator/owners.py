@@ -36,7 +36,7 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     try:
         Change(OPERATOR).put(owner).commit()
     except Taken:
-        raise CommandError(f"The account {account_id} has a user or bot of that name already.") from None
+        raise CommandError(f"The account {account_id} already has a user or bot with this name.") from None
     return owner
 
 

@@ -54,9 +54,9 @@ class ListedRevocation:
 
 
 def list_revoked(later: str) -> list[str]:
-    """Return lines for what this table admits and a later one does not.
+    """Return lines for the credentials that this table admits and a later table does not.
 
-    These are API keys and SSH credentials, active users, bots and accounts, and what SSH authorities have signed.
+    These are API keys, SSH credentials, active users, bots and accounts, and certificates of SSH authorities.
     Raises CommandError if the later table is unreadable or is not a later state of this one.
     """
     if later == dynamodb.table_name():
@@ -156,7 +156,9 @@ def _revoke(authority: Issuer, record: Mapping[str, Any]) -> bool:
     try:
         revocations.revoke(Change(OPERATOR), authority, Revocation.of(record))
     except ListFull:
-        raise CommandError(f"The list of {authority.id} is full: delete revocations that it needs no more.") from None
+        raise CommandError(
+            f"The list of {authority.id} is full: delete revocations that are no longer needed."
+        ) from None
     except AlreadyRevoked:
         pass  # by an earlier run
     return True

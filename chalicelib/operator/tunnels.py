@@ -72,10 +72,12 @@ def who_had(name: str, moment: str) -> TunnelRecord | FormerEdge:
         return having[-1]
     earlier = [it for it in (tunnel, *edges) if it and not _had_name(it, second)]
     if not earlier:
-        raise CommandError(f"Nobody had {name} then or before.")
+        raise CommandError(f"No tunnel or edge had {name} at that time or before.")
     last = max(earlier, key=lambda it: it.ended_at)
     id = last.tunnel if isinstance(last, TunnelRecord) else last.edge
-    raise CommandError(f"Nobody had {name} then; the last before was {id}, until {last.ended_at}.")
+    raise CommandError(
+        f"No tunnel or edge had {name} at that time; the last one before was {id}, until {last.ended_at}."
+    )
 
 
 def read_usage(account: str, month: str) -> Mapping[str, Traffic]:

@@ -42,7 +42,7 @@ def model(shape: type[Shape]) -> type[Body]:
     """Return the model of a shape. Its instances are also instances of the shape."""
     if shape not in _models:
         nested, undefined = _nested(shape), dict.fromkeys(_redeclared(shape), PydanticUndefined)
-        if undefined:  # hides the defaults of the base classes
+        if undefined:  # the model must not inherit the defaults of its base classes
             nested = type(nested.__name__, (nested,), undefined)
         bases: Any = (Body, nested)  # pydantic takes annotations and defaults from the second
         _models[shape] = create_model(shape.__name__, __base__=bases, __module__=shape.__module__)

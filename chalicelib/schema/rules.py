@@ -44,7 +44,10 @@ class After:
 
 
 class Before(After):
-    """A check of the value as sent, before its type is validated. The document does not show what it tolerates."""
+    """A check of the value as sent, before its type is validated.
+
+    The OpenAPI document does not show the additional values that it accepts.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -65,7 +68,7 @@ class Plain(After):
 
 
 class WithData(After):
-    """An After check that also gets the valid fields above this one, by name."""
+    """A check like After that also gets the valid fields above this one, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -76,7 +79,7 @@ class WithData(After):
 
 
 class WithContext(After):
-    """An After check that also gets the values of the request's path, by name."""
+    """A check like After that also gets the variables of the request's path, by name."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
@@ -98,7 +101,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Values that a change ignores: some clients send them for "unchanged". The document does not show them."""
+    """Values that a change ignores, because some clients send them for "unchanged".
+
+    The OpenAPI document does not show them.
+    """
 
     values: tuple[Any, ...]
 
@@ -142,13 +148,13 @@ def max_bytes(limit: int) -> After:
 def max_encoded(limit: int) -> After:
     """Require a value of at most `limit` characters, counted as JSON inside a JSON string.
 
-    So a hundred such values of an edge fit one response: Lambda counts responses in that way.
+    Lambda counts responses in this way: a hundred such values of an edge fit one response.
     """
 
     def check(value: Any) -> Any:
         plain = value.values() if isinstance(value, Shape) else value
         if sizes.encoded(json.dumps(plain, separators=(",", ":"))) > limit:
-            raise ValueError(f"must be at most {limit} characters, counted in JSON that stands in JSON once more")
+            raise ValueError(f"must be at most {limit} characters, counted as JSON inside a JSON string")
         return value
 
     return After(check)

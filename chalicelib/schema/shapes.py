@@ -17,7 +17,7 @@ class Shape:
         raise NotImplementedError
 
     def fields_set(self) -> dict[str, Any]:
-        """Return the fields that the client sent, by the client's names."""
+        """Return the names of the fields that the client sent."""
         raise NotImplementedError
 
 

@@ -91,7 +91,7 @@ ValidAfter = Annotated[Time, After(_not_before_1970)]
 ExtensionName = Annotated[Name, After(_not_critical)]
 Extensions = Annotated[dict[ExtensionName, Annotated[str, max_bytes(1024)]], entries(0, 32), After(_extensions)]
 
-# The rule of a field of the type crypto.keys.AuthorizedKey.
+# The rule for a field whose type is crypto.keys.AuthorizedKey.
 CERTIFIED_KEY = Plain(_public_key, {**at_most_bytes(_MAX_KEY_BYTES), "format": "authorized-key"})
 
 

@@ -10,7 +10,7 @@ _SENTENCES = {  # by pydantic's error types
     "string_unicode": "must be valid Unicode",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
-    "int_parsing_size": "must be an integer of ordinary size",
+    "int_parsing_size": "must be an integer with fewer digits",
     "bool_type": "must be true or false",
     "list_type": "must be an array",
     "dict_type": "must be an object",

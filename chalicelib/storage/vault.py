@@ -19,7 +19,7 @@ _SWEEP = 30  # seconds
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
-_is_sweep_scheduled = False  # an empty cache does not imply it: entries expire before they are swept
+_is_sweep_scheduled = False  # also for a cache that is empty: entries expire before a sweep
 
 
 def key_id() -> str:
@@ -35,7 +35,7 @@ def context(account: str, id: str) -> dict[str, str]:
 def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes], object] | None = None) -> bytes:
     """Encrypt at most 4,096 bytes for a context. Raises aws.Unavailable.
 
-    With `read`, its result is cached as by `unseal`, for a secret that is used next.
+    If `read` is given, its result is cached as by `unseal`, for a secret that is used soon.
     """
     answer = aws.call("kms", "encrypt", KeyId=key_id(), Plaintext=plaintext, EncryptionContext=dict(context))
     sealed = cast(bytes, answer["CiphertextBlob"])
@@ -48,7 +48,7 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     """Decrypt sealed bytes and return the result of `read`, cached if possible. Raises aws.Unavailable."""
     key = (sealed, tuple(sorted(context.items())), read)
     with _lock:
-        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # one access: the entry could expire between two
+        if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # one access: an entry can expire before a second one
             return cast(T, known)
     answer = aws.call("kms", "decrypt", KeyId=key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
     secret = read(answer["Plaintext"])

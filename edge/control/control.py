@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,8 @@ from edge.envoy import listeners
 from edge.envoy.ads.delta import Demand
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.clusters import LINK_SECRET
-from edge.envoy.names import https_listener
+from edge.envoy.names import https_listener, sign_in_host
+from edge.envoy.names.sign_in_host import SIGN_IN_SECRET
 from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts
@@ -42,8 +43,9 @@ from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
 from edge.process import envoy_guard, files, log, metrics, tasks
 from edge.process.open_ports import OpenPorts
-from edge.process.progress import Progress
+from edge.process.progress import PERIOD, Progress
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
 from edge.store.changes import Follower
@@ -51,9 +53,9 @@ from edge.store.records import Store, Unavailable
 
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
+_SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
-_STATE_TIME = 2.0  # seconds in which a connected Envoy sends all that it has
-_RETRY = 1.0  # seconds until a failed read at the start is repeated
+_STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
@@ -72,8 +74,9 @@ class Control:
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
-        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: _operator_pair(settings)}
-        self._published: dict[str, KeyPair] = {}  # published pairs of the operator and the link
+        operator = _operator_pair(settings)
+        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: operator, SIGN_IN_SECRET: operator}
+        self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has: of the operator and of the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
@@ -81,16 +84,16 @@ class Control:
         publisher, of_change = EnvoyPublisher(self.discovery, sender), self._reads.of_change
         shared = Shared(self._resolver, self._serving, publisher, store.list_hosts, of_change, self._service)
         self._special = SpecialNames(store, shared)
-        operator_pair, carry_over = self._pairs[OPERATOR_SECRET].pair, self._special.carry_over
-        builder = EnvoyNames(settings, link_authority.pem, self._service, operator_pair, carry_over)
+        builder = EnvoyNames(settings, link_authority.pem, self._service, operator.pair, self._special.carry_over)
         reports = settings, store, self.discovery, self._special, self._resolver, self._service
         self._reporting = Reporting(*reports, lambda account: self._loader.is_changing(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
+        self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
-        self._is_complete = False  # Envoy may have only what the catalog has
+        self._is_complete = False  # all names are loaded: what the catalog lacks can be removed from Envoy
         self.discovery.catalog.is_complete = False
 
     async def serve(self) -> None:
@@ -99,17 +102,14 @@ class Control:
         files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.apply({it.key: it for it in https_listener.build_public(self._settings)})
+        always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
+        self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
         with files.shorten_socket_path(self._settings.discovery_socket) as socket:
             async with self.discovery.run(socket):
-                following = (self._follow(), self._follow_blocks(), self._end_lost_gateways())
+                following = (self._follow(), *(task.run() for task in self._periodic_tasks()))
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                others = (
-                    self._reporting.serve(),
-                    pressure.write_changes(self._settings),
-                    self._progress.report_alive(),
-                )
+                others = (self._reporting.serve(), pressure.write_changes(self._settings))
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
@@ -119,63 +119,76 @@ class Control:
 
     async def _follow(self) -> None:
         """Follow the log of changes. The first reads find what changed before this process listened."""
-        follower = Follower(self._store, time.time())
-        await self._start()
-        gateways_at = 0.0
-        while True:
-            with suppress(Unavailable):  # Envoy keeps its configuration
-                changes = await self._reads.of_change(follower.read, time.time())
-                places = {place for change in changes for place in change.places}
-                if time.monotonic() > gateways_at or any(it.scope == GATEWAYS for it in places):
-                    places |= await self._reads.of_change(self._resolver.refresh_gateways)
-                    gateways_at = time.monotonic() + _GATEWAYS_PERIOD
-                self._loader.apply(places)
-                self._special.apply(places)
-                self._reporting.apply(places)
-                self._read_at = time.monotonic()
-            self.discovery.apply(self._read_renewed())
-            answered = self.discovery.take_answered()
-            self._ports.on_answers(answered)
-            self._reporting.on_answers(answered)
-            self._complete()
-            await asyncio.sleep(POLL)
+        read = partial(self._read_changes, Follower(self._store, time.time()))
+        await tasks.retry(self._start, Unavailable)
+        changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # Envoy keeps its configuration meanwhile
+        await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
+
+    def _periodic_tasks(self) -> Iterator[PeriodicTask]:
+        """Yield what needs no names."""
+        lost, progress = self._end_lost_gateways, self._report_progress
+        yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
+        yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
+        yield PeriodicTask("lost_gateways", lost, lost_gateways.PERIOD, failures=Unavailable)
+        yield PeriodicTask("progress", progress, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
-        """Load special names. Other names are served meanwhile."""
-        while True:
-            try:
-                await self._reads.of_change(self._resolver.refresh_gateways)
-                return await self._special.start()
-            except Unavailable:
-                await asyncio.sleep(_RETRY)
+        """Load special names. Other names are served meanwhile. Raises Unavailable."""
+        await self._reads.of_change(self._resolver.refresh_gateways)
+        await self._special.start()
+
+    async def _read_changes(self, follower: Follower) -> None:
+        changes = await self._reads.of_change(follower.read, time.time())
+        places = {place for change in changes for place in change.places}
+        if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in places):
+            places |= await self._reads.of_change(self._resolver.refresh_gateways)
+            self._gateways_at = time.monotonic() + _GATEWAYS_PERIOD
+        self._loader.apply(places)
+        self._special.apply(places)
+        self._reporting.apply(places)
+        self._read_at = time.monotonic()
+
+    async def _handle_answers(self) -> None:
+        """Publish renewed certificates, and handle Envoy's answers."""
+        self.discovery.apply(self._read_renewed())
+        answered = self.discovery.take_answered()
+        self._ports.on_answers(answered)
+        self._reporting.on_answers(answered)
+        self._complete()
 
     def _complete(self) -> None:
-        """Remove what Envoy has from before this process started, once all names are loaded again."""
+        """Remove Envoy's resources of the previous process, once all names are loaded again."""
         has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
         if not self._is_complete and has_asked and self._loader.is_restored and not self._special.is_busy:
             self._is_complete = True
             self.discovery.complete()
 
-    async def _follow_blocks(self) -> None:
-        """Follow blocked networks and banned names."""
-        while True:
-            with suppress(Unavailable):
-                networks = await self._reads.of_change(self._store.list_blocked_networks)
-                found = networks, await self._reads.of_change(self._store.list_banned_names)
-                if found != self._blocked:
-                    self._blocked = found
-                    self.discovery.apply(self._serving.block(*found))
-                    self._loader.ban(found[1])
-            await asyncio.sleep(_BLOCKS_PERIOD)
+    async def _read_blocks(self) -> None:
+        """Read blocked networks and banned names."""
+        networks = await self._reads.of_change(self._store.list_blocked_networks)
+        found = networks, await self._reads.of_change(self._store.list_banned_names)
+        if found != self._blocked:
+            self._blocked = found
+            self.discovery.apply(self._serving.block(*found))
+            self._loader.ban(found[1])
+
+    async def _read_sign_in(self) -> None:
+        """Read the keys of session tokens and the operator's applications."""
+        keys = await self._reads.of_change(self._store.list_sign_in_keys)
+        apps = await self._reads.of_change(self._store.list_managed_apps)
+        if (keys, apps) != (self._serving.public_keys, self._managed_apps):
+            self._serving.public_keys, self._managed_apps = keys, apps
+            self._special.replan()
 
     async def _end_lost_gateways(self) -> None:
-        while True:
-            with suppress(Unavailable):
-                await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
-            await asyncio.sleep(lost_gateways.PERIOD)
+        await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
+
+    async def _report_progress(self) -> None:
+        self._progress.report_alive()
 
     def _service(self) -> Service:
-        return Service(self._settings.tunnel_domain, self._settings.tcp_ports, self._operator_names)
+        settings = self._settings
+        return Service(settings.tunnel_domain, settings.tcp_ports, self._operator_names, self._managed_apps)
 
     def _read_renewed(self) -> Changes:
         """Return the resources of renewed certificates of the operator and the link."""
@@ -197,7 +210,7 @@ class Control:
                 "control": own.read,
                 "gateway": metrics.read_from(settings.gateway_socket),
                 "envoy": self._read_envoy_metrics,
-                "": self._read_name_metrics,
+                "": self._read_other_metrics,
             }
             async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
                 await asyncio.Event().wait()
@@ -206,6 +219,13 @@ class Control:
         return counts.format_for_prometheus(
             await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)()
         )
+
+    async def _read_other_metrics(self) -> bytes:
+        """Return the metrics of names, and those of the sign-in service if it runs."""
+        names = await self._read_name_metrics()
+        with suppress(OSError):
+            return names + await metrics.read_from(self._settings.sign_in_metrics_socket)()
+        return names
 
     async def _read_name_metrics(self) -> bytes:
         found = self._loader.metrics
@@ -216,7 +236,7 @@ class Control:
         return await found.read()
 
     def is_current(self, since: float) -> bool:
-        """Return whether Envoy has answered about all changes from before a monotonic time."""
+        """Return whether Envoy has answered about all changes before a monotonic time."""
         is_busy = self._loader.is_busy or self._special.is_busy
         return self._read_at > since + POLL and not is_busy and self.discovery.is_settled
 
@@ -225,12 +245,18 @@ class Control:
 
 
 def add_socket(settings: Settings, gateway: Gateway) -> Gateway:
-    """Add its socket to a gateway on this host, relative to the working directory of Envoy."""
+    """Return a gateway with the path of its socket, relative to Envoy's folder.
+
+    The path is "" if the gateway is not on this host.
+    """
     return replace(gateway, socket=sockets.address(settings.link_socket(gateway.id), settings.directory))
 
 
 def _version_key(link_authority: Authority) -> bytes:
-    """Return the key for versions. It is the same after a restart, so Envoy keeps unchanged resources."""
+    """Return the key from which versions of resources are computed.
+
+    It is the same after a restart, so Envoy keeps unchanged resources.
+    """
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
 
 

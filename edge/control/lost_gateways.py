@@ -1,6 +1,7 @@
-"""The end of what a lost gateway leaves behind.
+"""Ends the tunnels that a lost gateway leaves behind.
 
-A gateway that dies writes nothing: its lease ends, and those of its tunnels. The first host that notices ends them.
+A gateway that dies writes nothing: its lease ends, and those of its tunnels. The first host that notices ends the
+tunnels.
 """
 
 from edge.store.records import Store

@@ -11,6 +11,7 @@ from edge.envoy.ads.catalog import Name
 from edge.envoy.ads.discovery import Discovery
 from edge.envoy.resources import PORT_PREFIX
 from edge.process.open_ports import OpenPorts
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
 _POLL = 0.2  # seconds between checks of Envoy's answers
@@ -26,6 +27,7 @@ class Ports:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
         self._tunnels: dict[Name, str] = {}  # tunnel ids of open ports
         self._refused: set[Name] = set()
+        self._tried_at = 0.0
         self._recorded: dict[Name, tuple[str, str]] = {}  # tunnel id and reason
 
     def on_answers(self, names: Iterable[Name]) -> None:
@@ -36,7 +38,7 @@ class Ports:
             self._record(name)
 
     def _record(self, name: Name) -> None:
-        """Record for which tunnel a port is open, if any."""
+        """Record the tunnel for which a port is open, or that it is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
         with suppress(OSError):  # the gateway stops waiting anyway
@@ -48,16 +50,17 @@ class Ports:
 
     async def serve(self) -> None:
         """Try refused ports again, and record Envoy's answers, until cancelled."""
-        tried_at = time.monotonic()
-        while True:
-            await asyncio.sleep(_POLL)
-            for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
-                self._record(name)
-            for name in list(self._refused):
-                await self._check(name)
-            if self._refused and time.monotonic() > tried_at + _PAUSE:
-                tried_at = time.monotonic()
-                self._discovery.send(self._refused)
+        self._tried_at = time.monotonic()
+        await PeriodicTask("ports", self._check_all, _POLL).run()
+
+    async def _check_all(self) -> None:
+        for name in [it for it in self._tunnels if self._discovery.catalog.version(it) is None]:
+            self._record(name)
+        for name in list(self._refused):
+            await self._check(name)
+        if self._refused and time.monotonic() > self._tried_at + _PAUSE:
+            self._tried_at = time.monotonic()
+            self._discovery.send(self._refused)
 
     async def _check(self, name: Name) -> None:
         """Record Envoy's answer for the port's tunnel. Forget ports that are open or removed."""

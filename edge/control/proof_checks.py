@@ -10,13 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import ParamSpec, Protocol, TypeVar
 
 from chalicelib.model.names import proofs
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import CheckResult, Proof, ProofChange
 from edge.process import log
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 
 P = ParamSpec("P")
@@ -25,7 +25,7 @@ R = TypeVar("R")
 _POLL = 2.0  # seconds between reads of due checks
 _CLAIM_LEASE = 60  # seconds: more than two checks of three seconds each, and their writes
 _MAX_CHECKS, _MAX_CHECKS_OF_ACCOUNT = 64, 8  # concurrent checks
-_MAX_READ = 512  # due reservations at once: more than one account can have, so that it cannot hide others
+_MAX_READ = 512  # due reservations in one read: more than one account can have, so that no account delays the others
 
 
 class ProofStore(Protocol):
@@ -61,10 +61,7 @@ class ProofChecks:
     async def serve(self) -> None:
         """Run due checks, until cancelled."""
         try:
-            while True:
-                with suppress(Unavailable):
-                    await self.start()
-                await asyncio.sleep(_POLL)
+            await PeriodicTask("proof_checks", self.start, _POLL, failures=Unavailable).run()
         finally:
             for task in self._running:
                 task.cancel()
@@ -94,7 +91,7 @@ class ProofChecks:
 
     def _on_ended(self, task: asyncio.Task[None]) -> None:
         due = self._running.pop(task)
-        if not task.cancelled() and (error := task.exception()):  # it is due again when the claim expires
+        if not task.cancelled() and (error := task.exception()):  # the check is due again when its claim expires
             log.event("look_failed", id=due.id, error=type(error).__name__)
 
     async def _run(self, found: DueCheck) -> None:

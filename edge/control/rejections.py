@@ -1,6 +1,6 @@
 """Envoy's errors about the edges of this host. Pure.
 
-An error is without what other accounts may not see: file names, and ids of other resources.
+Errors contain no file names and no ids of other resources, which could belong to other accounts.
 """
 
 import re
@@ -29,7 +29,7 @@ _LEAD = re.compile(r"^Error adding/updating \S+ \S+: ")
 
 @dataclass(frozen=True)
 class _Rejected:
-    """The errors about an edge revision, by the hostport or listener that they came with."""
+    """The errors about an edge revision, by the hostport or listener that Envoy rejected."""
 
     account: str
     revision: int
@@ -37,7 +37,10 @@ class _Rejected:
 
 
 class Rejections:
-    """The errors of Envoy about edges. `write` receives account, edge and report after each change, or None."""
+    """Envoy's errors about edges.
+
+    `write` receives the account, the edge, and the report (None to remove it) after each change.
+    """
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
@@ -62,9 +65,9 @@ class Rejections:
         self._put(plan, listener, {edge_states.hostport_of(it): error for it in hosts})
 
     def forget(self, places: Iterable[Place]) -> None:
-        """Forget the errors that may not apply after changes of records: of changed edges, and of refused names.
+        """Forget the errors that changes of records may have made invalid: those of changed edges and of refused names.
 
-        The next request for a refused name reports it again.
+        The next request for a refused name reports its error again.
         """
         changed = {it for it in places if is_relevant(it)}
         owners = {it.id if it.scope == accounts.SCOPE else it.scope.partition("#")[0] for it in changed}

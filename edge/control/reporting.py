@@ -22,7 +22,10 @@ from edge.store.records import Store
 
 
 class Reporting:
-    """The reports of one edge host. `is_changing` returns whether normal names of an account are being changed."""
+    """The reports of one edge host.
+
+    `is_changing` returns whether names of an account that are not special are being changed.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class Reporting:
                 self._check(plan, name.name)
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle changed records, after the names have them."""
+        """Handle changed records, after the loaded names were updated."""
         changed = [*places]
         self._rejections.forget(changed)
         self._trials.apply(changed)
@@ -62,7 +65,7 @@ class Reporting:
         await tasks.run_all(self._statuses.serve(), self._trials.serve())
 
     def _is_settled(self, plan: Plan) -> bool:
-        """Return whether Envoy has answered about all that an edge needs."""
+        """Return whether Envoy has answered about all resources that an edge needs."""
         account, catalog = plan.edge.account, self._discovery.catalog
         if self._is_changing(account) or self._special.is_changing(account):
             return False
@@ -70,7 +73,10 @@ class Reporting:
         return all(catalog.version(it) is None or catalog.current_answer(it) for it in needed)
 
     def _errors_of(self, plan: Plan) -> Errors:
-        """Return Envoy's errors about an edge. It does not answer again about a listener that did not change."""
+        """Return Envoy's errors about an edge.
+
+        Earlier errors about listeners are included, because Envoy does not answer again about an unchanged listener.
+        """
         for listener in self._special.list_listeners(plan.edge.id):
             self._check(plan, listener)
         return self._rejections.errors_of(plan.edge.id, plan.edge.revision)

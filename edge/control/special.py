@@ -21,12 +21,13 @@ from edge.envoy.names import managers
 from edge.envoy.resources import PORT_PREFIX, Changes, Resource, split_stages
 from edge.plan.names import NamePlan
 from edge.process import log
+from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
-_PROVED = "domain#"  # begins the scopes of the unique keys of proved domains
+_PROVED = "domain#"  # the scopes of the unique keys of proved domains begin with it
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
 _FORM_POLL = 0.01
 
@@ -47,7 +48,7 @@ class EnvoyPublisher:
                     await asyncio.sleep(_FORM_POLL)
 
     def _has_scope(self, host: str, requirement: str) -> bool:
-        """Return whether all loaded names at a host have the scopes of a requirement."""
+        """Return whether all loaded names at a host already have the route scope for a requirement on handshakes."""
         loaded = self._sender.scopes
         return all(loaded[it].name == managers.scope_of(it, requirement) for it in _names_at(host, loaded))
 
@@ -69,7 +70,7 @@ class SpecialNames:
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
-        self._woken = asyncio.Event()
+        self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
 
     @property
     def names(self) -> frozenset[str]:
@@ -78,11 +79,11 @@ class SpecialNames:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether an account has work."""
+        """Return whether any account has work that is not done."""
         return bool(self._unread) or not all(it.is_idle for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether an account has work."""
+        """Return whether this account has work that is not done."""
         known = self._accounts.get(account)
         return any(it.account == account for it in self._unread) or (known is not None and not known.is_idle)
 
@@ -105,16 +106,16 @@ class SpecialNames:
             for account in self._accounts_of(place):
                 account.change([place])
         if self._unread:
-            self._woken.set()
+            self._checking.wake()
         for account in self._accounts.values():
             account.missed.clear()
 
     def add(self, entry: SpecialEntry) -> None:
-        """Add a missing entry of the list. An earlier version of the API may have changed the edge."""
+        """Add an entry that the stored list lacks, because an earlier version of the API changed the edge."""
         self._account(entry.owner.account).put(entry.owner.id, entry)
 
     def carry_over(self, plan: NamePlan) -> None:
-        """Add the entry of a special name that the list lacks."""
+        """Add the entry of a special name if the stored list lacks it."""
         account = self._accounts.get(plan.account)
         if account and account.covers(plan.name):
             return
@@ -130,7 +131,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait until the matcher has what the records say of a name, at most a second."""
+        """Wait until Envoy's matcher has a name as its records require, at most a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._unread or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
@@ -163,11 +164,7 @@ class SpecialNames:
     async def serve(self) -> None:
         """Follow changes of entries, and check the accounts, until cancelled."""
         try:
-            while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), _CHECK_PERIOD)
-                self._woken.clear()
-                await self.check()
+            await self._checking.run()
         finally:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 

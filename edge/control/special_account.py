@@ -1,4 +1,4 @@
-"""The special names of one account: their records, their plans, and what Envoy gets of them."""
+"""The special names of one account: their records, their plans, and the resources that Envoy receives for them."""
 
 import asyncio
 import time
@@ -37,10 +37,10 @@ class Publisher(Protocol):
     """Sends resources to Envoy, and waits for its answers."""
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send clusters that loaded names can use too, instead of the owner's earlier ones."""
+        """Send clusters that loaded names can also use. They replace the owner's earlier clusters."""
 
     async def wait_for_scopes(self, requirements: Mapping[str, str]) -> None:
-        """Wait until loaded names have the scopes of new requirements on handshakes, at most a second."""
+        """Wait, at most a second, until loaded names meet new requirements on handshakes."""
 
     async def publish(self, changes: Changes) -> None:
         """Send resources that only special names use: additions first, removals last."""
@@ -84,7 +84,7 @@ class SpecialAccount:
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._records: AccountRecords | None = None
-        self._read_ids: frozenset[str] = frozenset()  # the edges and tunnels of the records
+        self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
         self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
@@ -99,7 +99,7 @@ class SpecialAccount:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the account has no special names any more, and Envoy has none of it."""
+        """Return whether neither the account nor Envoy has any special names of the account."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
 
     @property
@@ -121,7 +121,7 @@ class SpecialAccount:
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
     def put(self, id: str, entry: SpecialEntry | None) -> None:
-        """Replace the entry of an edge or tunnel. None removes it."""
+        """Replace the entry of an edge or tunnel; None removes the entry."""
         if self._entries.get(id) != entry:
             self._entries = {key: it for key, it in self._entries.items() if key != id} | ({id: entry} if entry else {})
             self.wake()
@@ -132,7 +132,7 @@ class SpecialAccount:
         self.wake()
 
     def resync(self) -> None:
-        """Read all records again. Differences are `missed`."""
+        """Read all records again. Places that differ are added to `missed`."""
         self._work.is_resync = True
         self.wake()
 
@@ -183,7 +183,7 @@ class SpecialAccount:
     async def _read(self, work: _Work) -> None:
         """Read what changed, and all records of new entries. Without entries, forget all."""
         shared, ids = self._shared, frozenset(self._entries)
-        known = self._records if self._read_ids <= ids else None  # drops what only removed entries use
+        known = self._records if self._read_ids <= ids else None  # None drops the records that only removed entries use
         if known and work.changed:
             known = await shared.run(shared.reader.read_changed, known, work.changed)
         if known and work.is_resync:
@@ -195,7 +195,7 @@ class SpecialAccount:
         self._records, self._read_ids = (known, ids) if ids else (None, frozenset())
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
-        """Return all records, read again. Differences that the log did not report yet are `missed`."""
+        """Read all records again and return them. Differences that the log did not report yet are added to `missed`."""
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()
@@ -226,7 +226,7 @@ class SpecialAccount:
 
     @property
     def _owner(self) -> str:
-        """Return the owner of the clusters, which no host name equals."""
+        """Return the name under which the clusters are sent. No host has this name."""
         return f"Special/{self.account}"
 
     def _find_lapsed(self) -> set[Place]:

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from chalicelib.model.edges.edge_status import Report
 from edge.process import log
+from edge.process.tasks import PeriodicTask, retry
 from edge.store.records import Store, Unavailable
 
 P = ParamSpec("P")
@@ -31,7 +32,7 @@ class Statuses:
     """Writes the reports of one edge host, independent of serving, and renews the lease of the host.
 
     `has_envoy` returns whether Envoy is connected, `operator_names` the names in the operator's certificate. `on_found`
-    receives accounts and edges of the reports that this host wrote before it started.
+    receives the accounts and edges of the reports that a previous process of this host wrote.
     """
 
     def __init__(
@@ -59,12 +60,11 @@ class Statuses:
 
     async def serve(self) -> None:
         """Write changed statuses, until cancelled."""
-        renewing = asyncio.create_task(self._renew_lease())
+        announcing = PeriodicTask("announcement", self._renew_lease, _RENEWAL_PERIOD, failures=Unavailable)
+        renewing = asyncio.create_task(announcing.run())
         try:
-            await self._read_previous()
-            while True:
-                self._start_writes()
-                await asyncio.sleep(_POLL)
+            await retry(self._read_previous, Unavailable)
+            await PeriodicTask("statuses", self._write_pending, _POLL).run()
         finally:
             for task in (renewing, *(task for _, task in self._writing.values())):
                 task.cancel()
@@ -72,15 +72,13 @@ class Statuses:
             self._threads.shutdown(wait=False)
             self._announcer.shutdown(wait=False)
 
-    async def _renew_lease(self) -> None:
-        """Renew the lease of this host while its Envoy is connected."""
-        while True:
-            with suppress(Unavailable):
-                if self._has_envoy():
-                    self._is_announced = True
-                    await self._announce(_LEASE)
-                    await self._call(self._store.remove_lapsed_hosts, grace=_GRACE)
-            await asyncio.sleep(_RENEWAL_PERIOD if self._has_envoy() else _POLL)
+    async def _renew_lease(self) -> float:
+        """Renew the lease of this host while its Envoy is connected. Return the pause until the next renewal."""
+        if self._has_envoy():
+            self._is_announced = True
+            await self._announce(_LEASE)
+            await self._call(self._store.remove_lapsed_hosts, grace=_GRACE)
+        return _RENEWAL_PERIOD if self._has_envoy() else _POLL
 
     async def _withdraw(self) -> None:
         """End the lease of this host, so that readers ignore its statuses. They stay stored for its next start."""
@@ -93,15 +91,15 @@ class Statuses:
         await asyncio.get_running_loop().run_in_executor(self._announcer, announce)
 
     async def _read_previous(self) -> None:
-        """Read the reports that this host wrote before it started, and remove them unless they still apply."""
-        while True:
-            with suppress(Unavailable):
-                found = await self._call(self._store.list_statuses, self._host)
-                self._written = {edge: (account, it) for (account, edge), it in found.items()}
-                removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
-                self._pending = {**removed, **self._pending}
-                return self._on_found(found)
-            await asyncio.sleep(_WRITE_PAUSE)
+        """Read the reports of the previous process of this host. Remove those that do not apply any more."""
+        found = await self._call(self._store.list_statuses, self._host)
+        self._written = {edge: (account, it) for (account, edge), it in found.items()}
+        removed: dict[str, tuple[str, Report | None]] = {id: (it[0], None) for id, it in self._written.items()}
+        self._pending = {**removed, **self._pending}
+        self._on_found(found)
+
+    async def _write_pending(self) -> None:
+        self._start_writes()
 
     def _start_writes(self) -> None:
         """Start pending writes within the limits."""

@@ -26,9 +26,10 @@ from edge.link import proxy_protocol
 from edge.plan import names
 from edge.process import log
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_POLL, _PAUSE = 0.2, 2.0  # seconds between checks, and until a trial without a result is repeated
+_POLL, _PAUSE = 0.2, 2.0  # seconds: between checks; until a trial without a result is repeated
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
@@ -85,10 +86,7 @@ class Trials:
     async def serve(self) -> None:
         """Try changed edges, until cancelled."""
         try:
-            while True:
-                await asyncio.sleep(_POLL)
-                with suppress(Unavailable):
-                    await self._start_due()
+            await PeriodicTask("trials", self._start_due, _POLL, failures=Unavailable).run()
         finally:
             for task in self._tasks.values():
                 task.cancel()

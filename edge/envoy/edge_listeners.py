@@ -2,7 +2,7 @@
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name
 from edge.envoy import listeners, stream_filters, v3
-from edge.envoy.filters import blocking, policy_matchers
+from edge.envoy.filters import blocking, policy_matchers, sign_in
 from edge.envoy.names import managers, scopes, tls_contexts
 from edge.envoy.resources import Resource
 from edge.process.settings import Settings
@@ -15,7 +15,7 @@ def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
 
 
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
-    """Return the listener of an edge with mutual TLS or of a TLS edge, which requests certificates on demand.
+    """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge. It requests certificates on demand.
 
     It differs for each set of requirements on handshakes, so an earlier one stays until the new one is accepted.
     """
@@ -26,7 +26,8 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
         return listeners.build_stream_listener(name, listeners.build_tls_chain("https", socket, filters, settings))
     socket = tls_contexts.build_socket(version, plan.trusted, listeners.HTTP_PROTOCOLS)
     client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
-    manager = managers.build_names_manager(settings, scopes.handshake_requirement(plan), client)
+    guards = sign_in.build_filters(plan)
+    manager = managers.build_names_manager(settings, scopes.handshake_requirement(plan), client, guards)
     filters = [stream_filters.build_edge_limit(settings), manager]
     return listeners.build_named_listener(name, listeners.build_tls_chain("https", socket, filters, settings))
 

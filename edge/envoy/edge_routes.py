@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import kept_headers, user_agents
+from edge.envoy.filters import kept_headers, sign_in, user_agents
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -60,11 +60,22 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
     if plan.page:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
     else:
-        if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
-            host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might read another route's path as the restricted one
-        for target in plan.targets:
-            _add_routes(host, plan, target)
+        _add_targets(host, plan)
     host.routes.append(_NO_ROUTE)
+    if plan.requires_sign_in:
+        sign_in.complete_host(host, plan)
+
+
+def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
+    if plan.requires_sign_in:
+        host.routes.append(sign_in.build_service_route(plan))
+    if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
+        host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might read another route's path as the restricted one
+    for target in plan.targets:
+        first = len(host.routes)
+        _add_routes(host, plan, target)
+        if target.rule:
+            sign_in.guard_routes(host, first, target.rule)
 
 
 def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:

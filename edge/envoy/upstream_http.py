@@ -27,4 +27,5 @@ def _pack(version: v3.UpstreamProtocolOptions.ExplicitHttpConfig, common: v3.Htt
 
 
 SHARED_HTTP1, VISITOR_HTTP1 = _pack(_HTTP1, _SHARED), _pack(_HTTP1, _OF_ONE_VISITOR)
+SHARED_HTTP2 = _pack(_HTTP2, _SHARED)
 VISITOR_HTTP2, SINGLE_REQUEST_HTTP1 = _pack(_HTTP2, _OF_ONE_VISITOR), _pack(_HTTP1_WITHOUT_TRAILERS, _OF_ONE_REQUEST)

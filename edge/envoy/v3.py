@@ -83,9 +83,19 @@ from envoy.extensions.access_loggers.filters.cel.v3.cel_pb2 import ExpressionFil
 from envoy.extensions.bootstrap.internal_listener.v3.internal_listener_pb2 import InternalListener
 from envoy.extensions.common.ratelimit.v3.ratelimit_pb2 import LocalRateLimitDescriptor, RateLimitDescriptor
 from envoy.extensions.filters.common.set_filter_state.v3.value_pb2 import FilterStateValue
+from envoy.extensions.filters.http.ext_authz.v3.ext_authz_pb2 import CheckSettings, ExtAuthz, ExtAuthzPerRoute
 from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutation as HeaderMutationFilter
 from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutationPerRoute, Mutations
 from envoy.extensions.filters.http.header_to_metadata.v3.header_to_metadata_pb2 import Config as HeaderToMetadata
+from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import (
+    JwtAuthentication,
+    JwtCacheConfig,
+    JwtClaimToHeader,
+    JwtProvider,
+    JwtRequirement,
+    JwtRequirementOrList,
+)
+from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import PerRouteConfig as JwtPerRoute
 from envoy.extensions.filters.http.local_ratelimit.v3.local_rate_limit_pb2 import LocalRateLimit
 from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBAC as HttpRBAC
 from envoy.extensions.filters.http.router.v3.router_pb2 import Router
@@ -134,12 +144,16 @@ from envoy.extensions.transport_sockets.tls.v3.common_pb2 import (
 from envoy.extensions.transport_sockets.tls.v3.secret_pb2 import SdsSecretConfig, Secret
 from envoy.extensions.transport_sockets.tls.v3.tls_pb2 import CommonTlsContext, DownstreamTlsContext, UpstreamTlsContext
 from envoy.extensions.upstreams.http.v3.http_protocol_options_pb2 import HttpProtocolOptions as UpstreamProtocolOptions
-from envoy.type.matcher.v3.regex_pb2 import RegexMatcher
+from envoy.type.matcher.v3.metadata_pb2 import MetadataMatcher
+from envoy.type.matcher.v3.regex_pb2 import RegexMatchAndSubstitute, RegexMatcher
 from envoy.type.matcher.v3.string_pb2 import ListStringMatcher, StringMatcher
+from envoy.type.matcher.v3.value_pb2 import ValueMatcher
+from envoy.type.v3.http_status_pb2 import HttpStatus, ServiceUnavailable
 from envoy.type.v3.percent_pb2 import FractionalPercent
 from envoy.type.v3.token_bucket_pb2 import TokenBucket
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.wrappers_pb2 import BoolValue, StringValue, UInt32Value, UInt64Value
 from xds.core.v3.extension_pb2 import TypedExtensionConfig as XdsExtensionConfig

@@ -56,7 +56,7 @@ async def serve(
         return None
 
     def renew() -> None:
-        loop.call_later(period, renew)  # first, because the next line can fail, e.g. without free file descriptors
+        loop.call_later(period, renew)  # before the renewal, which can fail, for example without free file descriptors
         authority.load_into(context, link_authority.issue(gateway.lower()))
 
     loop = asyncio.get_running_loop()
@@ -150,7 +150,7 @@ class _RemotePending(_Pending):
 
     def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
         self.failed()
-        target = self._requested.get(secured.tls)  # None without a server name: the callback is not called then
+        target = self._requested.get(secured.tls)  # None without a server name, because then the callback is not called
         return target.connected(secured, self._visitor) if target else None
 
 

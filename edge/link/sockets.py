@@ -38,7 +38,7 @@ class Connected(Protocol):
 
 
 def options(most: int) -> Mapping[tuple[int, int], int]:
-    """Return the options, by level and name, that limit a socket's buffers to `most` bytes each way.
+    """Return the socket options, by level and name, that limit a socket's buffers to `most` bytes in each direction.
 
     They limit data that was received but not read, or written but not sent. Data in flight has no limit: distant
     clients stay fast. A connection inherits the options of its listening socket.
@@ -65,7 +65,7 @@ def is_closed_by_peer(connection: Connected) -> bool:
 
 
 def address(path: Path, folder: Path) -> str:
-    """Return a socket's path for a process in a folder; "" if missing or too long."""
+    """Return the path of a socket relative to a folder, "" if the socket is missing or the path too long."""
     name = path.name if path.parent == folder else str(path)
     try:
         is_there = path.is_socket()

@@ -33,7 +33,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._protocol: asyncio.Protocol | None = None
-        self._unread = b""  # decrypted already
+        self._unread = b""  # decrypted bytes that are not delivered yet
         self._is_paused = self._is_closing = False
         self._has_peer_ended = self._is_end_delivered = self._has_ended = False
 

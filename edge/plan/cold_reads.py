@@ -1,4 +1,7 @@
-"""Which cold names are read, and the answers without a loaded name. Pure; times are of a monotonic clock."""
+"""Decides which cold names are read, and remembers answers to names that are not loaded.
+
+Pure; times are of a monotonic clock.
+"""
 
 import math
 from collections import defaultdict
@@ -33,13 +36,13 @@ class ReadBudget:
         self._rate, self._domain_rate = float(per_second), max(1.0, per_second / _SHARE)
         self._all = _Bucket(self._rate, now)
         self._by_domain: dict[str, _Bucket] = {}
-        domains.registrable(tunnel_domain)  # reads the list of suffixes now, not when a visitor waits
+        domains.registrable(tunnel_domain)  # load the list of suffixes now, not while a visitor waits
 
     def take(self, name: str, now: float) -> Exceeded:
         """Count the read of a name, or return the exceeded budget. A name with many labels counts several times."""
         domain, cost = self._group(name), self._cost(name)
         self._all.refill(self._rate, now)
-        if self._all.tokens < cost:
+        if self._all.tokens < min(cost, self._rate):
             return "host"
         bucket = self._by_domain.setdefault(domain, _Bucket(self._domain_rate, now))
         bucket.refill(self._domain_rate, now)
@@ -61,13 +64,19 @@ class ReadBudget:
         return domains.registrable(name)
 
     def _cost(self, name: str) -> int:
-        """Return how often a name counts: each of its parents can be the domain that proves it."""
+        """Return how often a name counts.
+
+        More labels cost more, because each parent can be the domain that proves the name.
+        """
         is_below = domains.is_below(name, self._tunnel_domain)
         return 1 if is_below else math.ceil(name.count(".") / _KEYS)
 
 
 class Answers:
-    """Names that are answered without a plan for `lifetime` seconds, oldest first, with their account or ""."""
+    """Names that are answered without a plan for `lifetime` seconds.
+
+    They have an account or "". The oldest comes first.
+    """
 
     def __init__(self, lifetime: float, most: int) -> None:
         self._lifetime, self._most = lifetime, most
@@ -103,7 +112,7 @@ class Answers:
         return self._take(expired)
 
     def take_affected(self, accounts: Iterable[str], is_named: Callable[[str], bool]) -> list[str]:
-        """Forget and return the names of changed accounts, and those that `is_named` accepts."""
+        """Forget and return the names of changed accounts, and the names that `is_named` accepts."""
         changed = frozenset(accounts)
         return self._take([it for it, (account, _) in self._names.items() if account in changed or is_named(it)])
 
@@ -116,9 +125,9 @@ class Answers:
 class Unserved:
     """The names without a plan: those that were refused, and unknown ones that got a page.
 
-    The page has an end, but the connections that got it stay open until `duration`. If the name is served meanwhile, it
-    must be loaded for them: they do not request its certificate again. Others choose names below an account's base
-    name, so its changes load few of them.
+    A page ends after some seconds, but its connections can stay open for `duration` seconds. If the name is served
+    meanwhile, it must be loaded for them, because they do not request its certificate again. A change of an account
+    loads only a few names of each base name, because strangers can invent names below it.
     """
 
     def __init__(self, tunnel_domain: str, most_refused: int, most_pages: int, duration: float) -> None:
@@ -131,7 +140,10 @@ class Unserved:
         self._visited.add(name, account, now)
 
     def take_affected(self, accounts: Collection[str], is_named: Callable[[str], bool]) -> tuple[list[str], list[str]]:
-        """Forget the affected names. Return those that have a page, and the last visited ones of each base name."""
+        """Forget the affected names.
+
+        Return the names that have a page, and the names of each base name that were visited last.
+        """
         self.refused.take_affected(accounts, is_named)
         by_base: defaultdict[str, list[str]] = defaultdict(list)
         for name in self._visited.take_affected(accounts, is_named):

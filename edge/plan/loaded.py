@@ -9,14 +9,15 @@ from typing import Literal
 Refusal = Literal["", "host", "account"]  # the bound that a name exceeds
 
 _PRESSURE = 0.9  # share of the host's memory above which names are unloaded early
-_EARLY = 0.1  # share of a period after which a secret is removed then
+_EARLY = 0.1  # under pressure, the share of a period after which a secret is removed
 
 
 @dataclass(frozen=True)
 class Bounds:
     """The bounds of loaded names. Memory is estimated.
 
-    A secret is removed after a `period` without a request. The scope stays for `scope_lifetime` seconds after it.
+    A secret is removed after a `period` without a request. The scope of its routes stays for `scope_lifetime` seconds
+    after that.
     """
 
     host_kib: int
@@ -81,7 +82,7 @@ class LoadedNames:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
     def make_room(self, wanted: LoadedName) -> Room:
-        """Return what makes room for a new or changed name. Only the host's bound refuses a new name."""
+        """Return the room for a new or changed name. A new name is refused only by the host's bound."""
         bounds, before = self._bounds, self.find(wanted.name)
         if wanted.kib > bounds.account_kib:
             return Room(refusal="account")
@@ -101,7 +102,7 @@ class LoadedNames:
         table[loaded.name] = loaded
 
     def request(self, name: str, now: float) -> None:
-        """Record that Envoy requested the secret of a loaded name, and gets it."""
+        """Record that Envoy requested the secret of a loaded name and receives it."""
         loaded = self._with_secret.pop(name, None) or self._without_secret.pop(name)
         loaded.requested_at, loaded.secret_removed_at = now, None
         self._with_secret[name] = loaded
@@ -132,10 +133,10 @@ class LoadedNames:
         return due
 
     def list_unused(self, now: float) -> list[LoadedName]:
-        """Return the names without a request for two periods on which no connection can be open.
+        """Return the names without a request for two periods that can have no open connection.
 
-        Under pressure they include the oldest names without a request for two periods, until it ends: a connection that
-        is still open for one of them then gets 404.
+        Under pressure, names that can have open connections follow, oldest first, until the pressure ends. Such a
+        connection then gets 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())

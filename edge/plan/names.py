@@ -91,10 +91,11 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether an edge's names are special: mutual TLS, another TLS version, or bytes that are forwarded."""
+    """Return whether an edge's names are special: mutual TLS, OAuth, another TLS version, or bytes are forwarded."""
     termination = edge.modules.tls_termination
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
-    return bool(edge.modules.mutual_tls) or has_other_version or streams.is_stream(edge)
+    has_own_manager = bool(edge.modules.mutual_tls) or edge_plans.requires_sign_in(edge)
+    return has_own_manager or has_other_version or streams.is_stream(edge)
 
 
 class _Planner:

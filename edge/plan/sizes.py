@@ -1,34 +1,44 @@
 """The estimated memory of a loaded name in Envoy. Pure.
 
-`python -m bench edge_sizes` compares the estimate with Envoy's own count for the largest value of each module.
+`python -m bench edge_sizes` and tests/live/edge/ondemand/test_sizes.py compare the estimate with Envoy's own count for
+the largest values.
 """
 
 import math
-from collections.abc import Mapping
 
 from chalicelib.domains import WILDCARD
-from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges import user_agents
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import ServedBackend
+from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import RouteTarget
+from chalicelib.model.serving.streams import is_group
+from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
 WITHDRAWN_KIB = 1  # of a name that is only followed
-_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its page for other hosts; the rest
+_NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
+_LETTERS_OF_CHAIN = 6.5  # how much a longer chain takes, parsed and as text
+_CHAIN_KIB = 1.5  # of a chain that is not long
+_LETTERS_OF_PATH = 4.0  # how often Envoy stores the path of a route, for each of its entries
+_LETTERS_OF_PATTERN = 60.0  # the same of an exact path beside a filter, which is a pattern in each entry
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a filter; a backend among several
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
-_GROUP_KIB = 110.0  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2
+_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
 
 
-def estimate(plan: NamePlan, backends: Mapping[str, ServedBackend]) -> int:
-    """Return the KiB that a name takes in Envoy. What several names share counts for each of them."""
+def estimate(plan: NamePlan, records: AccountRecords) -> int:
+    """Return the KiB that a name takes in Envoy. Resources that several names share count for each of them."""
     if not plan.is_served:
         return WITHDRAWN_KIB
+    name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
-        return math.ceil(_NAME_KIB + _TUNNEL_KIB)
-    routes = sum(_ROUTE_KIB + _estimate_filter(it) for it in plan.edge.targets)
-    answering = sum(_estimate_backend(backends.get(id)) for id in plan.edge.backends)
-    return math.ceil(_NAME_KIB + routes + answering)
+        return math.ceil(name + _TUNNEL_KIB)
+    routes = sum(map(_estimate_route, plan.edge.targets))
+    answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
+    return math.ceil(name + routes + answering)
 
 
 def find_wildcard(plan: NamePlan) -> str:
@@ -38,13 +48,33 @@ def find_wildcard(plan: NamePlan) -> str:
     return wildcard if plan.name not in hosts and wildcard in hosts else ""
 
 
-def _estimate_filter(target: RouteTarget) -> float:
-    rules: UserAgentModule | None = target.route.modules.user_agent_filter
+def _estimate_chain(certificate: str, records: AccountRecords) -> float:
+    """Return what a long chain takes more than a usual one."""
+    found = records.certificates.get(certificate)
+    return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
+
+
+def _estimate_route(target: RouteTarget) -> float:
+    """Return what a route takes. Each form of request that it accepts is an entry with all its backends."""
+    rules, count = target.route.modules.user_agent_filter, len(target.online)
+    passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1
+    entries = passing * (2 if any(is_group(id) for id, _ in target.online) else 1)
+    path, is_pattern = len(target.route.match) / 1024, rules and target.route.match_type == "exact_path"
+    patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
+    entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0)
+    return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
+
+
+def _estimate_filter(rules: UserAgentModule | None) -> float:
     return _FILTER_KIB + _LETTER_KIB * sum(map(len, (*rules.allow, *rules.deny))) if rules else 0
 
 
-def _estimate_backend(backend: ServedBackend | None) -> float:
-    if backend is None or not isinstance(backend.value, HttpResponse):
+def _estimate_backend(backend: ServedBackend | None, records: AccountRecords) -> float:
+    if backend is None or not isinstance(backend.value, HttpResponse | TunnelGroup):
         return _GROUP_KIB
+    if isinstance(backend.value, TunnelGroup):
+        labels = backend.value.labels
+        members = sum(online_tunnels.are_labels_included(it.labels, labels) for it in records.tunnels.values())
+        return _GROUP_KIB + _MEMBER_KIB * members
     letters = len(backend.value.body) + sum(len(name) + len(it) for name, it in backend.value.headers.items())
     return _RESPONSE_KIB + _LETTERS_OF_RESPONSE * letters / 1024

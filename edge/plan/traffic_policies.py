@@ -1,4 +1,4 @@
-"""Traffic policies by network: which clients connect to a port. Pure.
+"""Traffic policies by network: which clients may connect to a port. Pure.
 
 A policy tests nothing of a client but its address. Networks are nested or disjoint, so the smallest network of a policy
 that contains an address decides about it. The result is a list of networks, however deep the expressions are.
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
-    """Return verdicts about all addresses. The first one that contains an address counts.
+    """Return verdicts about all addresses. The first verdict that contains an address counts.
 
     `rejected` is the condition under which the port closes a connection. IPv4-mapped addresses count as IPv4.
     """
@@ -104,7 +104,7 @@ def _list_networks(condition: Condition) -> Iterator[Network]:
 
 
 def _find_levels(admitted: Mapping[Network, bool]) -> Iterable[tuple[int, bool, Network]]:
-    """Yield level, verdict and network, but only if the verdict differs from that of the network around it."""
+    """Yield level, verdict and network of each network whose verdict differs from that of the network around it."""
     around: list[Network] = []
     for network in sorted(admitted, key=_sort_key):
         while around and not _contains(around[-1], network):

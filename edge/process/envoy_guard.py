@@ -3,20 +3,19 @@
 Each server name that a visitor invents then leaves some memory in Envoy until control answers. Envoy 1.40 has no bound.
 """
 
-import asyncio
 import re
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 
 from edge.process import metrics
 from edge.process.children import Child
 from edge.process.progress import Heartbeat
 from edge.process.settings import STATS_SOCKET, Settings
+from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
 _MAX_SILENCE = 30.0  # seconds for which control may be away
-_MAX_GROWTH = 50_000  # requested certificates meanwhile
+_MAX_GROWTH = 50_000  # additional requested certificates during that time
 _PATH = r"/stats/prometheus?filter=^.*on_demand_secret\.cert_active$"
 _COUNT = re.compile(r"^\w*cert_active(?:\{[^}]*\})? (\d+)$", re.MULTILINE)
 
@@ -45,11 +44,15 @@ async def read_count(settings: Settings) -> int:
 
 
 async def guard(settings: Settings, heartbeat: Heartbeat, envoy: Child) -> None:
-    """Check regularly, until cancelled."""
+    """Check Envoy regularly and restart it if required, until cancelled."""
     requested = RequestedCertificates()
-    while True:
-        await asyncio.sleep(_PERIOD)
-        with suppress(OSError):  # Envoy does not run
-            if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
-                print("Control is away, and Envoy collects requests for certificates: it restarts.", file=sys.stderr)
-                envoy.restart()
+
+    async def check() -> None:
+        if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
+            print(
+                "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
+                file=sys.stderr,
+            )
+            envoy.restart()
+
+    await PeriodicTask("envoy", check, _PERIOD, failures=OSError).run()  # OSError: Envoy does not run

@@ -8,16 +8,24 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from edge.process import files, log
+from edge.process import files, log, tasks
 
 _TIMEOUT = 2.0  # seconds for each process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer
+
+
+class Readable(Protocol):
+    """The metrics of a process."""
+
+    async def read(self) -> bytes:
+        """Return the metrics in Prometheus's text format."""
 
 
 class ProcessMetrics(Collector):
@@ -45,6 +53,10 @@ class ProcessMetrics(Collector):
         for event, count in sorted({**self._events, **log.event_counts}.items()):
             events.add_metric([event], count)
         yield events
+        lags = GaugeMetricFamily(f"{self._prefix}_lag_seconds", "Periodic work behind schedule.", labels=["task"])
+        for task, seconds in sorted(tasks.lags().items()):
+            lags.add_metric([task], seconds)
+        yield lags
         for name, value in self._gauges().items():
             yield GaugeMetricFamily(f"{self._prefix}_{name}", "See docs/edge-operations.md.", value)
         for name, value in self._counts().items():
@@ -80,7 +92,7 @@ async def _get(socket: Path, path: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def serve_at_socket(socket: Path, process: ProcessMetrics) -> AsyncIterator[None]:
+async def serve_at_socket(socket: Path, process: Readable) -> AsyncIterator[None]:
     """Serve the metrics of a process at a Unix socket."""
     socket.unlink(missing_ok=True)
     with files.shorten_socket_path(socket) as short:

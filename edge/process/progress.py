@@ -1,11 +1,9 @@
-"""What a process does at the moment, in a file that its supervisor reads.
+"""The progress of a process, in a file that its supervisor reads.
 
-A process that stops to write it is stuck or stopped.
+A process that no longer writes the file is stuck or stopped.
 """
 
-import asyncio
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from edge.process import files
@@ -24,12 +22,9 @@ class Progress:
         """Write what the process does. Raises OSError."""
         files.replace(self._file, text.encode())
 
-    async def report_alive(self) -> None:
-        """Write regularly that the process serves, until cancelled."""
-        while True:
-            with suppress(OSError):  # the disk may be full
-                self.report("serving")
-            await asyncio.sleep(PERIOD)
+    def report_alive(self) -> None:
+        """Write that the process serves. Raises OSError, for example if the disk is full."""
+        self.report("serving")
 
     def clear(self) -> None:
         """Forget the report of an earlier process."""
@@ -46,7 +41,7 @@ class Progress:
 
 
 class Heartbeat:
-    """Since when another process has reported nothing."""
+    """Measures for how long another process has reported nothing."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._at = progress, time.monotonic()

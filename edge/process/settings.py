@@ -59,6 +59,9 @@ class Limits:
     max_unknown_names: int = 1000
     name_period: int = 600
     max_connection_duration: int = 3600
+    max_oauth_exchanges: int = 200
+    oauth_exchange_timeout: int = 10
+    oauth_provider_timeout: int = 5
     lease: int = 60
 
 
@@ -70,7 +73,8 @@ class Settings:
     domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
     chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks.
     `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that off. `ssh_address` is
-    the address of the gateway that the API shows; `public_ssh_address` returns its default.
+    the address of the gateway that the API shows; `public_ssh_address` returns its default. `oauth_endpoints` is a file
+    with other endpoints of identity providers.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -96,6 +100,7 @@ class Settings:
     gateway_metrics: str = ""
     link_dir: str = ""
     ssh_address: str = ""
+    oauth_endpoints: str = ""
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -112,6 +117,21 @@ class Settings:
     def gateway_socket(self) -> Path:
         """Return the socket of the gateway's metrics."""
         return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
+
+    @property
+    def sign_in_host(self) -> str:
+        """Return the host to which identity providers redirect visitors."""
+        return f"sign-in.{self.tunnel_domain}"
+
+    @property
+    def sign_in_socket(self) -> Path:
+        """Return the socket of the sign-in service for Envoy."""
+        return self.directory / "sign-in.sock"
+
+    @property
+    def sign_in_metrics_socket(self) -> Path:
+        """Return the socket of the sign-in service's metrics."""
+        return self.directory / "sign-in-metrics.sock"
 
     def link_socket(self, gateway: str) -> Path:
         """Return the socket of a gateway for an Envoy on its host."""

@@ -36,7 +36,7 @@ async def wait_until_ready(
 
 
 class _Start:
-    """The start of a child so far."""
+    """The start of a child process: its last progress and the time since."""
 
     def __init__(self, child: Child, address: ListenAddress) -> None:
         self.began = self._progressed_at = time.monotonic()
@@ -48,7 +48,7 @@ class _Start:
             self._progressed_at, self._report = now, report
 
     def find_error(self, now: float, timeout: float) -> str:
-        """Return why the child is given up, and where its log is, or ""."""
+        """Return why the start has failed and where the log is, or "" if it has not."""
         log = self._child.program.log
         where = f"Its log is {log}." if log else "Its messages are above."
         if self._child.pid is None:

@@ -1,4 +1,4 @@
-"""Runs control, the gateway and Envoy (`make edge`) until Ctrl-C, and restarts each when it dies.
+"""Runs control, the gateway, the sign-in service and Envoy (`make edge`) until Ctrl-C, and restarts each when it dies.
 
 SIGHUP makes Envoy reopen its access log. In a terminal SIGHUP ends everything.
 """
@@ -40,7 +40,7 @@ async def run(settings: Settings) -> None:
         if not sys.stdin.isatty():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reopen_logs, children[-1])
         print(_build_welcome(settings, host_key.read(settings)), flush=True)
-        control, _, envoy = children
+        control, *_, envoy = children
         await envoy_guard.guard(settings, Heartbeat(Progress(settings.directory, control.program.name)), envoy)
     finally:
         await asyncio.gather(*(child.end() for child in children))
@@ -58,6 +58,7 @@ def _list_programs(settings: Settings) -> Iterator[tuple[Program, ListenAddress]
     python = [sys.executable, "-m", "edge"]
     yield Program("control", [*python, "control"]), settings.discovery_socket
     yield Program("gateway", [*python, "gateway"]), (settings.host, settings.ssh_port)
+    yield Program("sign-in", [*python, "sign-in"]), settings.sign_in_socket
     command = [_find_envoy(settings), *ENVOY_ARGUMENTS]
     envoy = Program("Envoy", command, directory / "envoy.log", directory, environment={})
     yield envoy, (settings.host, settings.edge_port)

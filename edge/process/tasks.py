@@ -1,8 +1,88 @@
-"""Coroutines that run at the same time and end together."""
+"""Coroutines that run together, that are repeated, or that are retried."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Failures = type[Exception] | tuple[type[Exception], ...]
+
+_MIN_RETRY, _MAX_RETRY = 0.2, 2.0  # seconds until failed work is repeated; the pause doubles with each failure
+_JITTER = 0.1  # of an interval: so hosts that started together do not stay in step
+
+_running: set["PeriodicTask"] = set()
+
+
+class PeriodicTask:
+    """Work that is repeated: after an interval of seconds, and sooner after a failure.
+
+    `work` can return the seconds until it is repeated, if they differ from the interval. `failures` are the errors
+    after which it is retried. Any other error ends the task.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[], Awaitable[float | None]], interval: float, *, failures: Failures = ()
+    ) -> None:
+        self.name, self._work, self._interval, self._failures = name, work, interval, failures
+        self._woken = asyncio.Event()
+        self._due = time.monotonic()
+
+    @property
+    def lag(self) -> float:
+        """Return the seconds since the next successful run was due, or 0."""
+        return max(0.0, time.monotonic() - self._due)
+
+    def wake(self) -> None:
+        """Repeat the work at once."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Do the work and repeat it, until cancelled."""
+        self._due, failed = time.monotonic(), 0
+        _running.add(self)
+        try:
+            while True:
+                self._woken.clear()
+                try:
+                    pause = (await self._work() or self._interval) * random.uniform(1 - _JITTER, 1 + _JITTER)
+                except self._failures:
+                    failed += 1
+                    pause = compute_pause(failed)
+                else:
+                    failed, self._due = 0, time.monotonic() + pause
+                await self._wait(pause)
+        finally:
+            _running.discard(self)
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+
+
+def lags() -> Mapping[str, float]:
+    """Return the lag of each running periodic task of this process, by name."""
+    return {task.name: task.lag for task in _running}
+
+
+def compute_pause(failed: int) -> float:
+    """Return the seconds until a retry, after a number of failures in a row."""
+    doublings = min(failed - 1, 10)  # more would exceed the longest pause anyway
+    return min(_MAX_RETRY, _MIN_RETRY * 2.0**doublings) * random.uniform(0.5, 1)
+
+
+async def retry(work: Callable[[], Awaitable[T]], failures: Failures) -> T:
+    """Repeat work until it succeeds, after pauses that grow. Return its result."""
+    failed = 0
+    while True:
+        try:
+            return await work()
+        except failures:
+            failed += 1
+            await asyncio.sleep(compute_pause(failed))
 
 
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:

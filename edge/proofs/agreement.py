@@ -25,7 +25,8 @@ Answer = Records | Failed
 def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, asked: int, quorum: int) -> Records | None:
     """Return the records that enough servers agree on, or None while that is undecided.
 
-    `answers` are those so far, of `asked` servers. Servers agree if `say` returns the same value for their records.
+    `answers` are the answers so far, of `asked` servers. Servers agree if `say` returns the same value for their
+    records.
     """
     known = [it for it in answers if isinstance(it, Records)]
     answering = asked - len(answers) + len(known)  # at most
@@ -36,7 +37,7 @@ def agreed(answers: Sequence[Answer], say: Callable[[Records], Hashable], *, ask
 
 
 def disagreement(answers: Sequence[Answer], name: str) -> str:
-    """Return a sentence that explains why the answers of all servers are not enough."""
+    """Return a sentence that explains why the servers do not agree, although all have been asked."""
     failed = [it.why for it in answers if isinstance(it, Failed)]
     answered = len(answers) - len(failed)
     if answered > 1:

@@ -15,7 +15,7 @@ from edge.proofs.agreement import Answer, Failed, Records
 from edge.proofs.servers import Role, Server
 from edge.proofs.transport import TooMuch
 
-_TRY = 0.8  # seconds until a question counts as lost
+_TRY = 0.8  # seconds without an answer until the question is repeated
 _TRIES = 2
 
 

@@ -29,7 +29,7 @@ class Resolver:
         self._source = source
 
     async def look(self, domain: str, proof: Proof) -> CheckResult:
-        """Return whether a TXT record, or an alias of the proof's target, proves the domain."""
+        """Return whether a TXT record, or an alias to the target of the proof, proves the domain."""
         found = await asyncio.gather(
             _in_time(domain, self._text(domain, proof.value)),
             _in_time(domain, self._alias(domain, proof.cname_target)),
@@ -65,7 +65,7 @@ class Resolver:
         """Return the records that a name's servers agree on. Raises Unreachable and _Undecided."""
         try:
             name = dns.name.from_text(text)
-        except dns.exception.DNSException:  # too long with the label of the record, or a malformed alias
+        except dns.exception.DNSException:  # the record's name is too long, or an alias is malformed
             return Records(frozenset())
         panel = await self._source.panel(name)
         tasks = [asyncio.create_task(asking.ask(it, name, kind, panel.role)) for it in panel.servers]

@@ -22,7 +22,7 @@ Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, 
 
 _MOST_NAMES = 8  # resolved name servers
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
-_SPECIAL = [  # routed to, or translated into, addresses that are not public servers
+_SPECIAL = [  # public ranges that can be routed or translated to other, private addresses
     ipaddress.ip_network(text)
     for text in ("192.88.99.0/24", "64:ff9b::/96", "2001::/23", "2002::/16", "3fff::/20", "fec0::/10")
 ]

@@ -37,7 +37,7 @@ async def exchange(question: Message, address: str, port: int, within: float) ->
 
 
 class Bounded(Do53Nameserver):
-    """A resolver of this host. Its answers contain data of strangers, so their size is checked."""
+    """A resolver of this host that checks the size of answers, because they contain data of strangers."""
 
     async def async_query(
         self,

@@ -1,6 +1,6 @@
 """Envoy's resources of special names and ports, which stay loaded. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.model.edges.served import port_of
@@ -8,7 +8,7 @@ from chalicelib.model.serving.account_view import AccountView
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, edge_listeners, listeners, routes
-from edge.envoy.filters import blocking
+from edge.envoy.filters import blocking, sign_in
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.resources import Changes, Key, Resource
 from edge.plan.names import NamePlan, PortPlan
@@ -45,6 +45,7 @@ class SpecialServing:
         self._resources, self._shields = _AccountResources(), _AccountResources()
         self._published: dict[Key, Resource] = {}
         self._listeners = blocking.BlockedListeners()
+        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens; a change requires new updates
 
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
         """Replace the plans of an account. Return the changed resources."""
@@ -88,7 +89,8 @@ class SpecialServing:
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
-        has_listener = plan.is_stream or bool(plan.trusted)  # another TLS version needs only a shared filter chain
+        # Another TLS version needs only a shared filter chain.
+        has_listener = plan.is_stream or bool(plan.trusted) or plan.requires_sign_in
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)
         for host in hosts:
@@ -100,6 +102,8 @@ class SpecialServing:
                 yield clusters.build_listener_cluster(host, listener.key.name)
         if hosts and has_listener:
             yield listener
+        if plan.requires_sign_in:
+            yield sign_in.build_extension(plan, self.public_keys)
         if plan.destinations.groups and plan.certificates:
             groups = [(id, weight, view.members(view.backends[id])) for id, weight in plan.destinations.groups]
             yield clusters.build_stream_cluster(plan, groups, self._link_authority, self._settings)

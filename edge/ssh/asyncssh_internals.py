@@ -1,6 +1,6 @@
 """The SSH connection of the gateway, with all uses of undocumented parts of asyncssh.
 
-docs/asyncssh.md gives the reason of each and a replacement; tests/edge/ssh/test_asyncssh_internals.py lists them.
+docs/asyncssh.md gives a reason and a replacement for each use; tests/edge/ssh/test_asyncssh_internals.py lists them.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ _CreateConnection: TypeAlias = Callable[[], "Connection"]
 class Client(asyncssh.SSHServer):
     """Handles the events of a connection.
 
-    While a client leaves `most_unread` bytes unread, nothing is read from it. At a quarter of that `pause_writing` is
-    called.
+    While a client has left `most_unread` bytes unread, nothing is read from it. `pause_writing` is called at a quarter
+    of that.
     """
 
     most_unread: int
@@ -158,7 +158,7 @@ class Connection(asyncssh.SSHServerConnection):
         return True
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
-        """Send a packet, but no MSG_IGNORE: those protect CBC ciphers, which are not offered."""
+        """Send a packet unless it is a MSG_IGNORE. Those packets protect CBC ciphers, which are not offered."""
         if pkttype != MSG_IGNORE:
             super().send_packet(pkttype, *args, handler=handler)
 

@@ -20,7 +20,7 @@ from edge.ssh.data.visitors import get_visitor
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 
-CreateView: TypeAlias = Callable[[Proto, str], Observer]  # from a tunnel's protocol and the visitor's address
+CreateView: TypeAlias = Callable[[Proto, str], Observer]  # called with a tunnel's protocol and the visitor's address
 _POLL = 0.01  # seconds
 _TIMEOUT_BODY = b"408: the request body arrived too slowly.\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (
@@ -32,7 +32,7 @@ _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length
 class Listener(asyncssh.SSHListener):
     """The listener of a granted `-R`. asyncssh closes it when the client cancels the tunnel or leaves.
 
-    `port` is returned to a client that requested port 0.
+    A client that requested port 0 is sent `port`.
     """
 
     def __init__(self, port: int, end: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Parses the tunnel that an `ssh -R` requests, and builds the sentences for its terminal. Pure.
 
-The host and port of the request choose the tunnel. ssh sends "localhost" for `-R 80:…`, and an empty host or `*` as
-they are written.
+The host and port of the request choose the tunnel. ssh sends "localhost" for `-R 80:…`, and an empty host or `*`
+unchanged.
 """
 
 import re
@@ -33,7 +33,7 @@ _PROTOCOLS: Mapping[int, Literal["https", "tls"]] = {80: "https", 443: "tls"}  #
 _LABELS_PORT = 80
 _ANY = frozenset({"", "*", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 (how ssh names no host)
 
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # of random names
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # characters of random names
 _MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the limits of tunnel groups
 
 

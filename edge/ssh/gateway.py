@@ -18,6 +18,7 @@ from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, host_key, log, metrics
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.auth.admission import Admission, listen
 from edge.ssh.auth.networks import BlockedNetworks
@@ -80,16 +81,15 @@ class SshGateway:
                 await self._end()
 
     def _work(self, here: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield what runs until the gateway ends."""
-        yield self._announce_for_ever(here)
-        yield self._leases.renew_for_ever()
-        yield self._leases.follow_for_ever(Follower(self.store, time.time()))
-        yield self._leases.watch_for_ever()
-        yield self.tunnels.trim_for_ever()
-        yield self.tunnels.check_connections_for_ever()
-        yield self._block_for_ever()
+        """Yield the coroutines that run until the gateway ends."""
+        announce = functools.partial(self._announce_again, here)
+        announcing = PeriodicTask("announcement", announce, self.settings.limits.lease / 3, failures=Unavailable)
+        blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
+        of_leases = self._leases.tasks(Follower(self.store, time.time()))
+        for task in (announcing, blocking, *of_leases, *self.tunnels.tasks()):
+            yield task.run()
         yield self._serve_metrics()
-        yield self._billing.write_for_ever()
+        yield self._billing.serve()
 
     async def _serve_metrics(self) -> None:
         """Serve the metrics to Prometheus, or to the control process of this host."""
@@ -161,24 +161,20 @@ class SshGateway:
     def _announce(self, here: Gateway) -> None:
         self.store.announce_gateway(here, lease=self.settings.limits.lease)
 
-    async def _announce_for_ever(self, here: Gateway) -> None:
-        while True:
-            await asyncio.sleep(self.settings.limits.lease / 3)
-            try:
-                await asyncio.to_thread(self._announce, here)
-            except Unavailable:
-                log.event("store_away")
+    async def _announce_again(self, here: Gateway) -> None:
+        try:
+            await asyncio.to_thread(self._announce, here)
+        except Unavailable:
+            log.event("store_away")
+            raise
 
-    async def _block_for_ever(self) -> None:
-        """Apply the operator's blocks and bans to connections and tunnels."""
-        while True:
-            with contextlib.suppress(Unavailable):  # the last blocks and bans remain
-                await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
-                self._blocked = BlockedNetworks(await asyncio.to_thread(self.store.list_blocked_networks))
-                for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
-                    session.block()
-                self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
-            await asyncio.sleep(_BLOCKS_PERIOD)
+    async def _block(self) -> None:
+        """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
+        await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
+        self._blocked = BlockedNetworks(await asyncio.to_thread(self.store.list_blocked_networks))
+        for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
+            session.block()
+        self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
 
     async def _end(self) -> None:
         for session in list(self._sessions):

@@ -8,10 +8,10 @@ import functools
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from edge.process import log
 from edge.process.settings import Limits
+from edge.process.tasks import PeriodicTask
 from edge.ssh.auth.rights import concerns
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
@@ -20,6 +20,7 @@ from edge.store.records import Grant, Opening, Store, Unavailable
 
 _BATCH = 50  # tunnels in one renewal: if the store fails for one batch, the others are still renewed
 _POLL = 0.5  # seconds between two readings of the change log
+_CHECK_PERIOD = 1.0  # seconds between two searches for ended leases
 
 
 class Leases:
@@ -27,49 +28,49 @@ class Leases:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits) -> None:
         self._tunnels, self._store, self._limits = tunnels, store, limits
+        self._changed: set[str] = set()  # ids of tunnels with an unread refusal
         self._thread = ThreadPoolExecutor(1)  # only for renewals, so that they never wait for other calls
 
-    async def renew_for_ever(self) -> None:
-        """Renew all leases three times within each; retry after a second if the store does not answer."""
-        pause = self._limits.lease / 3
-        while True:
-            await asyncio.sleep(pause)
-            pause = self._limits.lease / 3 if await self.renew() else min(1, pause)
+    def tasks(self, follower: Follower) -> tuple[PeriodicTask, ...]:
+        """Return the work on leases. Each is renewed three times within its time."""
+        return (
+            PeriodicTask("lease_renewal", self.renew, self._limits.lease / 3, failures=Unavailable),
+            PeriodicTask("changes", functools.partial(self._follow, follower), _POLL, failures=Unavailable),
+            PeriodicTask("lease_ends", self._drop_lapsed, _CHECK_PERIOD),
+        )
 
-    async def renew(self) -> bool:
-        """Renew the leases in batches. Return False if the store did not answer for all.
+    async def renew(self) -> None:
+        """Renew the leases in batches. Raises Unavailable, after all batches, if the store failed for one.
 
         Close the tunnels that lost their lease or are no longer permitted.
         """
-        has_answered, online = True, self._tunnels.online
+        failure, online = None, self._tunnels.online
         for start in range(0, len(online), _BATCH):
             try:
                 await self._renew_batch(online[start : start + _BATCH])
-            except Unavailable:
+            except Unavailable as unavailable:
                 log.event("store_away")
-                has_answered = False
-        return has_answered
+                failure = unavailable
+        if failure:
+            raise failure
 
-    async def follow_for_ever(self, follower: Follower) -> None:
-        """Renew the tunnels that a change concerns at once, so that a revocation acts within a second."""
-        changed: set[str] = set()  # ids of tunnels with an unread refusal; kept if the store does not answer
-        while True:
-            await asyncio.sleep(_POLL)
-            with suppress(Unavailable):  # the next renewal finds what has ended
-                changes = await asyncio.to_thread(follower.read, time.time())
-                keys = {key for change in changes for key in change.places}
-                changed |= {key.id for key in keys}
-                concerned = [it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys)]
-                for start in range(0, len(concerned), _BATCH):
-                    await self._renew_batch(concerned[start : start + _BATCH])
-                await self._read_refusals(filter(None, map(self._tunnels.find, changed)))
-                changed.clear()
+    async def _follow(self, follower: Follower) -> None:
+        """Renew the tunnels that a change concerns at once, so that a revocation acts within a second.
 
-    async def watch_for_ever(self) -> None:
-        """Drop tunnels with an ended lease, each second, even while the store does not answer."""
-        while True:
-            await asyncio.sleep(1)
-            self._tunnels.drop_lapsed(time.monotonic())
+        If the store does not answer, the next renewal finds what has ended.
+        """
+        changes = await asyncio.to_thread(follower.read, time.time())
+        keys = {key for change in changes for key in change.places}
+        self._changed |= {key.id for key in keys}
+        concerned = [it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys)]
+        for start in range(0, len(concerned), _BATCH):
+            await self._renew_batch(concerned[start : start + _BATCH])
+        await self._read_refusals(filter(None, map(self._tunnels.find, self._changed)))
+        self._changed.clear()
+
+    async def _drop_lapsed(self) -> None:
+        """Drop tunnels with an ended lease, even while the store does not answer."""
+        self._tunnels.drop_lapsed(time.monotonic())
 
     async def _renew_batch(self, tunnels: Sequence[OnlineTunnel]) -> None:
         start = time.monotonic()

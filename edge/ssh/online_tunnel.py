@@ -70,7 +70,7 @@ class OnlineTunnel:
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)
-    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the meter that is in the ledger
+    billed_usage: Traffic = field(default_factory=Traffic)  # the part of the usage that is in the ledger already
     refusal: str = ""
 
     @property

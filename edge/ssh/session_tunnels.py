@@ -48,7 +48,7 @@ class SessionTunnels:
         self._limits = gateway.settings.limits
         self.is_gone = False
         self._tunnels: list[OnlineTunnel] = []
-        self._requests = 0  # that are being handled
+        self._requests = 0  # requests that are being handled
         self._tasks: set[asyncio.Task[None]] = set()
         self._timeout: asyncio.TimerHandle | None = None
         self._has_advised = False
@@ -69,10 +69,10 @@ class SessionTunnels:
         finally:
             self._requests -= 1
             self._end_terminals_if_idle()
-        if self.is_gone:  # since the store was asked
-            self._gateway.close(tunnel, "its client has gone")
+        if self.is_gone:  # the client left while the store was asked
+            self._gateway.close(tunnel, "its client disconnected")
             return False
-        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client has ended it"))
+        return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
 
     def require_tunnel(self) -> None:
         """Disconnect the client after a timeout without tunnels.
@@ -91,7 +91,7 @@ class SessionTunnels:
         if self._timeout:
             self._timeout.cancel()
         for tunnel in list(self._tunnels):
-            self._gateway.close(tunnel, "its client has gone")
+            self._gateway.close(tunnel, "its client disconnected")
 
     # Events of tunnels
 
@@ -194,7 +194,7 @@ class SessionTunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     def _disconnect_without_tunnels(self) -> None:
-        if self._requests:  # they can still be refused
+        if self._requests:  # the requests can still be refused
             self.require_tunnel()
         elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")

@@ -10,6 +10,7 @@ from chalicelib.model.names import bans
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from edge.process import log, memory
 from edge.process.settings import Limits
+from edge.process.tasks import PeriodicTask
 from edge.ssh.auth.networks import BlockedNetworks
 from edge.ssh.channel_quota import ChannelQuota
 from edge.ssh.data.buffers import Buffers
@@ -35,7 +36,7 @@ class Tunnels:
         self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
         self.channels = ChannelQuota(self._online, limits)
-        self._opening = 0
+        self._opening = self._trimmed_at = 0
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # accounts and usage of closed tunnels
         self._closed_usage = Traffic()  # the sum over closed tunnels
@@ -132,14 +133,18 @@ class Tunnels:
         for tunnel in [tunnel for tunnel in self._online.values() if tunnel.lease_end <= now]:
             self._drop(tunnel, "its lease has ended")
 
-    async def trim_for_ever(self) -> None:
+    def tasks(self) -> tuple[PeriodicTask, ...]:
+        """Return the work on buffers and connections."""
+        return (
+            PeriodicTask("memory", self._trim, _TRIM_PERIOD),
+            PeriodicTask("connections", self._check_connections, _CHECK_PERIOD),
+        )
+
+    async def _trim(self) -> None:
         """Return memory to the system after channels have released buffers."""
-        trimmed_at = 0
-        while True:
-            await asyncio.sleep(_TRIM_PERIOD)
-            if self.buffers.released - trimmed_at > _TRIM_THRESHOLD:
-                trimmed_at = self.buffers.released
-                memory.trim()
+        if self.buffers.released - self._trimmed_at > _TRIM_THRESHOLD:
+            self._trimmed_at = self.buffers.released
+            memory.trim()
 
     def abort_blocked(self, blocked: BlockedNetworks) -> None:
         """Abort the connections of visitors from blocked networks."""
@@ -147,13 +152,11 @@ class Tunnels:
             for connection in [it for it in tunnel.connections if blocked.contain(it.address)]:
                 connection.abort()
 
-    async def check_connections_for_ever(self) -> None:
+    async def _check_connections(self) -> None:
         """Abort the connections of visitors that left or send too slowly."""
-        while True:
-            await asyncio.sleep(_CHECK_PERIOD)
-            for tunnel in self._online.values():
-                for connection in list(tunnel.connections):
-                    connection.check(_CHECK_PERIOD)
+        for tunnel in self._online.values():
+            for connection in list(tunnel.connections):
+                connection.check(_CHECK_PERIOD)
 
     async def _open_in_turn(self, opening: Opening, session: TunnelSession) -> tuple[float, ServedTunnel, bool]:
         """Open a tunnel in the store, with few openings of an account at once.

@@ -19,7 +19,7 @@ class Follower:
         self._store = store
         self._ages: dict[str, float] = {}
         self._newest = self._cursor = now - OVERLAP
-        self._all_until = self._long_at = now  # the last long read, and the next
+        self._all_until = self._long_at = now  # times of the last read with the long overlap, and of the next one
 
     def read(self, now: float) -> list[Change]:
         """Return the new changes. Raises Unavailable."""

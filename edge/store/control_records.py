@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from chalicelib import clock
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
@@ -9,6 +10,7 @@ from chalicelib.model.names import listed_edges, proof_checks, special_names
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.sign_in import managed_apps, signing_keys
 from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -54,6 +56,14 @@ class ControlRecords:
     @raises_unavailable
     def end_lapsed_tunnels(self, account: str) -> None:
         online_tunnels.remove_expired(account)
+
+    @raises_unavailable
+    def list_managed_apps(self) -> frozenset[str]:
+        return frozenset(managed_apps.read_all())
+
+    @raises_unavailable
+    def list_sign_in_keys(self) -> list[Mapping[str, str]]:
+        return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
 
     # Statuses of edges
 

@@ -158,6 +158,12 @@ class Store(Protocol):
     def list_banned_names(self) -> list[str]:
         """Return the names and name patterns that the operator has banned, without ports."""
 
+    def list_managed_apps(self) -> frozenset[str]:
+        """Return the identity providers at which the operator has an application."""
+
+    def list_sign_in_keys(self) -> list[Mapping[str, str]]:
+        """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
+
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
         """Mark a gateway as up for `lease` seconds."""
 

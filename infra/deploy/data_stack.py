@@ -7,7 +7,7 @@ from infra.deploy import stacks
 
 TEMPLATE = ROOT / "infra" / "deploy" / "data.yaml"
 PARAMETERS = ("MultiRegion",)  # and Name; all other parameters of a deployment belong to the API's stack
-_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value in stacks older than the parameter
+_OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
 
 
 def deploy(name: str, given: Mapping[str, str], *, role: str | None = None) -> dict[str, str]:

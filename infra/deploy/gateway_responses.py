@@ -11,13 +11,13 @@ _INTERNAL = errors.InternalError()
 _UNAVAILABLE = errors.ServiceUnavailable()
 _NO_ROUTE = errors.NoSuchRoute("No such path, or no such method on it.")
 _NO_TOKEN = errors.Unauthenticated(
-    "Send the header 'Authorization: Bearer <token of an API key>', of a key that exists; the key's id is no token."
+    "Send the header 'Authorization: Bearer <token of an API key>'. The key must exist, and its id is not its token."
 )
-_INVALID = errors.InvalidRequest("The request is not one that the gateway can read.")
+_INVALID = errors.InvalidRequest("The gateway cannot parse the request.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
-    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies for the version alone
+    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies only requests with an unsupported version
         f"Send the version header (${{VersionHeaders}}) with a supported version: {' or '.join(VERSIONS)}."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
@@ -35,21 +35,21 @@ RESPONSES: dict[str, ApiError] = {
     "INVALID_SIGNATURE": _NO_ROUTE,  # the answer to a path without a route and an Authorization header
     "MISSING_AUTHENTICATION_TOKEN": _NO_ROUTE,
     "QUOTA_EXCEEDED": _TOO_MANY,
-    "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway takes."),
+    "REQUEST_TOO_LARGE": errors.PayloadTooLarge("The body is larger than the gateway accepts."),
     "RESOURCE_NOT_FOUND": _NO_ROUTE,
     "THROTTLED": _TOO_MANY,
     "UNAUTHORIZED": _NO_TOKEN,
     "UNSUPPORTED_MEDIA_TYPE": errors.UnsupportedMediaType(
         "Send the body as JSON, as 'Content-Type: application/json'."
     ),
-    "WAF_FILTERED": errors.Forbidden("The request was turned away."),
+    "WAF_FILTERED": errors.Forbidden("A firewall refused the request."),
 }
 
 
 def in_definition() -> dict[str, Any]:
     """Return the responses as an extension of the API's definition.
 
-    So they exist from the first deployment on.
+    The responses then exist from the first deployment on.
     """
     return {
         name: {

@@ -119,7 +119,7 @@ def _run_chalice(stage: str, sources: Path, out: Path) -> None:
         if missing := re.search("Could not satisfy the requirement: (.+)", output):  # Chalice hides pip's reason
             raise CommandError(
                 f"{missing[1]} could not be fetched from the registry of Python's packages: "
-                "see that this machine is connected, then run make again."
+                "check that this machine is connected, then run make again."
             )
         raise CommandError(f"Chalice could not package the app:\n{output}")
 
@@ -144,7 +144,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
 def _compile(folder: Path) -> None:
     """Compile every module, whatever PYTHON… variables are set. Raises CommandError.
 
-    Our dataclasses get their generated methods: these take a seventh of a cold start.
+    Our dataclasses get their generated methods: making them at run time takes a seventh of a cold start.
     """
     where = str(folder.absolute())
     hashed = ["--invalidation-mode", "unchecked-hash", "-s", where, where]

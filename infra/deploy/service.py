@@ -13,7 +13,7 @@ from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
 _FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
-_FORMAT_OF_2_0_0 = {"RecordFormat": "2"}  # which has no such parameter
+_FORMAT_OF_2_0_0 = {"RecordFormat": "2"}  # stacks of 2.0.0 lack the parameter
 
 
 def deploy(
@@ -24,11 +24,11 @@ def deploy(
     Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
     """
     indexes.require_supported_stack(name)
-    deployed = stacks.parameters(f"{name}-api")  # they may name another table, which was restored
+    # The API may use another table than the data stack's, for example a restored one.
+    deployed = stacks.parameters(f"{name}-api")
     require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
-    key, _ = stacks.upload(
-        (package / "deployment.zip").read_bytes(), bucket
-    )  # first, because its failure changes nothing
+    # The upload comes first, because its failure changes nothing.
+    key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)
     data = data_stack.deploy(name, parameters, role=role)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():

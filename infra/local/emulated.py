@@ -26,7 +26,7 @@ STATE = DEPLOYED / "cloud"
 MARK = {"EMULATED_CLOUD": "yes"}  # the content of STARTED: it proves that the files beside it are ours
 PATHS = (STATE, ENV_FILE, CLOUD_ENV_FILE, STARTED)
 PORT = 4567  # not the default port of `make run`
-SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # it does not end with this process
+SETTINGS = {"AUTH": "true", "PERSIST_STATE": "0", "ENDS_WITH_STDIN": ""}  # the cloud must not end with this process
 PARAMETERS = {
     "VERSION_HEADERS": "VersionHeaders",
     "STRICT_REFERENCES": "StrictReferences",
@@ -79,7 +79,7 @@ def start() -> None:
     embedded = Cloud(STATE, terminal.port("CLOUD_PORT", PORT), **SETTINGS)
     try:
         files.make_folder(DEPLOYED, [path.name for path in PATHS])
-        terminal.write(STARTED, MARK)  # first: it marks all files that follow as ours
+        terminal.write(STARTED, MARK)  # written first: it marks all later files as ours
         if named is None:
             terminal.say("Starting the emulated cloud …")
             embedded.start()
@@ -97,7 +97,7 @@ def stop() -> None:
     """Stop the cloud of an earlier start, and remove its state."""
     if _is_marked():
         if lock.is_locked(STATE):
-            with suppress(OSError, ValueError):  # it has ended, or its process is unknown: wait for it
+            with suppress(OSError, ValueError):  # the cloud has ended, or its process is unknown: wait for it
                 os.kill(int((STATE / PROCESS).read_text()), signal.SIGTERM)
             lock.await_cloud(STATE)
         _forget()
@@ -115,12 +115,14 @@ def _make_room() -> None:
     stop()
     for path in PATHS:
         if os.path.lexists(path):
-            raise CommandError(f"{path} is not of an emulated cloud: choose another place with DEPLOYED_DIR=….")
+            raise CommandError(
+                f"{path} does not belong to an emulated cloud: choose another place with DEPLOYED_DIR=…."
+            )
 
 
 def _forget() -> None:
     shutil.rmtree(STATE, ignore_errors=True)
-    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the mark goes last
+    for file in (ENV_FILE, CLOUD_ENV_FILE, STARTED):  # the file with the mark is removed last
         file.unlink(missing_ok=True)
 
 
@@ -134,9 +136,8 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"
-    service.deploy(
-        package, NAME, BUCKET, {"BaseUrl": base_url}
-    )  # the address is known only now, and requests do not contain it
+    # The API's address is known only after the first deployment, and requests do not contain it.
+    service.deploy(package, NAME, BUCKET, {"BaseUrl": base_url})
     terminal.say("Creating an account …")
     token = accounts.create_account("cloud", "admin")[2]
     terminal.write_exports(CLOUD_ENV_FILE, settings)

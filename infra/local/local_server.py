@@ -32,7 +32,7 @@ from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge
 from infra.local import request_heads
 
 _ABSOLUTE_URL = re.compile(r"https?://([^/?]*)(.*)", flags=re.IGNORECASE)
-_NOT_HTTP = "The request is not HTTP as this server reads it: "
+_NOT_HTTP = "This server cannot parse the request: "
 MAX_BODY = 10 * 1024 * 1024  # API Gateway's own limit; the app's is lower
 
 
@@ -132,7 +132,7 @@ class Handler(ChaliceRequestHandler):
             return False
         length = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            self._refuse(InvalidRequest("Send the body whole, with its length in the header 'Content-Length'."))
+            self._refuse(InvalidRequest("Send the whole body, with its length in the header 'Content-Length'."))
         elif len(length) > 18 or int(length) > MAX_BODY:
             self._refuse(PayloadTooLarge(f"The body is larger than {MAX_BODY} bytes."))
         else:

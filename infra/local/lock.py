@@ -22,7 +22,7 @@ class _Run(NamedTuple):
     """The record of a run in the lock file."""
 
     pid: int
-    parent: int  # the run ends with this process; or 0
+    parent: int  # id of a process whose end also ends the run, or 0
     url: str
 
     @property
@@ -33,7 +33,7 @@ class _Run(NamedTuple):
 def hold_folder(folder: Path, url: str, parent: int) -> None:
     """Hold the folder until this process ends.
 
-    It waits for the end of an ending run. `url` and `parent` (or 0) are shown to other runs. Raises OSError, and
+    If another run is about to end, wait for it. `url` and `parent` (or 0) are shown to other runs. Raises OSError, and
     CommandError if another run holds the folder.
     """
     files.make_folder(folder, OWN)
@@ -71,7 +71,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def await_cloud(state: Path, timeout: float = _TIMEOUT) -> None:
-    """Wait for the end of an ending cloud. Raises CommandError after the timeout (seconds)."""
+    """Wait until a cloud that is shutting down has ended. Raises CommandError after the timeout (seconds)."""
     deadline = time.monotonic() + timeout
     while is_locked(state):
         if time.monotonic() > deadline:

@@ -24,9 +24,9 @@ from infra.local.cloud import HOST, Cloud
 LOCAL = Path(os.environ.get("LOCAL_DIR") or ROOT / ".local")
 ENV_FILE = LOCAL / "env"
 CLOUD_ENV_FILE = LOCAL / "cloud.env"
-_EDGE_HINT = "\n  'make edge' beside it gives what runs here public addresses: docs/edge.md\n"
+_EDGE_HINT = "\n  'make edge' gives servers on this machine public addresses: docs/edge.md\n"
 _MIN_FREE = 256 * 1024  # bytes; more than a new state needs
-PARENT = int(os.environ.get("END_WITH") or 0)  # this process ends with it; `make` sets its own id
+PARENT = int(os.environ.get("END_WITH") or 0)  # the id of a process that this one ends with: `make` sets its own
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"{error.filename or LOCAL} cannot be used ({error.strerror}): choose another place with LOCAL_DIR=….")
     except KeyboardInterrupt:
-        terminal.say("\nStopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it.")
+        terminal.say("\nStopped. All data is stored: 'make run' continues with it, 'make reset' deletes it.")
     finally:
         embedded.stop()
 
@@ -66,7 +66,7 @@ def main() -> None:
 def _explain(error: AwsError, embedded: Cloud) -> str:
     """Return one sentence about why the cloud cannot be used."""
     if embedded.is_started and shutil.disk_usage(LOCAL).free < _MIN_FREE:
-        return f"No space is left in {LOCAL}: make some, or choose another place with LOCAL_DIR=…."
+        return f"No space is left in {LOCAL}: free some space, or choose another place with LOCAL_DIR=…."
     return f"The cloud at {os.environ.get('AWS_ENDPOINT_URL', 'hand')} cannot be used ({error.code})."
 
 
@@ -110,7 +110,7 @@ def _warn_of_settings() -> None:
 
 def _serve(port: int, embedded: Cloud) -> None:
     base_url, token = f"http://{HOST}:{port}", _key()
-    cloud.check_port(port, setting="PORT")  # again, because the embedded cloud may have taken it
+    cloud.check_port(port, setting="PORT")  # a second check, because the embedded cloud may have taken the port
     server = local_server.create(app, HOST, port).server
     terminal.write(ENV_FILE, {"BASE_URL": base_url, "API_KEY": token})
     terminal.say(terminal.welcome(base_url, token, ENV_FILE) + _EDGE_HINT)

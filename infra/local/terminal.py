@@ -35,7 +35,7 @@ def welcome(base_url: str, token: str, file: Path) -> str:
 
 
 def say(text: str) -> None:
-    """Print a text. If the terminal is closed, the service continues without it."""
+    """Print a text. If the terminal is closed, the service continues without the text."""
     try:
         print(text, flush=True)
     except OSError:

@@ -46,6 +46,7 @@ _ENTRANCES = {  # the module or package by which a role's code is entered
     "chalicelib.authorizer.": "authorizer",
     "chalicelib.operator.": "operator",
     "edge.issuer.": "issuer",
+    "edge.sign_in.": "sign-in",
     "edge.": "edge",
     "chalicelib.model.serving.": "edge",  # in threads of its own
 }
@@ -67,12 +68,14 @@ class Role:
 def roles() -> Mapping[str, Role]:
     """Return the roles by which the service works, by name."""
     of_edge = _template("edge.yaml")
-    edge, issuer = (of_edge[it]["Policies"][0]["PolicyDocument"] for it in ("EdgeRole", "EdgeIssuerRole"))
+    names = ("EdgeRole", "EdgeIssuerRole", "EdgeSignInRole")
+    edge, issuer, sign_in = (of_edge[it]["Policies"][0]["PolicyDocument"] for it in names)
     return {
         "api": Role(_filled(_of_function("policy-api.json")), boundary()),
         "authorizer": Role(_filled(_of_function("policy-authorizer.json")), boundary()),
         "edge": Role(_filled(edge)),
         "issuer": Role(_filled(issuer)),
+        "sign-in": Role(_filled(sign_in)),
         "deployer": Role(_of_role("DeployRole")),
         "service": Role(_of_role("ServiceRole")),
         "operator": Role(_filled(_template("pipeline.yaml")["OperatorPolicy"]["PolicyDocument"])),

@@ -149,7 +149,7 @@ QUERIES = [
         invalid(page=f"{KNOWN} before_id, limit, owner_id, beyond_rules"),
         path="/api_keys?page=2",
     ),
-    Case("a parameter given twice", invalid(limit="must be given once"), path="/api_keys?limit=1&limit=1"),
+    Case("a parameter given twice", invalid(limit="must be sent only once"), path="/api_keys?limit=1&limit=1"),
     Case("a parameter without a value", invalid(limit=LIMIT), path="/api_keys?limit="),
     Case(
         "an unknown parameter without a value",

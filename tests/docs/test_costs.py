@@ -64,11 +64,12 @@ def exchanged(admin: Client, monkeypatch: pytest.MonkeyPatch, authority: str) ->
         )
         signer = issuer.credential(admin, scopes=[f"ssh_user_certificates:create@{authority}"])["id"]
         email = {"email": "ada@example.com", "email_verified": True}
+        job = "repo:acme/a-site-with-a-name:environment:production"  # its event takes more than 1 KiB for any port
         certificate = {"ssh_certificate_authority_id": authority, "public_key": public_key(), "principals": ["ada"]}
         asked = {
             "exchange a token for a key": (key, issuer.token(key), {}),
             "… of the user whom a claim names": (person, issuer.token(person, **email), {}),
-            "exchange a token for a certificate": (signer, issuer.token(signer), {"certificate": certificate}),
+            "exchange a token for a certificate": (signer, issuer.token(signer, sub=job), {"certificate": certificate}),
         }
 
         def act(credential: str, token: str, more: dict[str, Any]) -> None:
@@ -124,6 +125,7 @@ def test_a_tunnel(admin: Client) -> None:
     carried = []
     opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
     renewed = counted(lambda: STORE.renew(carried, lease=60))
+    STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
     closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
     port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")

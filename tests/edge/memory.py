@@ -57,6 +57,8 @@ class Memory:
     patterns: set[str] = field(default_factory=set)  # of names that are banned
     off: set[str] = field(default_factory=set)  # accounts that are switched off
     reserved: dict[str, str] = field(default_factory=dict)  # accounts, by the names that are theirs
+    managed_apps: set[str] = field(default_factory=set)  # providers with an application of the operator
+    sign_in_keys: list[Mapping[str, str]] = field(default_factory=list)  # public keys of session tokens
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
     held: dict[str, ServedReservation] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
@@ -174,6 +176,14 @@ class Memory:
     def list_banned_names(self) -> list[str]:
         self.reach()
         return sorted(self.banned_names | self.patterns)
+
+    def list_managed_apps(self) -> frozenset[str]:
+        self.reach()
+        return frozenset(self.managed_apps)
+
+    def list_sign_in_keys(self) -> list[Mapping[str, str]]:
+        self.reach()
+        return [*self.sign_in_keys]
 
     def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
         self.reach()
@@ -392,7 +402,8 @@ def _is_special(edge: ServedEdge) -> bool:
         return False
     modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
     version = modules.tls_termination.min_version if modules.tls_termination else None
-    is_normal = edge.terminate_at == "edge" and not modules.mutual_tls and version in (None, "1.2")
+    has_own_manager = bool(modules.mutual_tls) or edge_plans.requires_sign_in(edge)
+    is_normal = edge.terminate_at == "edge" and not has_own_manager and version in (None, "1.2")
     return bool(edge.error) or not (is_https and is_normal)
 
 

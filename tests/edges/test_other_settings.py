@@ -11,7 +11,7 @@ from tests.transports import Answer, Client
 
 D, OTHER = "tunnels.example", "other.example"
 CORRECTION = (
-    ": set the same as the table, or, to change it for all, stop what uses the table and run "
+    ": set the values of the table. To change them, stop what uses the table and run "
     "'python -m chalicelib names forget-settings'."
 )
 
@@ -28,7 +28,9 @@ def _settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def assert_unavailable(answer: Answer, sentence: str) -> None:
     assert (answer.status, answer.json["error_code"], answer.headers["retry-after"]) == (503, "unavailable", "60")
-    assert answer.json["msg"] == f"Nothing was changed, until the operator corrects a setting. {sentence}{CORRECTION}"
+    assert (
+        answer.json["msg"] == f"Nothing was changed: the operator must correct a setting first. {sentence}{CORRECTION}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from chalicelib.federation import issuer_keys
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from tests.federation import exchanges, forging, issuer_server, signing
-from tests.federation import test_tokens_at_random as at_random
+from tests.federation import random_tokens as at_random
 from tests.federation.exchanges import Issuer, assert_refused, error, exchange
 from tests.federation.issuer_server import be_silent, response
 from tests.queries import calls
@@ -61,80 +61,6 @@ def test_forged_tokens_have_one_answer_and_cause_no_write(
     assert len(texts) == 1
     assert reasons(caplog) == [found[name][1] for name in NAMES]
     assert usage(admin, credential)["last_refusal"] is None
-
-
-def test_an_unknown_credential_has_the_same_answer(admin: Client, issuer: Issuer) -> None:
-    credential = issuer.credential(admin)["id"]
-    token = issuer.token(credential)
-    for audience in (ids.new("fcred"), ids.new("ak"), "a", f"{credential} ", f"{credential}#", "\ud7ff" * 2000):
-        with calls() as made:
-            assert_refused(exchange(admin, token, audience))
-        assert made in ([], READS)
-
-
-def test_a_refusal_after_the_signature_is_recorded_once_a_minute(admin: Client, issuer: Issuer) -> None:
-    claims = {"repository_id": "74", "ref": "refs/heads/main"}
-    credential = issuer.credential(admin, claims=claims)["id"]
-    assert usage(admin, credential) == {
-        "last_used_at": None,
-        "exchanges_last_hour": 0,
-        "refused_last_hour": 0,
-        "last_refusal": None,
-    }
-    with calls() as made:
-        for _ in range(3):
-            assert_refused(exchange(admin, issuer.token(credential, ref="refs/heads/evil"), credential))
-    fetched = ["BatchGetItem", "UpdateItem", "PutItem"]
-    assert made == [*fetched, "UpdateItem", *READS, *READS]
-    assert exchange(admin, issuer.token(credential), credential).status == 200
-    found = usage(admin, credential)
-    assert (found["exchanges_last_hour"], found["refused_last_hour"]) == (1, 1)
-    assert found["last_refusal"]["reason"] == "claim:ref"
-    assert found["last_used_at"] is not None
-
-
-NOW = int(time.time())
-
-
-@pytest.mark.parametrize(
-    ("reason", "claims"),
-    [
-        ("audience", {"aud": "other"}),
-        ("expired", {"iat": NOW - 4000, "nbf": NOW - 4000, "exp": NOW - 3600}),
-        ("not_yet_valid", {"iat": NOW + 7200, "exp": NOW + 7500}),
-        ("claim:exp", {"iat": NOW - 10, "exp": NOW + 48 * 3600}),
-        ("claim:ref", {"ref": "refs/heads/main\n"}),
-        ("claim:repository_id", {"repository_id": ["7", 4]}),
-    ],
-)
-def test_an_admin_reads_the_reason(admin: Client, issuer: Issuer, reason: str, claims: dict[str, Any]) -> None:
-    credential = issuer.credential(admin)["id"]
-    assert_refused(exchange(admin, issuer.token(credential, **claims), credential))
-    assert usage(admin, credential)["last_refusal"]["reason"] == reason
-
-
-def test_a_disabled_credential_is_refused_before_its_issuer_is_asked(admin: Client, issuer: Issuer) -> None:
-    credential = issuer.credential(admin, enabled=False)["id"]
-    assert_refused(exchange(admin, issuer.token(credential), credential))
-    assert issuer.server.connections == 0
-    assert usage(admin, credential)["last_refusal"] is None
-
-
-def test_a_stranger_does_not_choose_what_is_fetched(admin: Client, issuer: Issuer) -> None:
-    credential = issuer.credential(admin)["id"]
-    with issuer_server.serving() as other:
-        assert_refused(exchange(admin, issuer.token(credential, iss=other.url), credential))
-        assert_refused(exchange(admin, issuer.token(credential, iss=f"{issuer.url}/"), credential))
-    assert (other.connections, issuer.server.connections) == (0, 0)
-
-
-def test_an_issuer_that_is_not_allowed_any_more_is_refused(
-    admin: Client, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    credential = issuer.credential(admin)["id"]
-    monkeypatch.setenv("OIDC_ISSUERS", "https://token.actions.githubusercontent.com")
-    assert_refused(exchange(admin, issuer.token(credential), credential))
-    assert issuer.server.connections == 0
 
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"

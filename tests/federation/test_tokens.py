@@ -67,12 +67,6 @@ def test_bounds_are_inclusive(payload: dict[str, Any]) -> None:
     assert verify(token(payload=payload)).all == payload
 
 
-def test_a_key_without_kid_is_used_if_it_is_the_only_one() -> None:
-    text = token({"alg": "RS256"})
-    assert verify(text, keys=KeySet.parse({"keys": [signing.rsa_jwk()]})).issuer == signing.ISSUER
-    assert refusal(text) == ("signature", False)
-
-
 SIGNED: list[tuple[str, dict[str, Any], Trust]] = [
     ("audience", {**PAYLOAD, "aud": "fcred_other"}, Trust()),
     ("audience", {**PAYLOAD, "aud": []}, Trust()),
@@ -84,6 +78,7 @@ SIGNED: list[tuple[str, dict[str, Any], Trust]] = [
     ("not_yet_valid", {**PAYLOAD, "iat": NOW + 61}, Trust()),
     ("claim:exp", {**PAYLOAD, "exp": NOW + 48 * 3600}, Trust()),
     ("claim:repository_id", {**PAYLOAD, "repository_id": "75"}, Trust()),
+    ("claim:repository_id", {**PAYLOAD, "repository_id": 10**4000}, Trust()),
     ("claim:repository_id", without("repository_id"), Trust()),
     ("claim:repository_id", {**PAYLOAD, "repository_id": None}, Trust()),
     ("claim:ref", PAYLOAD, Trust(claims={"repository_id": "74", "ref": "refs/tags/*"})),
@@ -110,6 +105,11 @@ def test_the_owner_claim_names_the_owner() -> None:
     assert verify(token(payload={**PAYLOAD, "login": "ada"}), Trust(owner_claim="login")).owner_name == "ada"
 
 
+@pytest.mark.parametrize("times", [{"exp": 10**400, "iat": 1.5}, {"exp": 1.5, "iat": -(10**400)}, {"nbf": -(10**400)}])
+def test_times_that_no_clock_shows_are_refused(times: dict[str, Any]) -> None:
+    assert refusal(token(payload={**PAYLOAD, **times})) == ("malformed", False)
+
+
 FORGED = forging.forged(PAYLOAD)
 
 
@@ -117,50 +117,6 @@ FORGED = forging.forged(PAYLOAD)
 def test_a_forged_token_is_refused_before_its_signature_counts(name: str) -> None:
     text, reason = FORGED[name]
     assert refusal(text) == (reason, False)
-
-
-@pytest.mark.parametrize(
-    "jwk",
-    [
-        signing.rsa_jwk(use="enc"),
-        signing.rsa_jwk(key_ops=["encrypt"]),
-        signing.rsa_jwk(alg="RS512"),
-        signing.rsa_jwk(kid="other"),
-        signing.rsa_jwk(n="AA"),
-        signing.rsa_jwk(e="AA"),
-        signing.rsa_jwk(e="Ag"),
-        signing.rsa_jwk(n=1),
-        signing.ec_jwk(kid="rsa"),
-        {"kty": "oct", "kid": "rsa", "k": "AA"},
-        {"kty": ["RSA"], "kid": "rsa"},
-        {},
-        [],
-        "rsa",
-        None,
-    ],
-)
-def test_an_unusable_key_verifies_nothing(jwk: Any) -> None:
-    assert refusal(token(), keys=KeySet.parse({"keys": [jwk]}))[1] is False
-
-
-def test_weak_keys_and_repeated_kids_are_ignored() -> None:
-    short = signing.rsa_jwk("short", 1024)
-    twice = [signing.rsa_jwk(), signing.ec_jwk("rsa")]
-    found = KeySet.parse({"keys": [short, *twice, signing.ed_jwk()]})
-    assert [key["kid"] for key in found.keys] == ["ed"]
-    many = [*(signing.ed_jwk(f"ed{index}") for index in range(100)), signing.rsa_jwk()]
-    assert len(KeySet.parse({"keys": many}).keys) == 100
-    assert refusal(token(), keys=KeySet.parse({"keys": many})) == ("signature", False)
-
-
-def test_private_members_of_a_key_are_dropped() -> None:
-    assert "d" not in KeySet.parse({"keys": [signing.ed_jwk(d="AA")]}).keys[0]
-
-
-@pytest.mark.parametrize("document", [None, [], {}, {"keys": {}}, {"keys": None}])
-def test_a_document_that_is_no_key_set_is_rejected(document: Any) -> None:
-    with pytest.raises(ValueError, match="must be an object"):
-        KeySet.parse(document)
 
 
 def test_another_issuer_is_refused_although_the_key_fits() -> None:

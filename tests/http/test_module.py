@@ -164,7 +164,7 @@ def test_a_module_can_be_used_by_whoever_has_a_key_and_by_nobody_else(
 def test_a_module_has_three_methods(admin: Client, module: Module) -> None:
     for method in ("POST", "PATCH", "HEAD", "OPTIONS"):
         answer = admin.send(method, anywhere(module))
-        assert_refused(answer, 405, "method_not_allowed", "This path answers to DELETE, GET, PUT.")
+        assert_refused(answer, 405, "method_not_allowed", "This path supports only DELETE, GET, PUT.")
         assert answer.headers["allow"] == "DELETE, GET, PUT"
 
 

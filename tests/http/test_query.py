@@ -15,7 +15,7 @@ BASE = "http://localhost"
 UNKNOWN = "is not a field here; known: before_id, limit, owner_id, beyond_rules"
 
 
-ONCE = "must be given once"
+ONCE = "must be sent only once"
 
 
 ID = "must be an id of a resource that exists or existed"

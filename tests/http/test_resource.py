@@ -174,5 +174,5 @@ def test_what_a_kind_does_not_offer_is_405_with_what_it_does(mine: Collection) -
         allowed = ", ".join(served)
         for method in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"} - {*served}:
             answer = mine.client.send(method, uri)
-            assert_refused(answer, 405, "method_not_allowed", f"This path answers to {allowed}.")
+            assert_refused(answer, 405, "method_not_allowed", f"This path supports only {allowed}.")
             assert answer.headers["allow"] == allowed

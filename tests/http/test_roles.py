@@ -14,7 +14,7 @@ from tests.transports import Client, key_in
 AUTHORITIES, USERS, HOSTS = "/ssh_certificate_authorities", "/ssh_user_certificates", "/ssh_host_certificates"
 OTHERS = "Only an admin may change what another user or bot owns."
 REQUESTED = "Only an admin may delete certificates that others requested."
-REVOKED = "Only an admin may revoke more than certificates of its own, and delete such revocations."
+REVOKED = "Only an admin may revoke keys, serials and certificates of others, and delete such revocations."
 AUTHORITY = "Only an admin may change or delete an SSH certificate authority."
 SIGNER = "The policy of the authority does not name you as a signer."
 

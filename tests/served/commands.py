@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT, free_port
 
-STOPPED = "Stopped. What was created is kept: 'make run' goes on with it, 'make reset' forgets it."
+STOPPED = "Stopped. All data is stored: 'make run' continues with it, 'make reset' deletes it."
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:

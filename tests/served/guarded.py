@@ -11,7 +11,7 @@ from tests.conftest import Served
 SCAN = {"X-Amz-Target": "DynamoDB_20120810.Scan", "Content-Type": "application/x-amz-json-1.0"}
 REFUSED = {
     "__type": "UnrecognizedClientException",
-    "message": "This cloud belongs to a folder: send the access key id in that folder's cloud.env.",
+    "message": "The access key id is wrong: send the one in cloud.env of this cloud's folder.",
 }
 
 

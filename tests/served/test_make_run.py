@@ -105,7 +105,7 @@ def test_it_prints_the_base_url_the_key_and_a_curl_line(first: Run) -> None:
 
   . {file}; curl -H "Authorization: Bearer $API_KEY" -H 'Vendor-Version: 2' "$BASE_URL/api_keys"
 
-  'make edge' beside it gives what runs here public addresses: docs/edge.md
+  'make edge' gives servers on this machine public addresses: docs/edge.md
 
 """
     )
@@ -168,7 +168,7 @@ def test_plain_chalice_local_without_an_environment_says_what_it_lacks(tmp_path:
         sentence = f"The service is not set up: {lacks}. docs/guide.md describes how."
         assert_refused(client.get("/api_keys"), 500, "internal_error", sentence)
         assert_refused(
-            client.send("OPTIONS", "/api_keys"), 405, "method_not_allowed", "This path answers to GET, POST."
+            client.send("OPTIONS", "/api_keys"), 405, "method_not_allowed", "This path supports only GET, POST."
         )
         assert_refused(client.get("/api_keys/"), 404, "no_such_route", NO_ROUTE)
 

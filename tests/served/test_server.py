@@ -14,8 +14,8 @@ from tests.conftest import Served
 from tests.transports import VERSION, Answer, refusal
 
 MEGABYTE = 1024 * 1024
-NOT_HTTP = "The request is not HTTP as this server reads it: "
-UNFRAMED = "Send the body whole, with its length in the header 'Content-Length'."
+NOT_HTTP = "This server cannot parse the request: "
+UNFRAMED = "Send the whole body, with its length in the header 'Content-Length'."
 
 
 @pytest.fixture

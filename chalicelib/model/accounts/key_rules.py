@@ -54,7 +54,7 @@ def fields_for_exchanges(rules: ApiKeyRules) -> dict[str, Any]:
 
 
 def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:
-    """Return the bounds that a new key exceeds, by request field. `created` is a Unix second."""
+    """Return the bounds that a new key exceeds, by field of its request. `created` is a Unix second."""
     return dict(_violations(rules, limits, created))
 
 

@@ -5,15 +5,16 @@ the keys of this time are the whole tree. The transaction that creates a key che
 whoever disables a credential first and then reads the keys misses none.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from chalicelib import clock, ids
-from chalicelib.model.accounts import api_keys, switching
+from chalicelib.model.accounts import api_keys, federated_credentials, switching
 from chalicelib.model.accounts.api_keys import ApiKey
 from chalicelib.model.accounts.federated_credentials import MAX_LIFETIME
 from chalicelib.model.base import kinds, records, switches
-from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records import direct_writes, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
 
@@ -51,6 +52,18 @@ def update_keys(account: str, credential: str) -> Item:
         return updated
 
     return writes.retried(attempt)
+
+
+def close(credential: Item) -> None:
+    """Reject exchanges from now on, although the record is unchanged. Raises aws.Unavailable."""
+    direct_writes.set_attributes(federated_credentials.KIND, ids.unprefixed(credential.id), {"enabled": False})
+
+
+def reopen(credential: Item) -> None:
+    """Permit exchanges again as the record says, unless it has changed meanwhile. Raises aws.Unavailable."""
+    key, sets = federated_credentials.key_of(credential.id), {"enabled": is_enabled(credential)}
+    with suppress(Overtaken):
+        switching.set_all([(key, sets)], unchanged=[credential])
 
 
 def mark(before: Item, after: Item) -> Item:

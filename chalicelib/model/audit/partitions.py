@@ -1,4 +1,4 @@
-"""Partitions of an account's audit events: one, more for a busy account, and one that the edge writes.
+"""Partitions of an account's audit events: one or more for the API, and one that the edge writes.
 
 A new account is marked as one for which the edge cannot have written events, so the edge's partition is not read.
 The mark is removed before the account gets anything that lets the edge act for it.

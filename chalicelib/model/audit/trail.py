@@ -43,10 +43,7 @@ _MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor: an API key or federated credential and its owner, the operator or the edge.
-
-    `key_id` is the id of the key or credential, `name` names the owner or the operator.
-    """
+    """An actor. `key_id` is the id of an API key or federated credential, `name` names its owner or the operator."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""
@@ -112,7 +109,7 @@ def operated_by(name: str, reason: str = "") -> Iterator[None]:
 
 
 def _as(name: str) -> Trail:
-    """Return a new operation of the operator, on this host."""
+    """Return a trail of a new operation by the operator, on this host."""
     actor = EventActor("operator", name=details.cleaned(name))
     return Trail(actor, ids.new("op"), details.cleaned(socket.gethostname()))
 
@@ -120,7 +117,7 @@ def _as(name: str) -> Trail:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the system has no name for it, as in a container
+    except (KeyError, OSError):  # the system has no name for this user, as in a container
         return str(os.getuid())
 
 
@@ -140,7 +137,7 @@ def event(
     by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # an account has no account
+    account = account if path else item.id  # the event of an account belongs to that account itself
     scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
@@ -226,7 +223,10 @@ def let_edge_act(account: str) -> None:
 
 
 def spread(event: Item) -> Item:
-    """Divide the events of an account into shards; return a throttled event in its shard. Raises aws.Unavailable."""
+    """Divide the events of an account into shards.
+
+    Return a throttled event, moved to its shard. Raises aws.Unavailable.
+    """
     partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
     scope, shard = places.next_place(collection, event.id)

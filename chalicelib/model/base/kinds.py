@@ -28,9 +28,9 @@ class Kind:
     stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    variable: str = "id"  # of its id in paths: API Gateway allows one variable name for each position of a path
+    variable: str = "id"  # its id's name in paths: API Gateway allows one name for each position of a path
     is_shown_in_parent: bool = False  # a change then raises the revision of the parent too
-    lets_edge_act: bool = False  # the edge can write audit events for an account that has one
+    lets_edge_act: bool = False  # the edge can write audit events for accounts with such a resource
 
     def has(self, id: str) -> bool:
         """Return whether a text has the form of an id of this kind."""
@@ -46,7 +46,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether an account can have one that is not registered here: an edge or a route."""
+        """Return whether a resource of this kind can exist without being registered here, like an edge or route."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -70,7 +70,7 @@ class Kind:
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # replaces the account in the scopes of internal records, which have no kind
+EDGE = "edge"  # stands in place of the account in the scopes of internal records, which have no kind
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)

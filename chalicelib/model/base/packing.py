@@ -69,7 +69,7 @@ def _pem(content: bytes) -> str:
     """Return the PEM of concatenated DER certificates."""
     found, start = [], 0
     while start < len(content):
-        count = content[start + 1] - 0x80  # bytes of the length, as in all that are of 128 bytes and more
+        count = content[start + 1] - 0x80  # bytes of DER's length field: certificates have 128 bytes or more
         if count < 1:
             raise ValueError("not a certificate")
         behind = start + 2 + count

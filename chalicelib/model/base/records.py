@@ -34,21 +34,25 @@ class Ending:
     writes: Sequence[Write] = ()
 
 
-class LimitReached(Exception):
-    """A change would exceed a limit of its account."""
+class NotReady(Exception):
+    """The table does not have what a change requires."""
 
     def make_room(self) -> bool:
         """Return whether the change can be tried again. Raises aws.Unavailable."""
         return False
 
 
+class LimitReached(NotReady):
+    """A change would exceed a limit of its account."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stored:
     """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
 
-    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
-    field with stored values, only their own `AUDITED` is shown. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE` is
-    set if the response to a creation shows a secret that no other response shows.
+    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. If a
+    field contains other stored values, events show only the fields in `AUDITED` of these. `PACKED` fields are stored as
+    bytes. `IS_SHOWN_ONCE` is set if the response to a creation shows a secret that no other response shows.
     """
 
     AUDITED: ClassVar[tuple[str, ...]] = ()
@@ -69,14 +73,14 @@ class Stored:
         return dict(vars(self))
 
     def packed(self) -> dict[str, Any]:
-        """Return the record of the value, with `PACKED` fields as bytes in format 3."""
+        """Return the record of the value, with `PACKED` fields as bytes from format 3 on."""
         record = self.to_record()
         if not self.PACKED or places.written_format() < 3:
             return record
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value, with the unknown fields of an earlier record."""
+        """Return the record of this value, extended by the unknown fields of an earlier record."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
@@ -221,7 +225,7 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return the record of a field's value, with the unknown fields of an earlier record."""
+    """Return the record of a field's value, extended by the unknown fields of an earlier record."""
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -234,8 +238,9 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
     """Return the body of a changed item. Unchanged fields stay as they were written."""
     if after == before:
         return item.body
-    old, new = vars(before), after.packed()
-    return {**item.body, **{name: new[name] for name in new if name not in item.body or old[name] != vars(after)[name]}}
+    old, own, new = vars(before), after.packed(), after.over(item.body)
+    changed = {name for name in own if name not in item.body or old[name] != vars(after)[name]}
+    return {**item.body, **{name: new[name] for name in changed}}
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:

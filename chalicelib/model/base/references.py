@@ -1,4 +1,7 @@
-"""References between resources. With STRICT_REFERENCES their targets must exist, else only the form is checked."""
+"""References between resources.
+
+With STRICT_REFERENCES their targets must exist. Otherwise only the form of the ids is checked.
+"""
 
 import os
 
@@ -24,5 +27,5 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.of(id)) is not kinds.USERS  # users are never deleted
+        if (kind := kinds.of(id)) is not kinds.USERS  # their keys and SSH credentials prevent a deletion
     )

@@ -41,9 +41,8 @@ class Weighted(Described):
 
 
 def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the online tunnels by group id.
-
-    One query, none if no group has labels. Raises aws.Unavailable.
+    """Return the ids of the online tunnels of each group, by group id. One query, or none if no group has labels.
+    Raises aws.Unavailable.
     """
     online = online_tunnels.list_online(account) if any(group.labels for group in groups.values()) else []
     return {
@@ -53,9 +52,8 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
 
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the id of the oldest group by tunnel id, for tunnels with a group.
-
-    One query, none if no tunnel has labels. Raises aws.Unavailable.
+    """Return the id of the oldest matching group for each tunnel, by tunnel id. Tunnels without a group are left out.
+    One query, or none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []

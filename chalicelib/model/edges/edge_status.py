@@ -13,7 +13,7 @@ from chalicelib import clock
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table
+from chalicelib.storage.records import direct_writes, items, table
 
 State = Literal["waiting", "live", "partly", "refused", "unproved"]
 
@@ -21,8 +21,8 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
-_VALIDITY = timedelta(days=1)  # of a trial with errors, which a live host repeats more often
-_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # which earlier versions read
+_VALIDITY = timedelta(days=1)  # of the result of a trial with errors; a live host repeats the trial more often
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # for earlier versions
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 
 
@@ -76,7 +76,8 @@ class EdgeStatus:
 class Report:
     """A host's report about a revision of an edge.
 
-    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. It accepted all other parts.
+    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. Envoy accepted all other
+    parts.
     """
 
     revision: int
@@ -106,9 +107,7 @@ def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> No
 
     `operator_names` are the names in the operator's certificate.
     """
-    body = {"operator_names": sorted(operator_names)}
-    record = {"scope": HOSTS, "id": host, "body": body, "lease": clock.seconds() + lease, "revision": 1}
-    dynamodb.do(Write.put(record))
+    direct_writes.merge(HOSTS, host, {"operator_names": sorted(operator_names)}, lease=clock.seconds() + lease)
 
 
 def list_hosts() -> list[str]:
@@ -180,7 +179,7 @@ def combine_states(states: Sequence[State]) -> State:
 def _put(scope: str, id: str, report: Report) -> None:
     errors = {name: error[:MAX_ERROR] for name, error in report.errors.items()}
     body = {**asdict(report), "errors": errors, **_FORMER}
-    dynamodb.do(Write.put({"scope": scope, "id": id, "body": body, "revision": 1}))
+    direct_writes.merge(scope, id, body)
 
 
 def _decode(host: str, body: Mapping[str, Any]) -> Report:

@@ -88,6 +88,10 @@ class Route(Described):
         edge = f"{items.scope(account, kinds.HTTPS_EDGES.path)}/{self.edge_id}"
         return (UniqueKey("match", f"{edge}#{self.match_type}#{self.match}"),)
 
+    @classmethod
+    def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
+        return special_edges.list_route(before, after)
+
 
 def routes_scope(scope: str, id: str) -> str:
     """Return the storage scope of the routes of an edge."""
@@ -226,7 +230,7 @@ def _referring_routes(edge: Item) -> set[str]:
 
 
 def _delete_route(change: Change, route: Item) -> None:
-    """Remove a route, also if only modules of it were ever stored."""
+    """Remove a route, even if only its modules were ever stored."""
     if not route.malformed and not (route.body and route.is_live):
         direct_writes.drop(route)
         return

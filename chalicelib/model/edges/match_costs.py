@@ -65,7 +65,8 @@ def _sequence_cost(text: str, flag: str) -> int:
 def _simultaneous_steps(piece: list[int]) -> int:
     """Return the maximal number of simultaneous partial matches, including the empty one.
 
-    A text can match two prefixes at the same time only if all classes that they align have bytes in common.
+    `piece` has the bytes that each element matches. A text can match the piece from two starting points at the same
+    time only if all elements that then match the same byte have a byte in common.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):

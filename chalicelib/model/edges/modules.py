@@ -54,6 +54,11 @@ class OAuthModule(StoredModule):
         *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
     )
 
+    @property
+    def providers(self) -> list[tuple[str, StoredProvider]]:
+        """Return the providers that are set, by name. A well-formed module has one."""
+        return [(name, it) for name, it in sorted(self.provider.items()) if it]
+
     @classmethod
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         sealed = [found.client_secret for found in before.provider.values() if found] if before else []
@@ -115,7 +120,7 @@ class TrafficPolicyModule(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class MutualTlsModule(StoredModule):
-    """The ids of certificate authorities. A client requires a certificate by one of them."""
+    """The ids of certificate authorities. Clients must have a certificate that one of them issued."""
 
     certificate_authority_ids: list[str]
 

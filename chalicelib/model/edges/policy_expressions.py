@@ -21,9 +21,9 @@ from chalicelib.model.edges.policy_tokens import (
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Condition: TypeAlias = "Constant | ClientIn | PortIs | RegionIn | Not | AllOf | AnyOf"
-_NUMBERS = range(-(1 << 63), 1 << 63)  # of CEL
+_NUMBERS = range(-(1 << 63), 1 << 63)  # the range of integers in CEL
 _LONGEST_NUMBER = 40  # characters
-_MAPPED_BITS = 96  # before the IPv4 address in an IPv4-mapped one
+_MAPPED_BITS = 96  # bits before the IPv4 address in an IPv4-mapped IPv6 address
 T = TypeVar("T")
 
 
@@ -224,7 +224,7 @@ class _Parser:
         return number
 
     def _take(self, text: str) -> bool:
-        """Return whether the next token is a sign, and skip it then."""
+        """Skip the next token if it is the given sign. Return whether it was."""
         is_next = self._token.kind == "sign" and self._token.text == text
         self._position += is_next
         return is_next

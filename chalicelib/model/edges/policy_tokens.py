@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of an expression, and its end. Raises UnsupportedPolicy, also above the bounds."""
+    """Return the tokens of an expression, with an end token last. Raises UnsupportedPolicy, also above the bounds."""
     tokens = [*_read_tokens(text), Token("end", "", len(text))]
     if sum(it.text in _OPERATORS for it in tokens if it.kind == "sign") > MAX_OPERATORS:
         raise UnsupportedPolicy(f"has more than {MAX_OPERATORS} operators.")

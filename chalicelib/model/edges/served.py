@@ -12,16 +12,19 @@ from typing import Any, TypeVar
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import StoredModule
+from chalicelib.model.edges import sign_in_rules
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
 from chalicelib.model.edges.modules import (
     BackendModule,
     MutualTlsModule,
+    OAuthModule,
     TlsEnd,
     TlsTerminationModule,
     TrafficPolicyModule,
     UserAgentModule,
 )
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names import listed_edges
 from chalicelib.model.tls.tls_certificates import ClientAuthority
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -34,7 +37,7 @@ _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
     kinds.HTTPS_EDGES: ("mutual_tls", "tls_termination"),
-    kinds.HTTPS_EDGE_ROUTES: ("backend", "user_agent_filter"),
+    kinds.HTTPS_EDGE_ROUTES: ("backend", "oauth", "user_agent_filter"),
     kinds.TLS_EDGES: ("backend", "mutual_tls"),
     kinds.TCP_EDGES: ("backend", "traffic_policy"),
 }
@@ -57,33 +60,16 @@ class Modules:
     mutual_tls: MutualTlsModule | None = None
     tls_termination: TlsTerminationModule | None = None
     user_agent_filter: UserAgentModule | None = None
-    unenforced: tuple[str, ...] = ()
     traffic_policy: TrafficPolicyModule | None = None
+    oauth: SignInRule | None = None
+    unenforced: tuple[str, ...] = ()
 
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
         """Return the enabled modules of an item of a kind."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
-        backend = _decode_module(
-            BackendModule, enabled.get("backend"), lambda it: it.backend_id is None or _is_id(it.backend_id)
-        )
-        mutual_tls = _decode_module(
-            MutualTlsModule, enabled.get("mutual_tls"), lambda it: all(map(_is_id, it.certificate_authority_ids))
-        )
-        termination = _decode_module(
-            TlsTerminationModule, enabled.get("tls_termination"), lambda it: it.min_version in _VERSIONS
-        )
-        agents = _decode_module(UserAgentModule, enabled.get("user_agent_filter"))
-        policy = _decode_module(TrafficPolicyModule, enabled.get("traffic_policy"))
-        decoded = {
-            "backend": backend,
-            "mutual_tls": mutual_tls,
-            "tls_termination": termination,
-            "traffic_policy": policy,
-            "user_agent_filter": agents,
-        }
-        enforced = {name for name in _ENFORCED[kind] if decoded[name]}
-        return Modules(backend, mutual_tls, termination, agents, tuple(sorted(enabled.keys() - enforced)), policy)
+        decoded = {name: module for name in _ENFORCED[kind] if (module := _DECODERS[name](enabled.get(name)))}
+        return Modules(**decoded, unenforced=tuple(sorted(enabled.keys() - decoded.keys())))
 
 
 @dataclass(frozen=True)
@@ -240,13 +226,32 @@ def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = l
     return found if found and is_whole(found) else None
 
 
+def _decode_sign_in(record: Any) -> SignInRule | None:
+    module = _decode_module(OAuthModule, record)
+    return sign_in_rules.make_rule(module) if module else None
+
+
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None for a malformed or absent one
+    "backend": lambda it: _decode_module(
+        BackendModule, it, lambda made: made.backend_id is None or _is_id(made.backend_id)
+    ),
+    "mutual_tls": lambda it: _decode_module(
+        MutualTlsModule, it, lambda made: all(map(_is_id, made.certificate_authority_ids))
+    ),
+    "oauth": _decode_sign_in,
+    "tls_termination": lambda it: _decode_module(TlsTerminationModule, it, lambda made: made.min_version in _VERSIONS),
+    "traffic_policy": lambda it: _decode_module(TrafficPolicyModule, it),
+    "user_agent_filter": lambda it: _decode_module(UserAgentModule, it),
+}
+
+
 def _require(is_whole: bool, field: str) -> None:
     if not is_whole:
         raise MalformedRecord("ServedEdge", field, "is malformed")
 
 
 def _is_id(value: object) -> bool:
-    """Return whether a value has the prefix of a known kind."""
+    """Return whether a value has the prefix of an id of a known kind."""
     try:
         return isinstance(value, str) and bool(kinds.of(value))
     except kinds.UnknownKind:

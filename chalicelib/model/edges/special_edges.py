@@ -1,4 +1,4 @@
-"""The entries of edges in the list of special names."""
+"""The entries of edges in the list of special names, which special_names.py describes."""
 
 from collections.abc import Mapping
 
@@ -7,19 +7,72 @@ from chalicelib.model.edges.modules import UPSTREAM
 from chalicelib.model.names import listed_edges, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
 _DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an edge. It is empty if the entry stays the same."""
+    """Return the write that changes the entry of an edge. It is empty if the entry stays the same.
+
+    Reads whether a route has OAuth if nothing else makes the edge special. Raises aws.Unavailable.
+    """
     old, new = (_special_hostports(item) if item else () for item in (before, after))
     if new == old:
-        return []
-    if after and new:
-        return [special_names.add(SpecialEntry(SpecialOwner(after.account, after.id), new))]
+        return _follow_hostports(before, after) if not new else []
+    if after and (listed := new or _hostports_of_routes(after)):
+        entry = SpecialEntry(SpecialOwner(after.account, after.id), listed)
+        return [special_names.change(entry) if old else special_names.add(entry)]
     return [special_names.remove(SpecialOwner(before.account, before.id))] if before else []
+
+
+def list_route(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write that changes the entry of a route's edge. It is empty unless OAuth is switched on or off.
+
+    Reads the edge and its other routes then. Raises aws.Unavailable.
+    """
+    route = after or before
+    if route is None or _requires_sign_in(before) == _requires_sign_in(after):
+        return []
+    owner = owner_of(route)
+    edge = table.find_any(items.scope(owner.account, kinds.HTTPS_EDGES.path), owner.id)
+    if edge and _requires_sign_in(after):
+        hostports = tuple(listed_edges.hostports(edge))
+        return [special_names.change(SpecialEntry(owner, hostports))] if hostports else []
+    others = (it for it in table.beneath([route.scope]) if it.id != route.id)
+    stays = edge and (_special_hostports(edge) or any(map(_requires_sign_in, others)))
+    return [] if stays else [special_names.remove(owner)]
+
+
+def owner_of(route: Item) -> SpecialOwner:
+    """Return the owner of the entry of a route's edge."""
+    return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
+
+
+def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
+    """Return the write that changes the entry of an HTTPS edge that is listed because of a route."""
+    if before is None or before.path != kinds.HTTPS_EDGES.path:
+        return []
+    old, new = (listed_edges.hostports(item) if item else () for item in (before, after))
+    if list(old) == list(new):
+        return []
+    owner = SpecialOwner(before.account, before.id)
+    if after and new and (hostports := _hostports_of_routes(after)):
+        return [special_names.change(SpecialEntry(owner, hostports))]
+    return [special_names.remove(owner)] if old and special_names.is_listed(owner) else []
+
+
+def _hostports_of_routes(edge: Item) -> tuple[str, ...]:
+    """Return the hostports of an edge if one of its routes has OAuth, or none."""
+    if edge.path != kinds.HTTPS_EDGES.path:
+        return ()
+    routes = table.beneath([f"{edge.scope}/{edge.id}/routes"])
+    return tuple(listed_edges.hostports(edge)) if any(map(_requires_sign_in, routes)) else ()
+
+
+def _requires_sign_in(route: Item | None) -> bool:
+    return route is not None and not _is_disabled(route.modules.get("oauth"))
 
 
 def _special_hostports(edge: Item) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 KIND = "tunnel_name"
 # Names that no account can use. Hosts below "cname" are the targets of domains outside TUNNEL_DOMAIN.
 OPERATOR_NAMES = frozenset(
-    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname"}
+    {"www", "api", "admin", "mail", "ns", "localhost", "edge", "gateway", "tunnel", "tunnels", "cname", "sign-in"}
 )
 OPERATOR_NAME_MESSAGE = "'{}' is reserved by the operator: choose another name."
 OPERATOR_NAME_RULE = "must not be reserved by the operator"
@@ -70,7 +70,7 @@ def check_settings() -> None:
 def check_settings_for(hosts: Iterable[str]) -> None:
     """Check the settings for a service with these hosts.
 
-    Other settings than those of the table are accepted if no host is below either domain. Raises OtherSettingsError,
+    Settings that differ from the table's are accepted if no host is below either domain. Raises OtherSettingsError,
     ValueError.
     """
     try:
@@ -82,7 +82,7 @@ def check_settings_for(hosts: Iterable[str]) -> None:
 
 
 def check_given_settings(tunnel_domain: str, tcp_ports: str) -> None:
-    """Do the same as `check_settings` for given settings, once per table and process."""
+    """Check given settings as `check_settings` does, once per table and process."""
     _check(dynamodb.table_name(), tunnel_domain, tcp_ports)
 
 
@@ -107,7 +107,7 @@ def compare_settings(stored: Settings, wanted: Settings) -> str:
         return ""
     there, here = (_format_settings(settings, differing) for settings in (stored, wanted))
     return (
-        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 
@@ -214,7 +214,7 @@ def key(name: str, *, field: str = "") -> UniqueKey:
 
 
 def listening_key(account: str, hostport: str) -> UniqueKey:
-    """Return the key of an edge with a hostport."""
+    """Return the unique key that an edge has for a hostport."""
     return UniqueKey(HOSTPORTS, f"{account}/{hostport}")
 
 
@@ -259,7 +259,7 @@ def list_reservations(account: str, name: str) -> list[str]:
 
 
 def is_taken_by_operator(taken: Taken) -> bool:
-    """Return whether the operator has a name that is taken."""
+    """Return whether the taker of a name is the operator."""
     return kinds.is_internal(taken.by)
 
 

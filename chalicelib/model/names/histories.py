@@ -1,10 +1,11 @@
 """The history of names: which tunnel or edge used a name, and when. Stored as long as audit events.
 
-The transaction that opens a tunnel stores a record below its name; the one that ends it replaces the record. An edge
+The transaction that opens a tunnel stores a record below its name; the one that ends it adds the end. An edge
 gets a record below each hostport that a change takes from it, before the transaction of that change.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,11 @@ from chalicelib import clock, ids
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.base.records import NotReady
 from chalicelib.model.names import listed_edges
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records import decoding, items, table
 from chalicelib.storage.records.items import Item
 
 _REPEATED = ("credential", "address", "client", "gateway", "tunnel_session", "started_at")
@@ -38,7 +40,7 @@ class TunnelRecord:
 
 @dataclass(frozen=True)
 class FormerEdge:
-    """An edge that used a hostport until `ended_at`, "" if it still does. Its audit events show since when."""
+    """An edge that used a hostport until `ended_at`, which is "" if it still does. Its audit events show the start."""
 
     account: str
     edge: str
@@ -55,19 +57,46 @@ def record_tunnel(
     """
     if not name:
         return []
-    fields = {"account": account, **{field: body.get(field, "") for field in _REPEATED}}
-    ended_at = {} if ended is None else {"ended_at": clock.rfc3339(clock.at(ended))}
-    expires = trail.kept_until(ids.created_at(id) if ended is None else clock.at(ended))
-    return [Write.put(Item(_scope(name), id, {**fields, **ended_at}, expires=expires).to_record())]
+    record = _OpenTunnel(name, id, {"account": account, **{field: body.get(field, "") for field in _REPEATED}})
+    if ended is None:
+        return [Write.put(record.to_item().to_record())]
+    sets = {"body.ended_at": clock.rfc3339(clock.at(ended)), "expires": trail.kept_until(clock.at(ended))}
+    there = Condition("attribute_exists(#body)")
+    return [Write.update(_scope(name), id, there, sets=sets, adds={"revision": 1}, failing=_Missing(record))]
+
+
+@dataclass(frozen=True)
+class _OpenTunnel:
+    """The record of a tunnel that uses a name, without its end."""
+
+    name: str
+    id: str
+    body: dict[str, Any]
+
+    def to_item(self) -> Item:
+        return Item(_scope(self.name), self.id, self.body, expires=trail.kept_until(ids.created_at(self.id)))
+
+
+class _Missing(NotReady):
+    """The history of a name lacks a tunnel, for example because an earlier version opened it."""
+
+    def __init__(self, record: _OpenTunnel) -> None:
+        super().__init__(record.id)
+        self._record = record
+
+    def make_room(self) -> bool:
+        with suppress(ConditionFailed):
+            dynamodb.do(Write.put(self._record.to_item().to_record(), Condition("attribute_not_exists(#id)")))
+        return True
 
 
 def find_tunnel(name: str, second: int) -> TunnelRecord | None:
     """Return the last tunnel of a name at a Unix second, or None.
 
-    It was opened by then, and may have ended by then. One read. Raises aws.Unavailable.
+    The tunnel had been opened by that second, but may also have ended by then. One read. Raises aws.Unavailable.
     """
     found, _ = table.page(_scope(name), before=ids.first_at(kinds.TUNNELS.prefix, second + 1), count=1)
-    return TunnelRecord(tunnel=found[0].id, **found[0].body) if found else None
+    return decoding.decode(TunnelRecord, {**found[0].body, "tunnel": found[0].id}) if found else None
 
 
 def record_former_edge(before: Item, after: Item | None) -> None:
@@ -90,7 +119,7 @@ def record_former_edge(before: Item, after: Item | None) -> None:
 def read_former_edges(hostport: str) -> Iterator[FormerEdge]:
     """Yield the edges that no longer use a hostport, latest first. Raises aws.Unavailable."""
     for found in table.newest(_hostport_scope(hostport)):
-        yield FormerEdge(**found.body)
+        yield decoding.decode(FormerEdge, found.body)
 
 
 def _hostport_scope(hostport: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.shards import Shards
@@ -38,7 +38,8 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
     old, new = (hostports(item) if item else () for item in (before, after))
     if after and new and new != old:
         body = {"account": after.account}
-        return [Write.put({"scope": _SHARDS.scope_of(after.id), "id": after.id, "body": body, "revision": 1})]
+        scope, adds = _SHARDS.scope_of(after.id), {"revision": 1}
+        return [Write.update(scope, after.id, Condition(""), adds=adds, defaults={"body": body})]
     was_listed = before and (old or (before.malformed and before.path in _PATHS))
     return [Write.delete(_SHARDS.scope_of(before.id), before.id)] if before and was_listed and not new else []
 

@@ -1,7 +1,7 @@
 """The number of names of an account, in use and in cooldown.
 
-Names in use belong to edges and reservations. Each name counts once. The transactions that take and release a name
-change the count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
+Names in use belong to edges and reservations. Each name counts once. The transactions that take or release a name also
+change its count. A reserved domain outside TUNNEL_DOMAIN counts as a name in use. A cooldown that has ended counts
 until `remove_ended_cooldowns`.
 """
 
@@ -76,8 +76,8 @@ def sum_counts(writes: Iterable[Write], names_elsewhere: int = 0) -> Mapping[str
 def prepare(before: Item | None, after: Item | None, own: Iterable[Write]) -> list[Write]:
     """Return the write that counts the names of a changed item.
 
-    `own` are the other writes of the item. Stops counting cooldowns that have ended if the change adds others. Raises
-    aws.Unavailable.
+    `own` are the other writes of the item. If the change adds cooldowns, those that have ended are no longer counted.
+    Raises aws.Unavailable.
     """
     new, old = (count_elsewhere(item) if item else 0 for item in (after, before))
     counts = sum_counts(own, new - old)
@@ -112,9 +112,9 @@ def remove_ended_cooldowns(account: str, counts: Mapping[str, int]) -> None:
 
 
 def make_room(account: str, counts: Mapping[str, int]) -> bool:
-    """End the oldest cooldowns for a change above a bound. Return whether it can be retried.
+    """End the oldest cooldowns if a change exceeded their bound.
 
-    Raises aws.Unavailable.
+    Return whether the change can be retried. Raises aws.Unavailable.
     """
     record = dynamodb.get(*record_key(account)) or {}
     if record.get("names", 0) + max(0, counts.get("names", 0)) > MAX_NAMES:

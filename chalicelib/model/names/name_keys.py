@@ -1,4 +1,4 @@
-"""The unique keys that decide who owns a host, and what has it. Pure."""
+"""The unique keys that decide which account owns a host, and which edge, tunnel or reservation has it. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ _MAX_DIRECT = 10  # reservations below a base name that are read without their o
 class NameKey:
     """The record of a unique key.
 
-    `holder` is the id of the item that has it exclusively, and `scope` the scope of that item. `sharers` are the scopes
-    and ids of the items of `account` that share it.
+    `holder` is the id of the item that has the key exclusively, and `scope` the scope of that item. `sharers` are the
+    scopes and ids of the items of `account` that share it.
     """
 
     account: str
@@ -50,12 +50,12 @@ class NameKey:
         return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
     def holder_of(self, kind: kinds.Kind) -> Place | None:
-        """Return the place of the holder if it is of a kind, or None."""
+        """Return the place of the holder if it is an item of the given kind, or None."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path
         return Place(self.scope, self.holder) if is_alike else None
 
 
-FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the known key at a place, or None
+FindKey: TypeAlias = Callable[[Place], NameKey | None]  # returns the key at a place if it is known, or None
 
 
 def name_place(name: str) -> Place:
@@ -110,7 +110,7 @@ def list_reservation_places(account: str, host: str, tunnel_domain: str, find_ke
 
 
 def list_reservation_keys(reservation: ServedReservation, tunnel_domain: str) -> list[Place]:
-    """Return the places of the keys that a reservation has, as far as its domain is known."""
+    """Return the places of the unique keys of a reservation."""
     domain, own = reservation.domain, key_place(reservations.reserved_key(reservation.account, reservation.domain))
     if domains.is_below(domain, tunnel_domain):
         return [own, name_place(base_names.base_name_below(domain, tunnel_domain))]

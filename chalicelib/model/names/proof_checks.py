@@ -22,7 +22,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
 _DUE = items.scope(EDGE, "/looks")
-_LAST = 9_999_999_999  # ids of entries begin with the seconds from their time to this one, so the oldest is the highest
+_LAST = 9_999_999_999  # Unix second: ids begin with the seconds until it, so the oldest entry has the highest id
 _AT_ONCE = 100  # records in one read
 
 
@@ -52,7 +52,7 @@ def find_due(now: int, most: int) -> list[DueCheck]:
         found += [it for record in read if record and (it := _decode_live(Item.from_record(record)))]
     live = {(_scope(it.account), it.id) for it in found}
     for id in entries:
-        if valid.get(id) not in live:  # otherwise it would be the first entry for ever
+        if valid.get(id) not in live:  # otherwise this entry would stay the first one forever
             dynamodb.do(Write.delete(_DUE, id))
     return found
 
@@ -83,8 +83,8 @@ def find_proved(domain: str) -> DueCheck | None:
 def record(check: DueCheck, result: ProofChange, loser: tuple[DueCheck, ProofChange] | None = None) -> bool:
     """Store the outcome of a check.
 
-    `loser` is the reservation that loses the domain by it, with its outcome. Return False, without a write, if one of
-    them has changed or another reservation has proved the domain. Raises aws.Unavailable.
+    `loser` is the reservation that loses the domain because of it, with its own outcome. Return False, without a write,
+    if one of them has changed or another reservation has proved the domain. Raises aws.Unavailable.
     """
     change = Change(trail.EDGE)
     for changed, outcome in [(check, result), *([loser] if loser else [])]:

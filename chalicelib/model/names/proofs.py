@@ -14,10 +14,10 @@ ProofStatus = Literal["pending", "verified", "lapsing", "lapsed"]
 ProofEvent = Literal["", "verified", "lapsing", "lapsed"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_GRACE = 7 * _DAY  # a missing record can come back within that time
-_NO_ANSWER = 2 * _DAY  # after that time without an answer of name servers a record counts as missing
+_GRACE = 7 * _DAY  # a proof survives if a missing record returns within this time
+_NO_ANSWER = 2 * _DAY  # if name servers do not answer for this time, the record counts as missing
 _LOST_ERROR = "The record is gone, and another account has proved the domain."
-_PROVED_ELSEWHERE = "Another account has proved this domain, and its record is still there: that must be removed first."
+_PROVED_ELSEWHERE = "Another account has proved this domain, and its DNS record still exists: it must be removed first."
 _UNKNOWN_ELSEWHERE = "Another account has proved this domain, and its record cannot be checked at the moment: {}"
 
 
@@ -55,14 +55,17 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProofChange:
-    """The proof after a check. `event` is its audit event or ""."""
+    """The proof after a check. `event` is the action of its audit event, or "" without an event."""
 
     proof: Proof
     event: ProofEvent = ""
 
 
 class TooSoon(Exception):
-    """A check was requested less than a minute ago. `wait` is in seconds until the next can be."""
+    """A check was requested less than a minute ago.
+
+    `wait` is the number of seconds until the next request is accepted.
+    """
 
     def __init__(self, wait: int) -> None:
         super().__init__(wait)

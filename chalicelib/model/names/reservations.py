@@ -18,7 +18,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 PROVED_DOMAIN = "domain"  # the kind of the key of a proved domain
 _AUDITED_IF_SET = ("certificate_management_policy", "keep_headers")
-_RESERVED_DOMAIN = "reserved_domain"  # the kind of its key in its account
+_RESERVED_DOMAIN = "reserved_domain"  # the kind of the key of a reserved domain in its account
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def set_proof(item: Item, proof: Proof) -> Item:
     before = records.decode(ReservedDomain, item)
     after = replace(before, proof={**before.proof, **asdict(proof)})
     body = {**item.body, "proof": after.proof}
-    keys = after.unique_keys(item.account, item.id)
+    keys = records.keys_of_change(item, before, after)
     return replace(item, body=body, unique_keys=keys, revision=items.following(item))
 
 
@@ -196,7 +196,7 @@ def reservations_for(account: str, hosts: Iterable[str], tunnel_domain: str) -> 
 
 
 def _names_an_item(record: Mapping[str, Any]) -> bool:
-    """Return whether the record of a unique key names its item."""
+    """Return whether the record of a unique key contains the scope and id of its item."""
     return isinstance(record.get("home"), str) and isinstance(record.get("holder"), str)
 
 

@@ -1,8 +1,8 @@
 """The list of special names, for the live edge: hosts and ports that Envoy must know before a visitor comes.
 
 Each edge or tunnel with such names has a separate record. The transaction that changes the edge or tunnel writes it, so
-the change log names it too. Its id begins with the account: edge hosts of earlier versions treat an id in the log that
-they cannot read as removed.
+that the record is in the change log too. Its id begins with the account: if edge hosts of earlier versions cannot read
+an id in the log, they treat it as removed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.shards import Shards
@@ -41,9 +41,17 @@ class SpecialEntry:
 
 
 def add(entry: SpecialEntry) -> Write:
-    """Return the write that adds or replaces an entry."""
+    """Return the write that adds the entry of a new edge or tunnel."""
     place, body = find_place(entry.owner), {"hostports": list(entry.hostports)}
     return Write.put({"scope": place.scope, "id": place.id, "body": body, "revision": 1})
+
+
+def change(entry: SpecialEntry) -> Write:
+    """Return the write that changes an entry, or adds it. One read. Raises aws.Unavailable."""
+    place = find_place(entry.owner)
+    before = dynamodb.get(place.scope, place.id) or {}
+    body = {**before.get("body", {}), "hostports": list(entry.hostports)}
+    return Write.update(place.scope, place.id, Condition(""), sets={"body": body}, adds={"revision": 1})
 
 
 def remove(owner: SpecialOwner) -> Write:
@@ -59,7 +67,7 @@ def is_listed(owner: SpecialOwner) -> bool:
 
 
 def every() -> Iterator[SpecialEntry | Place]:
-    """Yield all entries, and the places of malformed ones. Raises aws.Unavailable."""
+    """Yield all entries; for a malformed entry, yield its place instead. Raises aws.Unavailable."""
     for scope in _SHARDS.scopes:
         for item in table.every(scope):
             place = Place(item.scope, item.id)

@@ -14,7 +14,7 @@ from chalicelib.model.audit import reading
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.changes import Change
-from chalicelib.model.offboarding import progress, roots
+from chalicelib.model.offboarding import progress, roots, tree_ends
 from chalicelib.model.offboarding.makers import MakerEvents, TreeResource
 from chalicelib.model.offboarding.tree_ends import MAX_KEPT, Choice, Ends, OutOfTime
 from chalicelib.storage.records import items, table
@@ -43,7 +43,7 @@ def offboard(change: Change, account: str, id: str, choice: Choice) -> Offboardi
     root = roots.close(change, account, id)
     if root is None:
         return None
-    walk = Walk(Ends(change, root, choice))
+    walk = Walk(Ends(change, root, choice, time.monotonic() + tree_ends.BUDGET))
     is_whole = walk.run()
     is_complete = is_whole and not walk.has_ended and walk.began >= roots.settled_at(walk.ends.root)
     if is_complete and kinds.API_KEYS.has(id):

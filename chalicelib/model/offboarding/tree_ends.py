@@ -23,7 +23,8 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Chunk
 from chalicelib.storage.records.writes import Overtaken
 
-BUDGET = 8.0  # seconds of one call
+BUDGET = 7.0  # seconds of one call until its last transaction, so that it ends within _CALL
+_CALL = 8  # seconds
 MAX_KEPT = 100  # in one response
 
 _CERTIFICATE = "ssh_user_certificate_id"
@@ -48,17 +49,17 @@ class Ends:
     change: Change
     root: Item
     choice: Choice
+    until: float  # of time.monotonic()
     counts: dict[Kind, int] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
     has_locked: bool = False
     _locked: set[str] = field(default_factory=set)
     _issuers: dict[str, Issuer | None] = field(default_factory=dict)
-    _until: float = field(default_factory=lambda: time.monotonic() + BUDGET)
     _lists: dict[str, list[Chunk]] = field(default_factory=dict)
 
     def check_time(self) -> None:
         """Raise OutOfTime if the call has used its time."""
-        if time.monotonic() > self._until:
+        if time.monotonic() > self.until:
             raise OutOfTime
 
     def lock(self, keys: Collection[TreeResource]) -> None:
@@ -72,7 +73,7 @@ class Ends:
     def postpone(self) -> None:
         """Postpone the last walk before keys are locked, in case this call is cut off. Raises aws.Unavailable."""
         if not self.has_locked:
-            self.has_locked, self.root = True, roots.postpone(self.root, int(BUDGET) + roots.SETTLING)
+            self.has_locked, self.root = True, roots.postpone(self.root, _CALL + roots.SETTLING)
 
     def remove(self, found: Iterable[Item]) -> None:
         """Delete API keys and SSH credentials, each in a transaction. Raises OutOfTime, aws.Unavailable."""

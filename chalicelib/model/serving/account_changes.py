@@ -1,4 +1,4 @@
-"""Which earlier values a change makes stale. Pure."""
+"""Decides which values that were read earlier become stale by a change. Pure."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
@@ -30,9 +30,9 @@ def is_affected(account: str, place: Place, found: Mapping[Place, Found]) -> boo
 
 
 def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Place, Found]) -> set[Place]:
-    """Return the places of changed items to read: known ones, and those that may have a name.
+    """Return the places of changed items that must be read: known items, and items that may have a name.
 
-    Gateways are not among them: the caller knows the live ones.
+    Gateways are left out, because the caller knows the live ones.
     """
     naming = {items.scope(account, kind.path) for kind in _NAMING}
     known = {it for it in places if it.id and (it in found or it.scope in naming)}
@@ -80,7 +80,7 @@ def _named_keys(fresh: Found, found: Mapping[Place, Found], tunnel_domain: str) 
 
 
 def _merged(account: str, found: Mapping[Place, Found], fresh: Mapping[Place, Found]) -> dict[Place, Found]:
-    """Return the list of an account's labelled tunnels with the fresh ones, if it is known."""
+    """Return the known list of an account's labelled tunnels, updated with the fresh ones, {} if it is unknown."""
     place = tunnels_place(account)
     before = found.get(place)
     changed = {it.id: value.value for it, value in fresh.items() if it.scope == place.scope}

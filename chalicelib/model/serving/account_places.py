@@ -1,6 +1,6 @@
-"""The places of the records that decide about names of an account, as far as earlier reads show them. Pure.
+"""The places of the records that decide about names of an account, as far as earlier reads show them.
 
-A list has the place of its scope, with the id "".
+Pure. The place of a list is its scope with the id "".
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Switch:
-    """The switch of an account."""
+    """Whether an account is switched on."""
 
     is_active: bool
 
@@ -41,7 +41,7 @@ class ServedAddress:
     proxy_protocol: bool | None
 
 
-Routes: TypeAlias = tuple[Item, ...]  # of an edge that is not decoded yet
+Routes: TypeAlias = tuple[Item, ...]  # the undecoded routes of an edge
 Value: TypeAlias = (
     Switch
     | NameKey
@@ -62,7 +62,10 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True)
 class Found:
-    """A value that was read, or None if there is none. `version` changes with it, and is "" if there is none."""
+    """The result of reading a place: a value, or None if it is absent.
+
+    `version` changes with the value, and is "" if it is absent.
+    """
 
     version: str = ""
     value: Value | None = None
@@ -79,7 +82,7 @@ class Wanted:
 
 
 def digest(versions: Iterable[str]) -> str:
-    """Return one version of several."""
+    """Return one version that changes with any of several."""
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 
@@ -102,7 +105,7 @@ def routes_place(edge: Place) -> Place:
 
 
 def list_places(wanted: Wanted, found: Mapping[Place, Found], tunnel_domain: str) -> set[Place]:
-    """Return the places of the records that decide about what is wanted.
+    """Return the places of the records that decide about the wanted hosts, ports, edges and tunnels.
 
     Values at these places can name further ones: read the missing places and call this again until none is missing.
     """
@@ -124,7 +127,7 @@ class _Walk:
         self._account, self._found, self._tunnel_domain = account, found, tunnel_domain
 
     def add_host(self, host: str) -> None:
-        """Add what owns and has a host."""
+        """Add the records that decide which account owns a host, and what answers there."""
         self._add_owner(host)
         hostports = name_keys.list_hostport_places(self._account, host)
         for key in self._add_keys(hostports):
@@ -208,7 +211,10 @@ class _Walk:
                 self._add_owner_of(host)
 
     def _add_owner_of(self, name: str) -> None:
-        """Add what owns a name of an edge. An address of a TCP edge can be reserved."""
+        """Add the records that decide which account owns a name of an edge.
+
+        They include the reservation of a TCP edge's address.
+        """
         host, _, port = name.partition(":")
         self._add_owner(host)
         if port:

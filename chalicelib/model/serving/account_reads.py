@@ -1,4 +1,4 @@
-"""Reads of the records that decide about names of an account, each as one value."""
+"""Reads the records that decide about names of an account. Each place has one value."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -51,9 +51,10 @@ def complete(
     tunnel_domain: str,
     read: Callable[[Iterable[Place]], Mapping[Place, Found]] = read_places,
 ) -> dict[Place, Found]:
-    """Return the values of all places that a request needs. Read those that are not known, in rounds.
+    """Return the values of all places that a request needs.
 
-    Known edges can be undecoded, as a changed one is. Raises what `read` does.
+    Unknown places are read in rounds. Known edges can still be undecoded, for example after a change. Raises what
+    `read` does.
     """
     found = {**known, **decode_edges(known, tunnel_domain)}
     while missing := (places := account_places.list_places(wanted, found, tunnel_domain)) - found.keys():
@@ -81,9 +82,9 @@ def read_list(place: Place) -> Found:
 
 
 def decode_edges(found: Mapping[Place, Found], tunnel_domain: str) -> dict[Place, Found]:
-    """Return the values that replace edges and routes that are not decoded yet. Raises aws.Unavailable.
+    """Decode edges and routes that are not decoded yet. Return the values that replace them. Raises aws.Unavailable.
 
-    An edge whose hostports cannot be read has those of the keys that name it, so that nothing else answers there.
+    If the hostports of an edge cannot be read, it gets those of its unique keys, so that nothing else answers there.
     """
     made: dict[Place, Found] = {}
     for place, it in found.items():
@@ -130,7 +131,10 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 
 
 def _is_whole_or_damaged(item: Item) -> bool:
-    """Return whether an item was ever created. An empty body can have modules, but no reservation has any."""
+    """Return whether an item was ever created.
+
+    Items with an empty body exist only for their modules; a reservation has no modules.
+    """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
 

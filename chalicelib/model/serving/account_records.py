@@ -33,8 +33,8 @@ class AccountRecords:
     """The records of one account that some names of it use.
 
     `names` are these names. `reservations` decide about them and may belong to other accounts. `gateways` are the live
-    ones. `versions` has every record and list that was read, with a text that changes with it, "" if it is absent.
-    `wanted` and `found` are what was asked for and the values read, for later reads.
+    ones. `versions` has a text for every record and list that was read. It changes with the record, and is "" for an
+    absent one. `wanted` is the request and `found` are the values read, both for later reads.
     """
 
     account: str
@@ -78,7 +78,7 @@ class AccountRecords:
         )
 
     def extended_by(self, more: "AccountRecords") -> "AccountRecords":
-        """Return the records together with more of the same account, which were read with the values of these."""
+        """Return these records extended by more of the same account. The others were read with the values of these."""
         reserved = {it.id: it for it in (*self.reservations, *more.reservations)}
         before, wanted = self.wanted, more.wanted
         return AccountRecords(
@@ -103,16 +103,16 @@ class AccountRecords:
         return account_changes.is_affected(self.account, place, self.found)
 
     def list_lapsed(self, now: float) -> frozenset[Place]:
-        """Return the places of tunnels with a lease that ended by a Unix time, to read them again.
+        """Return the places of tunnels with a lease that ended by a Unix time.
 
-        Renewals are not in the change log.
+        They must be read again, because renewals are not in the change log.
         """
         ended = (it for it in self.tunnels.values() if it.expires <= now)
         return frozenset(item_place(it.account, it.id) for it in ended)
 
 
 def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:
-    """Yield the values that are no keys, also those in lists."""
+    """Yield all values except keys, including the entries of lists."""
     for it in found.values():
         if isinstance(it.value, tuple):
             yield from it.value

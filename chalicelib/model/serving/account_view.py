@@ -25,11 +25,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """The settings that decide about names. `operator_names` are those in the operator's certificate."""
+    """What decides about names beside the records of their account.
+
+    `operator_names` are those in the operator's certificate, `managed_apps` the providers at which the operator has an
+    application.
+    """
 
     tunnel_domain: str
     tcp_ports: range = range(0)
     operator_names: frozenset[str] = frozenset()
+    managed_apps: frozenset[str] = frozenset()
 
 
 class AccountView:
@@ -54,7 +59,7 @@ class AccountView:
         """Return the account that has proved a host, or None. The longest proved domain decides."""
         for domain in proofs.list_proving_domains(host):
             if accounts := {it.account for it in self._reservations_by_domain.get(domain, ()) if it.is_proved}:
-                return accounts.pop() if len(accounts) == 1 else None  # two while a domain changes its owner
+                return accounts.pop() if len(accounts) == 1 else None  # two while a domain's owner changes
         return None
 
     def may_serve(self, account: str, name: str) -> bool:
@@ -95,7 +100,7 @@ class AccountView:
         return next((rejected[it.id] for it in self._certificates_for(host) if it.id in rejected), "")
 
     def is_covered(self, certificate: str, host: str) -> bool:
-        """Return whether a host's certificate covers it. Only the operator's may not."""
+        """Return whether a host's certificate covers the host. Only the operator's certificate may not."""
         names = self.service.operator_names
         return certificate != OPERATOR or any(certificate_choice.covers(it, host) for it in names)
 
@@ -169,7 +174,7 @@ class AccountView:
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:
         found = (it for it in self._tunnels_by_name.get(name, ()) if self.may_serve(it.account, name))
-        return max(found, key=lambda tunnel: tunnel.id, default=None)  # several if a name was taken over
+        return max(found, key=lambda tunnel: tunnel.id, default=None)  # several while a name is taken over
 
     def _certificates_for(self, host: str) -> list[ServedCertificate]:
         """Return the certificates that cover a host, in the order of the records."""
@@ -213,7 +218,7 @@ def _parent(name: str) -> str:
 
 
 def _grouped(entries: Iterable[tuple[K, T]]) -> Mapping[K, Sequence[T]]:
-    """Return the values of each key, in their order."""
+    """Return the values grouped by key, in the given order."""
     found: dict[K, list[T]] = {}
     for key, value in entries:
         found.setdefault(key, []).append(value)

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Literal
 
 from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving import pages, shares, states, streams
 from chalicelib.model.serving.account_view import AccountView
 from chalicelib.model.serving.states import HostFacts
 from chalicelib.model.serving.streams import Destinations
 
 State = Literal["live", "unproved", "refused"]
-_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # of closed routes
+_PAGES = {"": "", "not_enforced": pages.NOT_ENFORCED, "no_backend": pages.NO_BACKEND}  # by state
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class PlannedHost:
 class RouteTarget:
     """The target of a route: backends by weight, or a page if the route is closed.
 
-    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can.
+    `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can. With a
+    `rule` visitors must sign in.
     """
 
     route: ServedRoute
@@ -48,11 +50,12 @@ class RouteTarget:
     page: str = ""
     error: str = ""
     online: tuple[tuple[str, int], ...] = ()
+    rule: SignInRule | None = None
 
     @property
     def restricts_visitors(self) -> bool:
         """Return whether a module keeps some visitors from the target."""
-        return bool(self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
+        return bool(self.rule or self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class Plan:
         return streams.is_stream(self.edge)
 
     @property
+    def requires_sign_in(self) -> bool:
+        """Return whether a route of the edge has OAuth. Its names then have a separate HTTP manager."""
+        return requires_sign_in(self.edge)
+
+    @property
     def certificates(self) -> dict[str, str]:
         """Return the certificate ids of the hosts that answer, by host."""
         return {host.name: host.certificate for host in self.hosts if host.answers}
@@ -103,7 +111,13 @@ class Plan:
         """Return a digest of the edge's requirements on handshakes."""
         termination = self.edge.modules.tls_termination
         asked = [termination.min_version or "" if termination else "", *self.trusted]
+        asked += ["sign-in"] if self.requires_sign_in else []
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
+
+
+def requires_sign_in(edge: ServedEdge) -> bool:
+    """Return whether a route of an edge has OAuth."""
+    return any(route.modules.oauth for route in edge.routes)
 
 
 def close_refused(before: Plan, error: str) -> Plan:
@@ -153,7 +167,7 @@ def _plan_host(
 def _gather_facts(
     edge: ServedEdge, name: str, view: AccountView, now: datetime, destinations: Destinations
 ) -> HostFacts:
-    """Return what decides about one of an edge's hosts."""
+    """Return the facts that decide about one of an edge's hosts."""
     ends_here = not port_of(name) and edge.terminate_at != "upstream"
     certificate = (view.certificate(edge.account, name, now) or "") if ends_here else ""
     return HostFacts(
@@ -172,7 +186,7 @@ def _gather_facts(
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
-    """Return whether upstreams of a name read the PROXY protocol."""
+    """Return whether the upstreams of a name expect the PROXY protocol."""
     if port := port_of(name):
         return port in map(port_of, edge.proxied)
     held = view.reservation_of(edge.account, name)
@@ -185,13 +199,14 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
 
 
 def _plan_target(edge: ServedEdge, route: ServedRoute, view: AccountView) -> RouteTarget:
-    found = states.decide_route(edge, route)
+    found = states.decide_route(edge, route, view.service.managed_apps)
     attached = route.modules.backend.backend_id if route.modules.backend else None
     if found.closed or not attached:
         return RouteTarget(route, page=_PAGES[found.closed], error=found.error)
     shared = shares.resolve(attached, edge.account, view.backends)
     page = "" if shared.weights else pages.NO_BACKEND
-    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, view))
+    rule = route.modules.oauth.of_route(edge.account, edge.id, route.id) if route.modules.oauth else None
+    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, view), rule)
 
 
 def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:

@@ -23,7 +23,7 @@ from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.model.serving.streams import is_group
 
-TRIAL_TIME = timedelta(seconds=60)  # from a change until the records decide without a trial
+TRIAL_TIME = timedelta(seconds=60)  # time after a change during which the result of a trial is awaited
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The states of an edge's hostports and routes, decided from the records. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,7 @@ from chalicelib.model.names.reservations import ServedReservation
 
 _UNPROVED = "The account has not proved the domain: verify its reservation."
 _NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for {names}."
-_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+_UNCOVERED = "No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
 _NO_AUTHORITY = "A certificate authority of mutual_tls does not exist."
 _UNREADABLE_AUTHORITY = "The record of a certificate authority of mutual_tls is malformed."
 _OTHER_PORT = "No port is open: {port} is outside of TCP_PORTS, {first} to {last}."
@@ -18,8 +18,9 @@ _NO_PORTS = "No port is open: the operator has set no TCP_PORTS."
 _NO_PORT = "The account does not have the port: add a hostport at TUNNEL_DOMAIN with the same port."
 _PORT_TAKEN = "Another edge of the account already has the port."
 _UNREADABLE = "The record of the host's reservation is malformed."
-_DIFFERENT_PROXY_PROTOCOL = "Its reservation and the one of the edge's first host differ in proxy_protocol."
+_DIFFERENT_PROXY_PROTOCOL = "The reservations of this host and of the edge's first host differ in proxy_protocol."
 _COSTLY = "The user agent filter needs {} RE2 instructions per byte, and at most {} are allowed."
+_NO_MANAGED_APP = "This service has no managed application for {}: set client_id and client_secret."
 _NO_PATH = "No request can match the path, since it contains ? or #."
 
 
@@ -27,9 +28,10 @@ _NO_PATH = "No request can match the path, since it contains ? or #."
 class HostFacts:
     """The facts that decide about a host of an edge, or host:port of a TCP edge.
 
-    `reservation` is the account's that covers the host. `port_error` says why a TCP edge has no port, and `refusal`
-    why its connections cannot be forwarded, and `error` describes a problem of their backends. `certificate` is the id
-    of the host's certificate or "", and `certificate_error` is Envoy's error about one of them.
+    `reservation` is the account's reservation that covers the host. `port_error` says why a TCP edge has no port,
+    `refusal` why its connections cannot be forwarded, and `error` describes a problem with their backends.
+    `certificate` is the id of the host's certificate or "". `certificate_error` is Envoy's error about a certificate
+    that covers the host.
     """
 
     name: str
@@ -84,10 +86,13 @@ def decide_host(edge: ServedEdge, facts: HostFacts) -> HostState:
     return HostState("refused", f"{missing} {error}".rstrip(), facts.certificate)
 
 
-def decide_route(edge: ServedEdge, route: ServedRoute) -> RouteState:
-    """Return whether a route can be open, whatever its backend is."""
+def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -> RouteState:
+    """Return the state of a route, whatever the state of its backend.
+
+    `managed_apps` are the providers at which the operator has an application.
+    """
     unenforced = describe_unenforced(edge.modules.unenforced) or describe_unenforced(route.modules.unenforced)
-    if error := unenforced or _filter_cost_error(route):
+    if error := unenforced or _filter_cost_error(route) or _application_error(route, managed_apps):
         return RouteState("not_enforced", error)
     if set("?#") & set(route.match):
         return RouteState("no_backend", _NO_PATH)
@@ -114,6 +119,13 @@ def describe_unenforced(modules: tuple[str, ...]) -> str:
 def _reservation_error(facts: HostFacts) -> str:
     is_readable = port_of(facts.name) or facts.reservation is None or facts.reservation.is_readable
     return "" if is_readable else _UNREADABLE
+
+
+def _application_error(route: ServedRoute, managed_apps: Set[str]) -> str:
+    """Return why no application can sign visitors of a route in, or ""."""
+    rule = route.modules.oauth
+    is_lacking = rule is not None and not rule.client_id and rule.provider not in managed_apps
+    return _NO_MANAGED_APP.format(rule.provider) if rule and is_lacking else ""
 
 
 def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | None]) -> str:

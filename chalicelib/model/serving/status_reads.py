@@ -1,4 +1,4 @@
-"""Reads of all that decides about the status of an edge."""
+"""Reads the records that decide the status of an edge."""
 
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from chalicelib.model.serving.account_places import Wanted
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_states import ReportedStatus
+from chalicelib.model.sign_in import managed_apps
 from chalicelib.storage.records.items import Item
 
 
@@ -23,12 +24,19 @@ def read(edge: Item) -> ReportedStatus:
     rejected = edge_states.list_rejected(reports, edge.revision)
     records = AccountRecords.of(wanted, account_reads.complete(wanted, {}, domain), rejected)
     names = reports.operator_names or frozenset({domain, f"{domains.WILDCARD}{domain}"})
-    view = AccountView(records, Service(domain, base_names.ports(), names))
+    view = AccountView(records, Service(domain, base_names.ports(), names, _read_managed_apps(records)))
     if (served := view.edges.get(edge.id)) is None:
         return ReportedStatus(NO_STATUS)
     now = clock.now()
     changed = _changed_at(edge) if served.revision == edge.revision else now
     return edge_states.decide(edge_plans.make_plan(served, view, now), view, reports, changed, now)
+
+
+def _read_managed_apps(records: AccountRecords) -> frozenset[str]:
+    """Return the providers with a managed application, read only if a route needs one."""
+    rules = (route.modules.oauth for edge in records.edges.values() for route in edge.routes)
+    is_needed = any(rule and not rule.client_id for rule in rules)
+    return frozenset(managed_apps.read_all()) if is_needed else frozenset()
 
 
 def _changed_at(edge: Item) -> datetime:

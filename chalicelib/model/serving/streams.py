@@ -83,5 +83,9 @@ def _plaintext_error(edge: ServedEdge) -> str:
 
 def _plaintext_modules(modules: Modules) -> list[str]:
     """Return the enabled modules that need decrypted traffic."""
-    found = {"mutual_tls": modules.mutual_tls, "user_agent_filter": modules.user_agent_filter}
+    found = {
+        "mutual_tls": modules.mutual_tls,
+        "oauth": modules.oauth,
+        "user_agent_filter": modules.user_agent_filter,
+    }
     return [name for name, module in found.items() if module]

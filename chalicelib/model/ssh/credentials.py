@@ -1,4 +1,7 @@
-"""SSH credentials, stored and as a gateway reads them. The unique key of a public key repeats the ACL, for one read."""
+"""SSH credentials: their stored form, and the form that a gateway reads.
+
+The unique key of a public key repeats the ACL, so a gateway needs only one read.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -172,7 +172,7 @@ def _check_principals(
 def _check_options(bounds: PolicyBounds, certificate: Any) -> Iterator[tuple[str, str]]:
     allowed = bounds.allowed_extensions
     for name in certificate.extensions:
-        if allowed is not None and name not in allowed and name != acl.EXTENSION:  # which only restricts
+        if allowed is not None and name not in allowed and name != acl.EXTENSION:  # that one only restricts
             yield (
                 f"extensions.{name}",
                 _policy_rule(f"must be one of {_join_first(allowed, ', ')}" if allowed else "must be absent"),

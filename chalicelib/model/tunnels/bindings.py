@@ -23,7 +23,7 @@ def find_disallowed(served: Sequence[ServedTunnel], tunnel_domain: str) -> froze
 
 
 def _listener_key(tunnel: ServedTunnel) -> tuple[str, str]:
-    """Return the key of an edge with the name of a tunnel."""
+    """Return the place of the unique key that an edge at the name of a tunnel has."""
     return base_names.listening_key(tunnel.account, tunnels.hostport_of(tunnel.name)).scope, unique_keys.ID
 
 

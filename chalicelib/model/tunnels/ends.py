@@ -31,12 +31,12 @@ def describe_duration(item: Item, end: int) -> Details:
 
 
 def record_end(item: Item, end: int) -> list[Write]:
-    """Return the write that adds the end to the history of its name."""
+    """Return the write that adds the end of a tunnel to the history of its name."""
     return histories.record_tunnel(host_name(item), item.account, item.id, item.body, ended=end)
 
 
 def unlist(item: Item) -> list[Write]:
-    """Return the write that removes a tunnel from the list of special names. Only some tunnels are in it."""
+    """Return the write that removes a tunnel from the list of special names, if it is in the list."""
     proto = item.body.get("proto")
     return (
         []

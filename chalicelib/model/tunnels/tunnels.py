@@ -71,7 +71,7 @@ class AgentTunnel(StoredTunnel):
 
 @dataclass(frozen=True, kw_only=True)
 class BackendTunnel(StoredTunnel):
-    """A tunnel of all tunnel group backends with labels that it has."""
+    """A tunnel for tunnel groups. It belongs to each group whose labels it has."""
 
     labels: Mapping[str, str]
 

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 
 from chalicelib import clock
 from chalicelib.model.tunnels.tunnels import Traffic
-from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table
-from chalicelib.storage.records.items import Item
+from chalicelib.storage.records import decoding, direct_writes, items, table
 
 _RETENTION = 400 * 86_400  # seconds: a year, and a month for disputes
 
@@ -18,10 +15,8 @@ _RETENTION = 400 * 86_400  # seconds: a year, and a month for disputes
 def write(account: str, hour: str, gateway: str, usage: Traffic) -> None:
     """Store the traffic of a gateway in an hour, for example "2026-11-22T14" (UTC). Raises aws.Unavailable."""
     body = {"bytes_in": usage.bytes_in, "bytes_out": usage.bytes_out, "requests": usage.requests}
-    record = Item(
-        _scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=clock.seconds() + _RETENTION
-    ).to_record()
-    dynamodb.do(Write.put(record))
+    expires = clock.seconds() + _RETENTION
+    direct_writes.merge(_scope(account, hour[:7]), f"{hour}#{gateway}", body, expires=expires)
 
 
 def read_days(account: str, month: str) -> Mapping[str, Traffic]:
@@ -29,7 +24,7 @@ def read_days(account: str, month: str) -> Mapping[str, Traffic]:
     days: dict[str, Traffic] = {}
     for item in table.every(_scope(account, month)):
         day = item.id[:10]
-        days[day] = days.get(day, Traffic()) + Traffic(**item.body)
+        days[day] = days.get(day, Traffic()) + decoding.decode(Traffic, item.body)
     return dict(sorted(days.items()))
 
 

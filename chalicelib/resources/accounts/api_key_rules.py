@@ -53,7 +53,7 @@ class _AccountModule(Module):
 
     def put(self, call: Call) -> Item | None:
         """Set the rules. A call that was cut off can be repeated."""
-        if places.written_format() < 4:
+        if not places.is_latest_format():
             raise Conflict("Rules for API keys can be set once RECORD_FORMAT is 4: earlier versions ignore them.")
         allowed = call.body.allowed_networks if call.body.enabled else None
         if allowed and not call.has_if_match and not networks.contain(allowed, call.change.by.source_ip):

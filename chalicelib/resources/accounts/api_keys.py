@@ -39,7 +39,7 @@ from chalicelib.storage.records.items import Item
 
 
 def _scope(text: str) -> str:
-    if scopes.is_recent(scopes.check(text)) and places.written_format() < 4:
+    if scopes.is_recent(scopes.check(text)) and not places.is_latest_format():
         raise ValueError("must be without an id and end with :read or :write, until RECORD_FORMAT is 4")
     return text
 
@@ -55,7 +55,7 @@ BOUNDED = (entries(1, MAX_COUNT), After(scopes.check_size))
 
 
 def _network(text: str) -> str:
-    if places.written_format() < 4:
+    if not places.is_latest_format():
         raise ValueError("must be absent until RECORD_FORMAT is 4")
     return networks.check(text)
 

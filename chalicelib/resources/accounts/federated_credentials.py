@@ -34,7 +34,7 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     """Return a new credential. Raises InvalidRequest, UnknownReference, Conflict, aws.Unavailable."""
-    if places.written_format() < 4:
+    if not places.is_latest_format():
         raise Conflict("Federated credentials can be created once RECORD_FORMAT is 4: earlier versions ignore them.")
     if bool(request.owner_id) == bool(request.owner_claim):
         raise InvalidRequest.of({"owner_id": "is required, unless owner_claim is set; only one of them may be"})
@@ -143,12 +143,23 @@ def remove(change: Change, scope: str, id: str) -> bool:
         if credential is None:
             return False
         removal = change.remove(credential)
-        if count := len(trees.live_keys(credential.account, id)):
-            raise Conflict(f"{count} API keys that it issued, or that such keys made, are live: offboard it first.")
-        removal.commit()
+        _check_unused(credential)
+        trees.close(credential)  # an exchange could commit after the count
+        try:
+            _check_unused(credential)
+            removal.commit()
+        except BaseException:
+            trees.reopen(credential)
+            raise
         return True
 
     return writes.retried(attempt)
+
+
+def _check_unused(credential: Item) -> None:
+    """Raise Conflict if keys of the tree are live."""
+    if count := len(trees.live_keys(credential.account, credential.id)):
+        raise Conflict(f"{count} API keys that it issued, or that such keys made, are live: offboard it first.")
 
 
 def _usage(credential: Item, call: Call) -> dict[str, Any]:

@@ -6,19 +6,11 @@ from chalicelib.federation import issuers
 from chalicelib.model.accounts import federated_credentials
 from chalicelib.resources.accounts.api_keys import BOUNDED, Scope
 from chalicelib.schema.fields import DescribedShape, OwnerId, Text, Timestamp, TracedShape
-from chalicelib.schema.rules import After, Plain, between, entries, if_null, max_bytes
+from chalicelib.schema.rules import After, between, entries, if_null, max_bytes
 from chalicelib.schema.shapes import Shape
 
 _MAX_NAME, _MAX_PATTERN, _MAX_PATTERNS = 64, 512, 20
 _MAX_AUDIENCE = 255
-_FORMS = {
-    "type": ["string", "array"],
-    "minLength": 1,
-    "maxLength": _MAX_PATTERN,
-    "items": {"type": "string", "minLength": 1, "maxLength": _MAX_PATTERN},
-    "minItems": 1,
-    "maxItems": _MAX_PATTERNS,
-}
 
 
 def _issuer(text: str) -> str:
@@ -56,7 +48,7 @@ def _with_openid(names: list[str]) -> list[str]:
     return names
 
 
-Claims = Annotated[dict[str, Annotated[Any, Plain(_patterns, _FORMS)]], entries(1, 20), After(_names)]
+Claims = Annotated[dict[str, Annotated[Any, After(_patterns)]], entries(1, 20), After(_names)]
 Audience = Annotated[str, After(_audience, {"minLength": 1}), max_bytes(_MAX_AUDIENCE)]
 Audiences = Annotated[list[Audience], entries(1, 10)]
 Flag = Annotated[bool, if_null(False)]

@@ -1,20 +1,22 @@
 """Offboarding: `POST …/offboard` of users, bots, API keys and federated credentials."""
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Conflict, Forbidden
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
-from chalicelib.model.offboarding import offboarding
-from chalicelib.model.offboarding.offboarding import OffboardingResult
-from chalicelib.model.offboarding.tree_ends import Choice
 from chalicelib.resources.owned import owner_of
 from chalicelib.schema.rules import if_empty
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records import table
+
+if TYPE_CHECKING:
+    from chalicelib.model.offboarding.offboarding import OffboardingResult
 
 
 class _Offboard(Shape):
@@ -75,6 +77,9 @@ def endpoint(resource: Resource, body: type[Shape], *, for_owners: bool = False)
     """Return the endpoint of a kind. It is for admins, and with `for_owners` also for the owner of the resource."""
 
     def offboard(call: Call) -> dict[str, Any]:
+        from chalicelib.model.offboarding import offboarding  # here, because it delays the start of all other requests
+        from chalicelib.model.offboarding.tree_ends import Choice
+
         if not call.caller.admin:
             _check_owner(resource, call)
         choice = Choice(call.body.others, call.body.certificates)

@@ -125,8 +125,7 @@ class Users(Resource):
         def switched(item: Item) -> Item:
             before = User.of(item.body)
             after = replace(before, **sets)
-            body = {**item.body, **after.to_record()} if after != before else item.body
-            return switching.mark_switch(item, replace(item, body=body))
+            return switching.mark_switch(item, replace(item, body=records.body_of_change(item, before, after)))
 
         user = switching.rewrite(call.change, self.scope(call), call.id, switched)
         if user is None:

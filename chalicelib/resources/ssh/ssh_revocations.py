@@ -131,7 +131,7 @@ class Revocations(Resource):
         try:
             return revocations.revoke(call.change, issuer, revocation)
         except AlreadyRevoked:
-            raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked yet"}) from None
+            raise Conflict(f"'{field}' is revoked already.", {field: "must not be revoked already"}) from None
 
     def delete(self, call: Call) -> None:
         if not (call.caller.acts_for_all or _is_of_own(call.caller, self.get(call))):
@@ -140,7 +140,7 @@ class Revocations(Resource):
             raise self.missing()
 
 
-_OTHERS = "Only an admin may revoke more than certificates of its own, and delete such revocations."
+_OTHERS = "Only an admin may revoke keys, serials and certificates of others, and delete such revocations."
 _ALONE = f"must be the only one of {', '.join(_SUBJECT)}; one is required"
 
 
@@ -152,7 +152,7 @@ def _issuer(call: Call) -> Issuer:
 
 
 def _is_of_own(caller: Caller, revocation: Item) -> bool:
-    """Return whether a revocation is of an existing certificate that the caller requested or made."""
+    """Return whether a revocation is of an existing certificate that the caller may revoke."""
     for kind, field in revocations.FIELDS.items():
         if id := revocation.body.get(field):
             certificate = table.find(items.scope(revocation.account, kind.path), id)

@@ -84,7 +84,7 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
 
 
 def common(id: str, created_at: datetime, request: Any, bounds: PolicyBounds, default: timedelta) -> dict[str, Any]:
-    """Return the fields of certificates of both kinds: the serial is random, the key id that of the resource.
+    """Return the fields that user and host certificates have in common.
 
     The key id is the id of the resource, the serial is random. Without an end in the request, the certificate is valid
     from its creation for the policy's lifetime, or else the default.

@@ -26,8 +26,8 @@ from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
 from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
 from chalicelib.storage.client.aws_errors import translated
 
-# A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. If it begins within these
-# seconds, it ends before the gateway's timeout of 29.
+# A call takes at most 15 seconds: three attempts of four seconds and three seconds of pauses. A call that begins within
+# these seconds of a request ends before the gateway's timeout of 29.
 _DEADLINE = 13
 _CONFIG = Config(
     connect_timeout=1,
@@ -35,9 +35,9 @@ _CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=64,
     tcp_keepalive=True,
-    parameter_validation=False,  # the service validates, and its refusal is Misconfigured too
+    parameter_validation=False,  # the service validates; its refusal is translated to Misconfigured
 )
-# Answers of these have only texts, numbers and attributes. botocore parses the others, which have times.
+# The operations with answers that `parse_answer` parses: they contain no times. botocore parses all other answers.
 PARSED = (
     "BatchGetItem",
     "DeleteItem",
@@ -49,10 +49,10 @@ PARSED = (
     "UpdateItem",
 )
 _TRANSACTION = "TransactWriteItems"
-_BODY = "body"  # of a transaction, in the context of its call
+_BODY = "body"  # the key of a transaction's body in botocore's context of a call
 
 _clients: dict[str, Any] = {}
-_readers: dict[str, direct.DirectReader] = {}  # by service, after `read_directly`
+_readers: dict[str, direct.DirectReader] = {}  # by service; empty until `read_directly` is called
 _lock = threading.Lock()
 _last_call: ContextVar[float] = ContextVar("last_call", default=math.inf)
 
@@ -84,21 +84,21 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
 
 
 def read_directly() -> None:
-    """Send the reads of this process without botocore's pipeline, where that is possible."""
+    """Send the reads of this process without botocore's pipeline from now on, if possible."""
     for service in ("dynamodb", "kms"):
         made = client(service)
         _readers[service] = direct.DirectReader(made, _host(made.meta.endpoint_url), _find_credentials, parse)
 
 
 def _find_credentials() -> ReadOnlyCredentials | None:
-    """Return the credentials of the moment, or None. Raises BotoCoreError."""
+    """Return the current credentials, or None. Raises BotoCoreError."""
     credentials = _session().get_credentials()
     frozen: ReadOnlyCredentials | None = credentials.get_frozen_credentials() if credentials else None
     return frozen
 
 
 def endpoint() -> str:
-    """Return the endpoint of calls without any credentials of its URL; "AWS" if none is set."""
+    """Return the configured endpoint without credentials in its URL, or "AWS" if none is set."""
     named = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("LOCALSTACK_HOST")
     return named.rpartition("@")[2] if named else "AWS"
 
@@ -112,7 +112,7 @@ def region() -> str:
 
 
 def _connect(service: str) -> Any:
-    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # else botocore builds it twice per call
+    config = _CONFIG.merge(Config(user_agent=_session().user_agent()))  # otherwise botocore builds it twice per call
     if os.environ.get("LOCALSTACK_HOST") and not os.environ.get("AWS_ENDPOINT_URL"):
         from localstack_client.session import Session as LocalStack  # only in the development environment
 
@@ -121,7 +121,7 @@ def _connect(service: str) -> Any:
         made = _session().create_client(service, config=config)
     name = made.meta.service_model.service_id.hyphenize()
     made.meta.events.register_first(f"before-parse.{name}", blank_unreadable)
-    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # nobody reads them
+    made.meta.events.unregister("request-created", handlers.add_retry_headers)  # no service reads them
     made.meta.events.register_first(f"before-call.{name}", _set_host)
     made.meta.events.register_first(f"needs-retry.{name}", _refuse_broken_off)
     made.meta.events.register_first(f"needs-retry.{name}", _retry_conflict)
@@ -155,7 +155,7 @@ def _host(address: str) -> str:
 
 
 def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
-    """Empty a body that is no JSON object in UTF-8, at which botocore's parser would fail."""
+    """Empty a body that is not a JSON object in UTF-8. botocore's parser would fail on it."""
     body = response_dict["body"]
     try:
         body.decode()
@@ -165,9 +165,9 @@ def blank_unreadable(response_dict: dict[str, Any], **_: object) -> None:
 
 
 def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
-    """Add to an answer what its body holds, in botocore's form, and leave nothing to botocore's parser.
+    """Parse the body of an answer instead of botocore, into the same form.
 
-    Raises ValueError where bytes in it cannot be read: it is whole, so that it is no better when it comes again.
+    Raises ValueError for malformed base64. Such an answer is complete, so a retry would not help.
     """
     body = response_dict["body"]
     if response_dict["status_code"] >= 300:
@@ -177,7 +177,7 @@ def parse_answer(response_dict: dict[str, Any], customized_response_dict: dict[s
 
 
 def parse(body: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a body without empty values, or None. Raises ValueError for malformed bytes in it."""
+    """Return the JSON object in a body without null values, or None. Raises ValueError for malformed base64."""
     try:
         answer = json.loads(body.decode(), object_hook=_with_bytes if b'"B"' in body else None)
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -188,20 +188,20 @@ def parse(body: bytes) -> dict[str, Any] | None:
 
 
 def _with_bytes(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an attribute of bytes, which JSON has in base64, with its bytes, and any other object unchanged."""
+    """Decode the base64 of a binary attribute. Return any other object unchanged."""
     text = value.get("B")
     return {"B": b64decode(text, validate=True)} if isinstance(text, str) else value
 
 
 def take_parameters(params: dict[str, Any], model: OperationModel, context: dict[str, Any], **_: object) -> None:
-    """Keep the body of a transaction, when botocore has added its token, and leave botocore's serializer nothing."""
+    """Encode the body of a transaction instead of botocore, after botocore has added the idempotency token."""
     if model.name == _TRANSACTION:
         context[_BODY] = json.dumps(params, default=_base64).encode()
         params.clear()
 
 
 def put_parameters(params: dict[str, Any], context: dict[str, Any], **_: object) -> None:
-    """Give the request the body that was kept."""
+    """Set the request's body to the one that `take_parameters` encoded."""
     params["body"] = context.pop(_BODY)
 
 
@@ -210,7 +210,7 @@ def _base64(value: bytes) -> str:
 
 
 def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: Any, **_: object) -> None:
-    """Retry an answer that is not whole: botocore does not check, and reads it as "nothing found" or "done"."""
+    """Retry an incomplete answer. botocore does not check, and would treat it as "nothing found" or "done"."""
     if response and not _is_complete(*response, operation):
         answer, parsed = response
         answer.status_code = 503
@@ -218,7 +218,7 @@ def _refuse_broken_off(response: tuple[Any, dict[str, Any]] | None, operation: A
 
 
 def _is_complete(answer: Any, parsed: Mapping[str, Any], operation: Any) -> bool:
-    """Return whether an answer is complete: Content-Length, and JSON if the operation has an output."""
+    """Return whether an answer is complete: it has the declared length, and JSON if the operation has an output."""
     content = answer.content
     if len(content) != int(answer.headers.get("Content-Length") or len(content)):
         return False
@@ -251,7 +251,10 @@ def deadline() -> Iterator[None]:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Translate botocore's errors to Unavailable or Misconfigured. A ClientError that answers the request stays."""
+    """Translate botocore's errors to Unavailable or Misconfigured.
+
+    Other ClientErrors, for example a failed condition, are not translated.
+    """
     if time.monotonic() > _last_call.get():
         raise Unavailable("OutOfTime")
     try:

@@ -31,7 +31,7 @@ _MISCONFIGURED = {
 
 
 class AwsError(Exception):
-    """AWS, or the way there, failed: `code` names how, and never holds what was sent."""
+    """A call to AWS failed. `code` names the error and contains nothing of the request."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -39,16 +39,16 @@ class AwsError(Exception):
 
 
 class Unavailable(AwsError):
-    """The store or the key service is throttling, down or out of reach."""
+    """The store or the key service is throttling, down or unreachable."""
 
 
 class Misconfigured(AwsError):
-    """No credentials, no region, no such profile, table or key, no right to use it, or a request of a wrong form."""
+    """Credentials, region, profile, table, key or the right to use it are missing, or a request is invalid."""
 
 
 def translated(error: BotoCoreError | ClientError) -> Exception:
-    """Return Unavailable or Misconfigured for such an error of botocore; another ClientError is returned as it is."""
-    if not isinstance(error, ClientError):  # whose sentence may hold what was sent
+    """Return botocore's error as Unavailable or Misconfigured. Return other ClientErrors unchanged."""
+    if not isinstance(error, ClientError):  # only the type: the message may contain parts of the request
         return (Unavailable if isinstance(error, _UNREACHABLE) else Misconfigured)(type(error).__name__)
     code = error.response["Error"]["Code"]
     if code in _MISCONFIGURED:

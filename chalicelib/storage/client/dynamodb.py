@@ -39,8 +39,8 @@ class Condition:
 class Write:
     """A write of one record, done alone or in a transaction.
 
-    `failing` is the exception to raise if its condition is false; None means that the record has changed since it was
-    read. `counts` are added to the counts of its account, by name.
+    `failing` is the exception to raise if the condition is false; None means that the record has changed since it was
+    read. `counts` are added to the name counts of the account (see `name_counts`), by attribute.
     """
 
     action: Literal["Put", "Update", "Delete", "ConditionCheck"]
@@ -63,16 +63,21 @@ class Write:
         sets: Mapping[str, Any] = _NONE,
         adds: Mapping[str, int | Set[str]] = _NONE,
         removes: Mapping[str, Set[str]] = _NONE,
+        defaults: Mapping[str, Any] = _NONE,
         failing: Exception | None = None,
     ) -> "Write":
         """Return the write that changes a record.
 
         `sets` are new values of attributes, "body.name" for one in the map `body`, and None removes the attribute.
-        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings.
+        `adds` are added to numbers or to sets of strings, `removes` are removed from sets of strings. `defaults` are
+        values of attributes that the record lacks.
         """
         present = {name: value for name, value in sets.items() if value is not None}
         clauses = {
-            "SET": [f"{_path(name)} = :set{index}" for index, name in enumerate(present)],
+            "SET": [
+                *(f"{_path(name)} = :set{index}" for index, name in enumerate(present)),
+                *(f"#{name} = if_not_exists(#{name}, :default_{name})" for name in defaults),
+            ],
             "REMOVE": [_path(name) for name, value in sets.items() if value is None],
             "ADD": [f"#{name} :add_{name}" for name in adds],
             "DELETE": [f"#{name} :remove_{name}" for name in removes],
@@ -81,6 +86,7 @@ class Write:
             **{f"set{index}": value for index, value in enumerate(present.values())},
             **{f"add_{name}": value for name, value in adds.items()},
             **{f"remove_{name}": value for name, value in removes.items()},
+            **{f"default_{name}": value for name, value in defaults.items()},
         }
         update = " ".join(f"{verb} {', '.join(paths)}" for verb, paths in clauses.items() if paths)
         conditional = {"ConditionExpression": condition.text} if condition.text else {}
@@ -215,7 +221,10 @@ def table_name() -> str:
 
 
 def attribute(value: Any) -> dict[str, Any]:
-    """Return a value as one attribute, for example {"S": "text"}. Raises TypeError for what DynamoDB cannot keep."""
+    """Return a value as one attribute, for example {"S": "text"}.
+
+    Raises TypeError for a value that DynamoDB cannot store.
+    """
     match value:
         case None:
             return {"NULL": True}
@@ -233,16 +242,16 @@ def attribute(value: Any) -> dict[str, Any]:
             return {"L": [attribute(entry) for entry in value]}
         case set() | frozenset():
             return {"SS": sorted(value)}
-    raise TypeError(f"{type(value).__name__} is nothing that DynamoDB keeps")
+    raise TypeError(f"{type(value).__name__} is no type that DynamoDB can store")
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as DynamoDB takes it."""
+    """Return a record in DynamoDB's format: each value as one attribute."""
     return {name: attribute(value) for name, value in record.items()}
 
 
 def plain(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it was before `attributes`."""
+    """Return the plain values of a record that `attributes` encoded."""
     return {name: _plain(attribute) for name, attribute in record.items()}
 
 
@@ -259,7 +268,7 @@ def _conditional(condition: Condition | None) -> dict[str, Any]:
 
 
 def expressed(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return expressions as a request carries them, with the names and values that stand in them."""
+    """Return expressions as parameters of a request, with the names and values that they use."""
     names = sorted(set(re.findall(r"#(\w+)", " ".join(expressions.values()))))
     given = {f":{name}": attribute(value) for name, value in values.items()}
     return {
@@ -288,4 +297,4 @@ def _plain(attribute: Mapping[str, Any]) -> Any:
             return set(kept)
         case "NULL":
             return None
-    return kept  # of a kind that is not written here: whoever reads the record judges it
+    return kept  # a type that this code never writes: decoding the record rejects it

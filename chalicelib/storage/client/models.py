@@ -16,7 +16,7 @@ _SETTINGS = ("data_path", "use_dualstack_endpoint", "use_fips_endpoint")  # if o
 
 
 class _Named(Loader):  # type: ignore[misc]  # botocore has no types
-    """Lists the two services without searching folders."""
+    """A loader of botocore data that knows the two services without searching folders."""
 
     def list_available_services(self, type_name: str) -> tuple[str, ...]:
         return SERVICES

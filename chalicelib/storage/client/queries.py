@@ -18,7 +18,7 @@ def pages(
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the records that a query selects, the highest or lowest id first, page by page. Raises aws.Unavailable.
 
-    `limit` is for the first page only: it counts records before the filter, which may leave none of so few.
+    `limit` applies only to the first page. It counts records before the filter, so that page can be empty.
     """
     query: dict[str, Any] = {
         "TableName": dynamodb.table_name(),

@@ -50,7 +50,7 @@ class Change:
 
 
 def entries(writes: Iterable[Write]) -> list[Write]:
-    """Return a transaction's log entry, or nothing if the edge reads none of its items."""
+    """Return the writes of a transaction's log entry, none if the edge reads none of its items."""
     places = [place for write in writes if (place := _item_of(write)) and _LOGGED.fullmatch(place[0])]
     return [_record(places)] if places else []
 
@@ -72,7 +72,7 @@ def _record(places: Sequence[Sequence[str]]) -> Write:
 
 
 def since(moment: float) -> list[Change]:
-    """Return the changes after a Unix time, by the writers' clocks. Raises aws.Unavailable."""
+    """Return the changes after a Unix time on the writers' clocks. Raises aws.Unavailable."""
     return [change for shard in _SHARDS for change in _of_shard(shard, f"{int(moment * 1000):013}")]
 
 

@@ -92,7 +92,7 @@ class _Form(NamedTuple):
 
 
 class _Type(NamedTuple):
-    """A compiled annotation. Values of the classes `plain` need no `read`, which checks and converts others."""
+    """A compiled annotation. Values of the classes `plain` are used as they are; `read` checks and converts others."""
 
     plain: frozenset[type]
     read: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""Writes without an audit event: leases, marks of busy collections, and what unique keys repeat of other items."""
+"""Writes without an audit event: leases, marks of busy collections, and copied attributes of unique keys."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +14,8 @@ _AT_ONCE = 100  # writes in one transaction
 
 
 def spread(collection: str) -> None:
-    """Mark a collection as busy, so that this process puts new items into shards. Raises aws.Unavailable."""
-    dynamodb.do(Write.put({"scope": collection, "id": places.MARK, "revision": 1}))
+    """Mark a collection as busy. This process then puts new items into shards. Raises aws.Unavailable."""
+    dynamodb.do(Write.update(collection, places.MARK, Condition(""), adds={"revision": 1}))
     places.spread(collection)
 
 
@@ -112,6 +112,18 @@ def set_mark(item: Item, name: str, value: Any) -> None:
     marked = Condition("attribute_exists(#unseen)")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(*item.place, marked, sets={f"unseen.{name}": value}))
+
+
+def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> None:
+    """Set fields and attributes of a record, or create it. What another version stored stays.
+
+    Raises aws.Unavailable.
+    """
+    sets = {**{f"body.{name}": value for name, value in body.items()}, **attributes}
+    try:
+        dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))
+    except ConditionFailed:
+        dynamodb.do(Write.put({"scope": scope, "id": id, "body": dict(body), "revision": 1, **attributes}))
 
 
 def touch(scope: str, id: str) -> None:

@@ -1,7 +1,7 @@
 """Items, which are stored under a scope and an id, and their records in DynamoDB.
 
-Records have the attribute names of 1.0.0: `parts` are modules, `claims` unique keys, `points` references and
-`pointed_by` referrers.
+Records have the attribute names of 1.0.0: `parts` has modules, `claims` unique keys, `points` references,
+and `pointed_by` referrers.
 """
 
 import secrets
@@ -184,7 +184,7 @@ def of_record(record: Mapping[str, Any] | None) -> Item | None:
 
 
 def live_item(record: Mapping[str, Any] | None) -> Item | None:
-    """Return the item of a record, also a malformed one, or None if it has expired."""
+    """Return the item of a record even if it is malformed, or None if it has expired."""
     item = Item.from_record(record) if record else None
     return item if item and item.is_live else None
 
@@ -200,7 +200,7 @@ def rewrite(before: Item, after: Item) -> Write:
     differing = {name: value or None for name, value in new.items() if value != old[name]}
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
-    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # it may have no record yet
+    schema = {} if before.body else {"schema": OLDEST_FORMAT}  # the item may have no record yet
     changed = {"changed": clock.seconds()}
     sets = {**body, **unseen, **differing, **_modules(before, after), **schema, **changed}
     step = after.revision - before.revision or 1
@@ -210,8 +210,8 @@ def rewrite(before: Item, after: Item) -> Write:
 def following(item: Item) -> int:
     """Return the next revision of an item. A new item gets a number that it never had before.
 
-    That is the Unix second followed by 20 random bits: below 2^53, and above every revision that an earlier item of the
-    same id can have reached.
+    That number is the Unix second followed by 20 random bits. It is below 2^53, and above every revision of an earlier
+    item with the same id.
     """
     exists = item.body or item.modules
     return item.revision + 1 if exists else clock.seconds() << 20 | secrets.randbits(20)
@@ -236,7 +236,7 @@ def leased(until: int) -> dict[str, int]:
 def unchanged(item: Item) -> Condition:
     """Return the condition that an item has not changed since it was read.
 
-    It must still be live, or still not exist. A malformed item must only exist.
+    A live item must still have its revision, and an absent one must still be absent. A malformed item must only exist.
     """
     if item.malformed:
         return Condition("attribute_exists(#id)")

@@ -22,11 +22,11 @@ from chalicelib.storage.records import shards
 
 Place = tuple[str, str]  # the scope and id of a record
 
-MARKS = "~"  # with which the ids of marks begin
+MARKS = "~"  # the ids of marks begin with it
 MARK = f"{MARKS}shards"
 
 _MAX_KNOWN = 10_000  # collections
-_spread: set[str] = set()  # those that this process spreads
+_spread: set[str] = set()  # collections whose new items this process puts into shards
 
 _TOGETHER = re.compile(r"([^#]+#/edges/https)/([^/]+)(/routes)")
 _SHARDED = re.compile(r"([^#]+#/ssh_(?:host|user)_certificates)(/[0-9]+)?")
@@ -40,7 +40,7 @@ def latest(scope: str, id: str) -> Place:
 
 
 def written(scope: str, id: str) -> Place:
-    """Return the place for the record of a new item."""
+    """Return the scope and id under which to write the record of a new item."""
     if written_format() < 3:
         return scope, id
     if is_sharded(scope):
@@ -49,7 +49,10 @@ def written(scope: str, id: str) -> Place:
 
 
 def possible(scope: str, id: str) -> list[Place]:
-    """Return where the record of an item can be, in an order that finds a record which is moved meanwhile."""
+    """Return the places where the record of an item can be.
+
+    Reading them in this order also finds a record that is moved at the same time.
+    """
     own, last = (scope, id), latest(scope, id)
     places = [last]
     if is_sharded(scope):
@@ -62,7 +65,7 @@ def possible(scope: str, id: str) -> list[Place]:
 
 
 def lasting(place: Place) -> Place:
-    """Return the place to which a record of any format is migrated. A record stays in its shard."""
+    """Return the place of a record after its migration to the written format. A record stays in its shard."""
     scope, id = of_item(*place)
     if written_format() < 3:
         return scope, id
@@ -75,14 +78,14 @@ def is_sharded(scope: str) -> bool:
 
 
 def collected(scope: str) -> tuple[str, str]:
-    """Return the scope of the records of a scope's items, and the prefix of their ids there."""
+    """Return the scope in which the items of a scope have their records, and the prefix of the records' ids."""
     if found := _TOGETHER.fullmatch(scope):
         return f"{found[1]}{found[3]}", f"{found[2]}/"
     return scope, ""
 
 
 def of_item(scope: str, id: str) -> tuple[str, str]:
-    """Return the scope and id of the item of a record of any format."""
+    """Return the scope and id of an item, given the place of its record in any format."""
     if found := _SHARDED.fullmatch(scope):
         return found[1], id
     if "/" in id and (found := _COLLECTION.fullmatch(scope)):
@@ -92,7 +95,7 @@ def of_item(scope: str, id: str) -> tuple[str, str]:
 
 
 def written_format() -> int:
-    """Return the format of new records: 4, or an earlier one while an earlier version may read them."""
+    """Return the format of new records: RECORD_FORMAT, or 4 if it is not set."""
     return int(_setting() or 4)
 
 
@@ -111,7 +114,7 @@ def _setting() -> str:
 
 
 class Identified(Protocol):
-    """Whatever has an id."""
+    """An object with an id."""
 
     @property
     def id(self) -> str: ...
@@ -131,14 +134,14 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 def spread(collection: str) -> None:
     """Put the items that this process adds to a collection into shards. The collection must be marked."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # who is turned away once more is here again
+        _spread.clear()  # a collection that is throttled again is added again
     _spread.add(collection)
 
 
 def merged(pages: Iterable[tuple[list[T], bool]], count: int) -> tuple[list[T], bool]:
-    """Merge pages into one of at most `count` items, newest first; return it and whether there are more."""
+    """Merge pages into one of at most `count` items, newest first. Also return whether there are more."""
     known = list(pages)
-    # Beyond the end of a page that goes on, what the other pages have may not be the next.
+    # If a page has more, its items beyond the end are unknown: older items of other pages must wait for the next page.
     reached = max((found[-1].id for found, has_more in known if has_more), default="")
     every = sorted((it for found, _ in known for it in found if it.id >= reached), key=lambda it: it.id, reverse=True)
     return every[:count], bool(reached) or len(every) > count

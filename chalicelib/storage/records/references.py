@@ -12,7 +12,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 
 MAX_REFERRERS = 1000  # per target: they are stored in its record, which DynamoDB limits to 400 KB
 
-_BODY = "body"  # how a record names the module ""
+_BODY = "body"  # the name of the module "" in a record
 
 
 @dataclass(frozen=True, order=True)
@@ -79,7 +79,7 @@ def by_target(references: Iterable[Reference]) -> list[list[Reference]]:
 def record(named: list[Reference], scope: str, id: str, *, changed: int | None) -> Write:
     """Return the write that adds references to the record of their target.
 
-    `changed` is the Unix second of a change of the target, None if this is none.
+    `changed` is the Unix second if this counts as a change of the target, otherwise None.
     It fails with MissingTarget if the target does not exist or has `max_referrers` already.
     """
     first = named[0]
@@ -99,7 +99,7 @@ def erase(named: list[Reference], scope: str, id: str, *, changed: int | None) -
 
 
 def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
-    """Return references from the form of `to_record`."""
+    """Return the references that `to_record` encoded."""
     return tuple(
         Reference("" if module == _BODY else module, scope, id)
         for module, targets in record.items()
@@ -108,7 +108,7 @@ def from_record(record: Mapping[str, list[list[str]]]) -> tuple[Reference, ...]:
 
 
 def to_record(references: Iterable[Reference]) -> dict[str, list[list[str]]]:
-    """Return references in the form of the referring item's record: targets by module."""
+    """Return references as the referring item's record stores them: lists of targets, by module."""
     record: dict[str, list[list[str]]] = {}
     for reference in sorted(references):
         record.setdefault(reference.module or _BODY, []).append([reference.scope, reference.id])

@@ -134,7 +134,7 @@ def chunks(authority: str) -> list[Chunk]:
 
 
 def packed(authority: str) -> list[bytes]:
-    """Return the entries of a list, as the chunks have them, and nothing else of those. Raises aws.Unavailable."""
+    """Return the packed entries of all chunks of a list, without the other attributes. Raises aws.Unavailable."""
     pages = queries.pages(
         {"scope": _scope(authority), "head": HEAD},
         limit=None,
@@ -213,9 +213,8 @@ def _store(chunk: Chunk, packed: bytes) -> Write:
     same = Condition("#stamp = :was", {"was": chunk.stamp}) if chunk.stamp else Condition("attribute_not_exists(#id)")
     if chunk.stamp and not crypto.packed_revocations.count(packed):
         return Write.delete(scope, chunk.place, same)
-    own = {"scope": scope, "id": chunk.place, "revision": 1, **_marks()}
-    expiry = _expiry(crypto.packed_revocations.last_end(packed))
-    return Write.put({**own, "packed": packed, **expiry}, same)
+    sets = {"packed": packed, "expires": crypto.packed_revocations.last_end(packed), **_marks()}
+    return Write.update(scope, chunk.place, same, sets=sets, adds={"revision": 1})
 
 
 def _count(head: Head, end: int | None, added: int) -> Write:
@@ -248,7 +247,7 @@ def _same(head: Head) -> Condition:
 
 
 def _marks() -> dict[str, Any]:
-    """Return a new stamp and the time, for each write. It is random, so that a restored table never repeats one."""
+    """Return a new stamp and the time, for one write. Stamps are random, so that a restored table never repeats one."""
     return {"stamp": secrets.token_hex(8), "changed_at": clock.seconds()}
 
 

@@ -1,9 +1,9 @@
 """Shared keys: unique keys with several sharers of one account and one exclusive holder.
 
-The record has the form of a unique key's. Its `holder` is the exclusive holder, if any. `sharers` are the paths of the
-items that share it, and `account` is their account. When the last of them releases it, its cooldown begins: until the
-Unix second `rests` no other account can take it. A write that takes or releases a key also counts it, in the account's
-`names` or `cooldown`.
+The record has the same form as that of a unique key. Its `holder` is the exclusive holder, if any. `sharers` are the
+paths of the items that share it, and `account` is their account. When the last sharer releases the key, its cooldown
+begins: until the Unix second `rests` no other account can take it. A write that takes or releases a key also changes
+the account's count `names` or `cooldown`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str
 
 
 def take(key: UniqueKey, scope: str, id: str) -> Write:
-    """Return the write that takes a key exclusively, or above its sharers. It fails with Taken."""
+    """Return the write that takes a key exclusively, or exclusively in spite of sharers. It fails with Taken."""
     if key.hold == "over":
         return _write(key, scope, id, Condition(f"{_ALONE} OR #holder = :id", {"id": id}))
     values = {"now": clock.seconds(), "account": _account(scope), "id": id}
@@ -63,10 +63,10 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 def take_over(
     key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], ended: Callable[[Item], Sequence[Write]]
 ) -> list[Write] | None:
-    """Return the writes that take a key from an expired holder, or one with the same successor.
+    """Return the writes that take a key from a holder that has expired or has the same successor.
 
-    They delete the holder, and `ended` returns the writes that record its end. Return None if the record has changed
-    since the write with these `counts` was made.
+    They also delete the holder. `ended` returns the writes that record the holder's end. Return None if the key's
+    record has changed since the write with these `counts` was made.
 
     Raises Taken if the holder keeps the key, aws.Unavailable.
     """
@@ -96,7 +96,7 @@ def take_over(
 
 
 def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[Write]:
-    """Return the write that ends a key's cooldown, or nothing if it has another end."""
+    """Return the write that ends a key's cooldown, [] if the cooldown has another end."""
     if record.get("sharers") or record.get("rests") != until:
         return []
     if record.get("holder"):
@@ -105,7 +105,7 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
 
 
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
-    """Return the write that takes a key. `record` is the record of a shared one."""
+    """Return the write that takes a key. `record` is the key's present record."""
     if key.hold != "together":
         return take(key, scope, id)
     account = _account(scope)

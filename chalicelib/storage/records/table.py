@@ -32,7 +32,7 @@ def read(scope: str, id: str) -> Item | None:
 
 
 def read_any(scope: str, id: str) -> Item | None:
-    """Return the item, also with an empty body because only modules were ever set.
+    """Return the item, even if only modules of it were ever set and its body is empty.
 
     Raises MalformedRecord, aws.Unavailable.
     """
@@ -43,13 +43,13 @@ def read_any(scope: str, id: str) -> Item | None:
 
 
 def find(scope: str, id: str) -> Item | None:
-    """Return the item as `read` does, but also a malformed one. Raises aws.Unavailable."""
+    """Return the same as `read`, but do not raise for a malformed item. Raises aws.Unavailable."""
     item = items.live_item(_record(scope, id))
     return item if item and (item.body or item.malformed) else None
 
 
 def find_any(scope: str, id: str) -> Item | None:
-    """Return the item as `read_any` does, but also a malformed one. Raises aws.Unavailable."""
+    """Return the same as `read_any`, but do not raise for a malformed item. Raises aws.Unavailable."""
     return items.live_item(_record(scope, id))
 
 
@@ -231,7 +231,7 @@ def _page(selected: Mapping[str, str], count: int) -> tuple[list[Item], bool]:
     found: list[Item] = []
     for records in _pages(selected, count + 1):
         if len(found) > 1 and len(repr(found)) > _LARGE:
-            return found[:-1], True  # the last one begins the next page, so that it is not empty
+            return found[:-1], True  # the last item begins the next page, so that the next page is not empty
         found += _items(records)
         if len(found) > count:
             return found[:count], True
@@ -256,7 +256,7 @@ def _older(scope: str, before: str | None) -> dict[str, str]:
     if begin:
         below = (
             f"{before[:-1]}{chr(ord(before[-1]) - 1)}" if before else ""
-        )  # the id just before it, of the same length
+        )  # the greatest id below `before` of the same length
         return {"scope": collection, "first": begin, "last": f"{begin}{below}~"}
     return {"scope": scope, **({"before": before} if before else {})}
 

@@ -64,7 +64,7 @@ def holder(key: UniqueKey) -> Holder | None:
 
 
 def take(key: UniqueKey, scope: str, id: str, *, after: Holder | None = None) -> Write:
-    """Return the write that takes a key. It fails with Taken if an item except `after` holds it."""
+    """Return the write that takes a key. It fails with Taken if an item other than `after` holds it."""
     record = {"scope": key.scope, "id": ID, "body": dict(key.attributes), "holder": id, "home": scope, "revision": 1}
     free = Condition("attribute_not_exists(#id) OR #holder = :holder", {"holder": id})
     if after:

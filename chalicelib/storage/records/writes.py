@@ -18,8 +18,8 @@ from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 T = TypeVar("T")
 # Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
 MAX_RELATIONS = 96
-TRIES = 12  # at a change that others overtake
-_PAUSE = 0.02  # seconds before the second try, at most; each further one may wait as much longer
+TRIES = 12  # of a change that fails with Overtaken
+_PAUSE = 0.02  # seconds: the longest pause before the second try; it grows by as much with each try
 
 
 class Overtaken(Exception):
@@ -79,7 +79,7 @@ def end(item: Item) -> list[Write]:
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
     """Divide the throttled collections of new items into shards; return whether there were any.
 
-    `moved` then returns such a write with its new place. Raises aws.Unavailable.
+    Afterwards `moved` returns the write of such an item with its new place. Raises aws.Unavailable.
     """
     new = {write.request["Item"]["scope"]["S"] for write in writes if write.action == "Put"}
     busy = [scope for scope in new & {*throttled} if places.is_sharded(scope)]
@@ -89,7 +89,7 @@ def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
 
 
 def moved(write: Write) -> Write:
-    """Return the write of a new item with the place where its record belongs now."""
+    """Return the write of a new item, changed to the current place for its record."""
     if write.action != "Put":
         return write
     item = write.request["Item"]

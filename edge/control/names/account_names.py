@@ -11,13 +11,14 @@ from edge.control.names import account_plans
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
+from edge.plan import cold_reads
 from edge.process import log
 from edge.store.records import Unavailable
 
 
 @dataclass
 class _Steps:
-    """The work for an account, in its order."""
+    """The pending work for an account, in the order in which it is done."""
 
     changed: set[Place] = field(default_factory=set)
     is_replanned: bool = False
@@ -36,7 +37,7 @@ class AccountNames:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
-        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly
+        self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly over time
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
         self._unread: set[Place] = set()  # changed records after a failed read
@@ -57,19 +58,23 @@ class AccountNames:
         records = self._plans.records
         return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
 
+    def has_name_of(self, domain: str) -> bool:
+        """Return whether a proved domain may decide about a name that is loaded or being loaded."""
+        return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
+
     def want(self, name: str, found: Found | None = None) -> None:
-        """Load a name, or send its secret again. `found` is what the search for its account read."""
+        """Load a name, or send its secret again. `found` is the result of the search for its account."""
         self._work.wanted[name] = found
         self._wake()
 
     def release(self, name: str) -> None:
-        """Forget a withdrawn name that has passed to another account."""
+        """Forget a withdrawn name that now belongs to another account."""
         self._plans.release(name)
 
     def change(self, places: Iterable[Place]) -> None:
         """Read changed records again, and update the names that use them."""
         self._work.changed.update(places)
-        self._work.wanted = dict.fromkeys(self._work.wanted)  # what was read for them may be older
+        self._work.wanted = dict.fromkeys(self._work.wanted)  # the results of their searches may be outdated
         self._wake()
 
     def replan(self) -> None:
@@ -78,7 +83,7 @@ class AccountNames:
         self._wake()
 
     def check(self) -> None:
-        """Start what is due: a resync, failed reads, and what follows from the end of a lease or certificate."""
+        """Start what is due: a resync, a repeated read, or a new plan after the end of a lease or certificate."""
         if self._unread:
             self.change(self._unread)
         if self.resync_at <= time.monotonic():
@@ -94,17 +99,17 @@ class AccountNames:
             self._wake()
 
     def end_page(self, name: str) -> None:
-        """Remove the page of a followed name, unless the name is served now."""
+        """Remove the page of a loaded or withdrawn name, unless the name is served now."""
         self._work.ended_pages.add(name)
         self._wake()
 
     def remove_secret(self, name: str) -> None:
-        """Remove the secret of a name, unless it is requested before."""
+        """Schedule the removal of a name's secret. A request that comes earlier cancels it."""
         self._work.without_secret.add(name)
         self._wake()
 
     def unload(self, name: str) -> None:
-        """Unload a name without a secret, unless it is requested before."""
+        """Schedule the unloading of a name without a secret. A request that comes earlier cancels it."""
         self._work.unused.add(name)
         self._wake()
 
@@ -155,11 +160,14 @@ class AccountNames:
         except Unavailable:
             self._unread |= used
             return
+        except Exception:
+            self._unread |= used  # until they can be read, no further name of the account is loaded
+            raise
         self._unread -= used
         await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:
-        """Load a wanted name. Changes of its account that come meanwhile are read before it is refused."""
+        """Load a wanted name. If its account changes meanwhile, read the changes before refusing it."""
         try:
             outcome = await self._try_load(name)
         except Unavailable:

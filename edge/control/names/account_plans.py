@@ -1,4 +1,4 @@
-"""The plans of an account's loaded names, and what Envoy gets of them."""
+"""The plans of an account's loaded names, and the resources that Envoy receives for them."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ from edge.process import log
 from edge.serving.order import Rejection
 from edge.store.records import Unavailable
 
-_AT_ONCE = 16  # names that are sent before other tasks of this process run
-_MAX_PLANS = 4  # of a name that Envoy rejects
+_AT_ONCE = 16  # names that are sent in a row before other tasks of this process run
+_MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
 _FAILED = "The edge host cannot plan the name."
 _NO_PAIRS: Mapping[str, KeyPair] = {}
@@ -32,7 +32,7 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # of the last name
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache: only for the last name
         self.used: dict[str, frozenset[Place]] = {}  # the places that each loaded name uses
         self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
         self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read
@@ -40,7 +40,7 @@ class AccountPlans:
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
-        self._accepted: set[str] = set()  # names of which Envoy has a good state
+        self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
 
     @property
@@ -56,7 +56,10 @@ class AccountPlans:
         )
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records, and update the names that use one that differs. `pairs` were read with them."""
+        """Replace the records, and update the names that use a changed one.
+
+        `pairs` are key pairs that were read with them.
+        """
         before, self.records, self._records_by_name = self.records, records, {}
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
@@ -103,11 +106,11 @@ class AccountPlans:
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
 
     async def remove_secrets(self, names: Iterable[str]) -> None:
-        """Remove the secrets of names that were not requested since."""
+        """Remove the secrets of names without a request since the removal was scheduled."""
         await self._sender.remove_secrets([it for it in names if self._is_without_secret(it)])
 
     async def unload(self, names: Iterable[str]) -> None:
-        """Unload names that were not requested since."""
+        """Unload names without a request since the unloading was scheduled."""
         unused = [it for it in names if self._is_without_secret(it)]
         await self._sender.remove_scopes(unused)
         self._drop(unused)
@@ -118,7 +121,7 @@ class AccountPlans:
             self._drop([name])
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Withdraw names. They are still followed, for the connections that are open."""
+        """Withdraw names. Their changes are still followed, because of their open connections."""
         gone = [it for it in plans if self._is_served(it.name)]
         for plan in gone:
             self._put(plan, time.monotonic())
@@ -179,7 +182,7 @@ class AccountPlans:
         return rejection
 
     def _report_refused(self, plan: NamePlan) -> None:
-        """Report a name that is refused, with errors only if it is for certificates that Envoy rejected."""
+        """Report a refused name. The report has errors only if Envoy rejected its certificates."""
         certificates = self._rejected_certificates(plan)
         self._shared.report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
@@ -209,9 +212,9 @@ class AccountPlans:
         return self._pairs.get(plan.certificate)
 
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
-        """Return the plan without what Envoy rejected, or None.
+        """Return a plan without the part that Envoy rejected, or None.
 
-        That is the next certificate, or no access to an edge whose new routes restrict visitors.
+        It has the next certificate, or a page instead of new routes that restrict visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error
@@ -250,7 +253,7 @@ class AccountPlans:
     def _measure(self, plan: NamePlan, secret_removed_at: float | None) -> LoadedName:
         before, is_withdrawn = self._loaded.find(plan.name), not plan.certificate
         requested_at = before.requested_at if before else time.monotonic()
-        kib, wildcard = sizes.estimate(plan, self.records.backends), sizes.find_wildcard(plan)
+        kib, wildcard = sizes.estimate(plan, self.records), sizes.find_wildcard(plan)
         return LoadedName(plan.name, plan.account, wildcard, kib, requested_at, secret_removed_at, is_withdrawn)
 
     def _is_served(self, name: str) -> bool:
@@ -263,7 +266,7 @@ class AccountPlans:
 
 
 def find_differences(before: AccountRecords, after: AccountRecords, places: Iterable[Place]) -> set[Place]:
-    """Return the places with another version."""
+    """Return the places with different versions."""
     return {it for it in places if before.versions.get(it) != after.versions.get(it)}
 
 

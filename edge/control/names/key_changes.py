@@ -1,4 +1,4 @@
-"""Changes of the unique keys that give names to accounts. Pure."""
+"""Changes of the unique keys that decide which account has a name. Pure."""
 
 from collections.abc import Iterable
 

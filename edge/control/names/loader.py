@@ -1,14 +1,15 @@
 """Loads the names that Envoy requests, keeps them current, and unloads them.
 
-Requests for a name that is being loaded are joined. Reads of cold names have a budget. Names that are not served get an
-answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused handshake.
+A name that is being loaded is not loaded twice. Reads of cold names, which are not loaded, have a budget. Names that
+are not served get an answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused
+handshake.
 """
 
 import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Iterable
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any
 
 from chalicelib import domains
@@ -30,13 +31,13 @@ from edge.plan.loaded import LoadedNames
 from edge.process import log
 from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.store.records import Unavailable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
-_MAX_PENDING = 2000  # names that are being loaded
-_MAX_SEARCHES = 64  # names that are searched at the same time
-_MAX_RESTORING = 32  # of these, names that Envoy already has
+_MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
+_MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
 
 
 class Loader:
@@ -61,28 +62,27 @@ class Loader:
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
         self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
-        most = limits.max_negative_answers, limits.max_unknown_names
-        self._unserved = Unserved(self._domain, *most, limits.max_connection_duration)
+        bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
+        self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
         self._missed: set[Place] = set()
-        self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
+        self._suspects: set[Place] = set()  # changes that a resync found; the log may still report them
         self._accounts: dict[str, AccountNames] = {}
         self._pending: dict[str, Request] = {}  # names that are being loaded
         self._searches = Searches(reader, reads, self._domain, lambda account: account in self._accounts)
-        self._banned: tuple[str, ...] = ()
-        self._turns = Turns(self._load, _MAX_SEARCHES)
+        self._banned, self._turns = tuple[str, ...](), Turns(self._load, _MAX_SEARCHES)
         self._restored: set[str] = set()  # names that Envoy had before this process started, until they are loaded
         self._tasks: set[asyncio.Task[None]] = set()
-        state = self._loaded, self._pages, self._missed
-        self._shared = Loading(reader, builder, sender, reads, *state, report, self._answer, resync_period)
+        state = self._loaded, self._pages, self._missed, report, self._answer, resync_period
+        self._shared = Loading(reader, builder, sender, reads, *state)
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a name is being loaded or an account has work."""
+        """Return whether a name is being loaded, or any account has work that is not done."""
         return bool(self._pending) or any(it.is_busy for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
-        """Return whether an account has work."""
+        """Return whether this account has work that is not done."""
         return account in self._accounts and self._accounts[account].is_busy
 
     @property
@@ -102,7 +102,7 @@ class Loader:
             name = server_name.lower()
             if pending := self._pending.get(name):
                 pending.server_names.add(server_name)
-            elif reason := self._refusal(name):
+            elif reason := self._refusal(name, has_capitals=server_name != name):
                 self.metrics.on_refusal(reason)
                 refused.append(server_name)
             else:
@@ -132,7 +132,7 @@ class Loader:
         self._drop_answers(by_account.keys(), {it.scope for it in changed})
 
     def ban(self, patterns: Iterable[str]) -> None:
-        """Treat cold names that match one of these as unknown, without a read."""
+        """Set the banned patterns. Cold names that match one are unknown, without a read."""
         self._banned = tuple(patterns)
 
     def replan(self) -> None:
@@ -142,32 +142,36 @@ class Loader:
 
     async def serve(self) -> None:
         """Unload unused names, and check the loaded accounts, until cancelled."""
-        turn = 0
+        turns = cycle(range(_PARTS))
+
+        async def sweep() -> None:
+            self._sweep(time.monotonic())
+            self._check_accounts(list(self._accounts.values())[next(turns) :: _PARTS])
+
         try:
-            while True:
-                await asyncio.sleep(_SWEEP)
-                self._sweep(time.monotonic())
-                self._check_accounts(list(self._accounts.values())[turn::_PARTS])
-                turn = (turn + 1) % _PARTS
+            await PeriodicTask("names", sweep, _SWEEP).run()
         finally:
             self._turns.cancel()
             for task in self._tasks:
                 task.cancel()
 
-    def _refusal(self, name: str) -> str:
+    def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read, or ""."""
-        if self._is_followed(name):
+        is_followed = self._is_followed(name)
+        if is_followed and not has_capitals:  # visitors can spell a name in many ways, so that has a budget
             return ""
+        if not is_followed and (refusal := self._cold_refusal(name)):
+            return refusal
+        return f"{exceeded}_budget" if (exceeded := self._budget.take(name, time.monotonic())) else ""
+
+    def _cold_refusal(self, name: str) -> str:
         if name in self._unserved.refused:
             return "negative"
         if not cold_reads.is_host(name):
             return "invalid"
         if self._reads.is_away:
             return "unavailable"
-        if len(self._pending) >= _MAX_PENDING:
-            return "busy"
-        exceeded = self._budget.take(name, time.monotonic())
-        return f"{exceeded}_budget" if exceeded else ""
+        return "busy" if len(self._pending) >= _MAX_PENDING else ""
 
     def _start(self, name: str, *server_names: str) -> None:
         """Start to load a name, or to send its secret again."""
@@ -179,14 +183,14 @@ class Loader:
             self._turns.add(name)
 
     def _is_followed(self, name: str) -> bool:
-        """Return whether a name is loaded and not withdrawn. A withdrawn one may have passed to another account."""
+        """Return whether a name is loaded and not withdrawn. A withdrawn name may belong to another account now."""
         loaded = self._loaded.find(name)
         return loaded is not None and not loaded.is_withdrawn
 
     async def _load(self, name: str) -> None:
         if bans.matches(name, self._banned):
             return await self._answer(name, "", "unserved")
-        if self._reads.is_away:  # since the name was requested
+        if self._reads.is_away:  # the store failed after the name was requested
             return await self._answer(name, "", "unavailable")
         try:
             found = await self._searches.find(name)
@@ -207,7 +211,7 @@ class Loader:
                 await self._answer(name, "", "unserved")
 
     async def _answer(self, name: str, account: str, outcome: Outcome, pair: KeyPair | None = None) -> None:
-        """Answer the visitors of a name, unless Envoy has its secret now."""
+        """Answer the visitors of a name who still wait for a secret."""
         pending = self._pending.pop(name)
         self.metrics.on_load(outcome, time.monotonic() - pending.since)
         if name in self._restored:
@@ -228,7 +232,7 @@ class Loader:
             await self._sender.refuse(pending.server_names | {name})
 
     async def _send_certificates(self, server_names: Iterable[str], account: str, pair: KeyPair) -> None:
-        """Send certificates without routes for a while: for unknown names, and for names with capitals."""
+        """Send certificates without routes for some seconds: for unknown names, and for names with capitals."""
         for server_name in server_names:
             if not self._pages.is_full or server_name in self._pages:
                 self._pages.add(server_name, account, time.monotonic())
@@ -242,8 +246,7 @@ class Loader:
         if place.scope == tunnels.GATEWAYS:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
         if place.scope.startswith(PROVED):
-            domain = place.scope.removeprefix(PROVED)
-            return {it.account for it in self._loaded if cold_reads.is_proved_by(it.name, domain)}
+            return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
             return ()  # the change of the tunnel, edge or reservation is in the log, too
         return (place.id if place.scope == accounts.SCOPE else place.scope.partition("#")[0],)
@@ -258,7 +261,7 @@ class Loader:
                 self._start(name)
 
     def _end_pages(self, names: Iterable[str]) -> None:
-        """Remove pages. A name that is followed may be served meanwhile, so its account decides."""
+        """Remove pages. If the name is loaded or withdrawn, its account decides, because it may be served now."""
         unfollowed = []
         for name in names:
             if loaded := self._loaded.find(name):
@@ -288,11 +291,10 @@ class Loader:
 
     def _restore_next(self) -> None:
         """Load some of the names that Envoy already has."""
-        free = max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored))
-        for name in list(islice((it for it in self._restored if it not in self._pending), free)):
+        waiting = (it for it in self._restored if it not in self._pending)
+        for name in list(islice(waiting, max(0, _MAX_RESTORING - len(self._pending.keys() & self._restored)))):
             self._start(name, name)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks.add(task := asyncio.create_task(work))
         task.add_done_callback(self._tasks.discard)

@@ -1,4 +1,4 @@
-"""The parts that load names: reads of records, resources, and Envoy."""
+"""The interfaces that load names: reading records, building resources, sending them to Envoy."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ Answer: TypeAlias = Callable[[str, str, Outcome, KeyPair | None], Awaitable[None
 
 @dataclass(frozen=True)
 class Request:
-    """A name that is being loaded since a monotonic time, as the waiting visitors spell it."""
+    """A name that is being loaded: the monotonic time of its start, and the spellings of the waiting visitors."""
 
     since: float
     server_names: set[str]
@@ -95,7 +95,7 @@ class Loading:
 
     `report` receives Envoy's errors about a plan, none when the name is unloaded. `answer` receives the outcome for
     each wanted name and account, with its key pair, and answers the visitors. `pages` are server names that have only a
-    certificate, `missed` the changes that only a resync found. `resync_period` is in seconds.
+    certificate. `missed` are changes that only a resync found. `resync_period` is in seconds.
     """
 
     reader: AccountReader

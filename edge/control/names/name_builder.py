@@ -1,4 +1,4 @@
-"""Plans loaded names, and builds their resources, with the operator's certificate of the moment."""
+"""Plans loaded names, and builds their resources, with the current certificate of the operator."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,9 +14,9 @@ from edge.serving.order import NameResources
 
 
 class EnvoyNames:
-    """Implements loading.NameBuilder. `service` and `operator_pair` return what is valid now.
+    """Implements loading.NameBuilder. `service` and `operator_pair` return the current values.
 
-    `on_special` receives the plans of special names, whose handshakes need more than the loader sends.
+    `on_special` receives the plans of special names, whose handshakes need additional resources.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reads of names on demand: from a host to its account, and to the records that decide about it.
+"""Reads for names on demand: finds the account of a host, and the records that decide about the host.
 
 All methods block, and raise Unavailable. The reads of one account are batched: each round reads all records that the
 earlier rounds name.
@@ -27,16 +27,16 @@ from edge.store.errors import raises_unavailable
 
 _MAX_READS = 32  # lists that are read at the same time
 _NOTHING: Mapping[str, Set[Place]] = {}
-_MAX_RESOLVED = 1_000  # hosts that `find_account` has resolved for `read`
+_MAX_RESOLVED = 1_000  # hosts in `_resolved`
 
 
 class NameResolver:
-    """The only reader of the records of names. `locate` adds its socket to a gateway on this host."""
+    """Reads the records of names; nothing else does. `locate` adds the path of its socket to a gateway on this host."""
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self._gateways: dict[Place, Found] = {}  # the live ones
-        self._resolved: dict[str, Mapping[Place, Found]] = {}  # keys by host, that `find_account` has read
+        self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys of `find_account`, for `read`
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     @raises_unavailable
@@ -68,7 +68,9 @@ class NameResolver:
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
-        """Return the records after changes at some places. Reads only these, and what they newly name.
+        """Return the records after changes at some places.
+
+        Reads only these places, and records that they name for the first time.
 
         `used` are the places that each of the records' names uses, as far as they are known. The places of gateways
         read nothing: call `refresh_gateways` before.
@@ -80,11 +82,11 @@ class NameResolver:
 
     @raises_unavailable
     def resync(self, records: AccountRecords) -> AccountRecords:
-        """Return the records, all read again."""
+        """Read all records again and return them."""
         return self._complete(records.wanted, {}, records.rejected)
 
     def keep(self, records: AccountRecords, names: Iterable[str]) -> AccountRecords:
-        """Return only what some of the names use. Reads nothing."""
+        """Return only the records that some of the names use. Reads nothing."""
         wanted = replace(records.wanted, hosts=records.names.intersection(names))
         places = account_places.list_places(wanted, records.found, self._tunnel_domain)
         found = {place: records.found[place] for place in places & records.found.keys()}
@@ -132,13 +134,13 @@ class NameResolver:
         return AccountRecords.of(before.wanted, kept | left, before.rejected)
 
     def _add(self, more: Wanted, known: AccountRecords | None, keys: Mapping[Place, Found]) -> AccountRecords:
-        """Return the known records with what more is wanted."""
+        """Return the known records extended by the wanted ones."""
         if known is None:
             return self._complete(more, keys, {})
         return known.extended_by(self._complete(more, {**known.found, **keys}, known.rejected))
 
     def _complete(self, wanted: Wanted, known: Mapping[Place, Found], rejected: Mapping[str, str]) -> AccountRecords:
-        """Return the records of what is wanted. Read those that are not known."""
+        """Return all wanted records. Read those that are not known."""
         return AccountRecords.of(
             wanted, account_reads.complete(wanted, known, self._tunnel_domain, self._read), rejected
         )

@@ -12,14 +12,14 @@ from edge.store.records import Unavailable
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_AWAY = 0.8  # seconds without any answer after which the store counts as away
+_AWAY = 0.8  # seconds without any answer after which the store counts as unavailable
 _CHECK = 0.1  # seconds between two checks while a visitor waits
 
 
 class StoreReads:
     """Reads for visitors who wait, and reads of changes, each with their own threads.
 
-    Neither delays the other. A read that is given up still occupies its thread.
+    Neither delays the other. An abandoned read still occupies its thread.
     """
 
     def __init__(self, count: int = 32) -> None:
@@ -42,7 +42,7 @@ class StoreReads:
             del self._waiting[future]
 
     async def of_change(self, read: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-        """Return the result of a read that may take as long as it needs. Raises Unavailable."""
+        """Return the result of a read without a time limit. Raises Unavailable."""
         return await self._start(self._of_changes, lambda: read(*arguments, **named))
 
     def _give_up(self) -> None:

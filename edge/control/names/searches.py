@@ -13,12 +13,12 @@ from edge.control.names.loading import AccountReader
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 
-_MAX_SEARCHES = 3  # for the account of a name while its keys change
+_MAX_SEARCHES = 3  # tries to find the account of a name while its keys change
 
 
 @dataclass(frozen=True)
 class Found:
-    """The account of a name, or "", and its records if they were read, with key pairs by certificate id."""
+    """The account of a name or "", and the account's records and key pairs (by certificate id) if they were read."""
 
     account: str
     records: AccountRecords | None = None
@@ -33,10 +33,10 @@ class Searches:
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
         self._changed: dict[str, set[Place]] = {}  # by name: what changed during its search
-        self._claims: dict[str, str] = {}  # the account whose records are being read, with the name
+        self._claims: dict[str, str] = {}  # by account: the name whose search reads the account's records
 
     async def find(self, name: str) -> Found:
-        """Return the account of a name with what else was read. Raises Unavailable."""
+        """Return the account of a name, with its records if they were read. Raises Unavailable."""
         for _ in range(_MAX_SEARCHES):
             changed = self._changed[name] = set()
             try:
@@ -50,7 +50,7 @@ class Searches:
         return replace(found, records=None) if is_stale else found
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle changes that searches of the moment may have missed."""
+        """Handle changes that running searches may have missed."""
         for changed in self._changed.values():
             changed.update(places)
 

@@ -1,4 +1,4 @@
-"""Work for names of which only some is done at the same time. Other names wait without a task."""
+"""Limits how many names are worked on at the same time. Other names wait without a task."""
 
 import asyncio
 from collections import deque
@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 
 class Turns:
-    """The names that wait for their work, first come first served. A waiting task would take 10 KiB."""
+    """The names that wait for their turn, first come first served. A task for each would take 10 KiB."""
 
     def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
         self._work, self._most = work, most
         self._waiting: deque[str] = deque()
-        self._running = 0  # tasks that take another name
+        self._running = 0  # tasks that work on names
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, name: str) -> None:

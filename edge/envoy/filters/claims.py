@@ -7,6 +7,7 @@ some servers distinguish none of these characters.
 import re
 from collections.abc import Sequence
 
+_OWN = "tunnel-auth-.*"  # of the edge alone: an edge cannot choose to keep these headers of visitors
 _PATTERNS = (
     # Address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy. Readers are request-ip and
     # fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's ForwardedHeaderFilter.
@@ -52,6 +53,8 @@ _PATTERNS = (
     "(oidc|shib|iv|kubeflow|ngrok-auth)-.*",
     "sm-user.*",
     "oam-remote-user",
+    # The signed-in visitor of a route with OAuth, which only the edge may name.
+    _OWN,
     # The tenant: Loki, Mimir, Tempo and Cortex, which authenticate by this header alone; OpenStack's services.
     "x-scope-org-?id",
     "x-tenant-?id",
@@ -88,3 +91,4 @@ def _not_ending_in(words: Sequence[str]) -> str:
 
 REGEX = re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], "|".join(_PATTERNS))
 REGEX = REGEX.replace("<ending>", _not_ending_in(_PASSING))
+OWN_REGEX = re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], _OWN)

@@ -1,5 +1,6 @@
 """Envoy's HTTP manager of loaded names. Tunnels and edges share it. Pure."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TypeAlias
 
@@ -66,14 +67,20 @@ _REPLIES = (
 )
 
 
-def build_names_manager(settings: Settings, requirement: str = "", client: Headers = ()) -> v3.Filter:
+def build_names_manager(
+    settings: Settings, requirement: str = "", client: Headers = (), guards: Sequence[v3.HttpFilter] = ()
+) -> v3.Filter:
     """Return the HTTP manager that finds the routes of a connection by its server name.
 
     `requirement` names what its handshakes require beyond the default. `client` are headers about the client's
-    certificate.
+    certificate, `guards` are filters that decide about requests.
     """
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
+    if guards:
+        *first, upstream_name, router = manager.http_filters
+        del manager.http_filters[:]
+        manager.http_filters.extend([*first, *guards, upstream_name, router])
     scope = v3.HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
     mutation = v3.EarlyHeaderMutation(mutations=[v3.HeaderMutation(remove=SCOPE_HEADER), scope])
     manager.early_header_mutation_extensions.add(

@@ -46,7 +46,11 @@ def scope_name(plan: NamePlan) -> str:
 
 def handshake_requirement(plan: Plan) -> str:
     """Return what the handshakes of an edge require beyond the default, as part of a scope's name."""
-    return plan.digest if plan.trusted else tls_contexts.requirement_of(tls_contexts.version_of(plan))
+    return (
+        plan.digest
+        if plan.trusted or plan.requires_sign_in
+        else tls_contexts.requirement_of(tls_contexts.version_of(plan))
+    )
 
 
 def build_scope(plan: NamePlan) -> Resource | None:

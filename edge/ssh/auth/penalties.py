@@ -6,13 +6,13 @@ Like sshd's PerSourcePenalties: a source is refused while its penalty is above 1
 from edge.ssh.auth import networks
 
 _THRESHOLD = 15.0  # seconds
-_SHARE = 16  # this many hostile sources cause their surrounding network to be refused
+_SHARE = 16  # the number of hostile sources that cause their surrounding network to be refused
 
 
 class Penalties:
     """The penalties of all networks, each at most `longest` seconds.
 
-    Above `capacity` entries those that expire first are removed.
+    Above `capacity` entries, the entries that expire first are removed.
     """
 
     def __init__(self, longest: float, *, capacity: int = 65_536) -> None:

@@ -11,7 +11,7 @@ _UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds that no tunnel's rights depe
 def concerns(key: Place, tunnel: ServedTunnel) -> bool:
     """Return whether a change of the record with this key can end a tunnel.
 
-    These are the tunnel's record, its account, and every record of the account that its rights can depend on.
+    It can be the record of the tunnel, of its account, or any that the rights of the tunnel may depend on.
     """
     if key.scope == SCOPE:
         return key.id == tunnel.account

@@ -69,6 +69,6 @@ class Window:
         return True
 
     def close(self) -> None:
-        """Release the window. A second call does nothing."""
+        """Return the bytes of the window to the budget. A second call does nothing."""
         self._buffers.release(self._tunnel, self.size)
         self.size = 0

@@ -24,7 +24,7 @@ class Meter:
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether the byte counts equal a usage: no data has moved since."""
+        """Return whether no data has moved since an earlier usage: the byte counts are equal."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 

@@ -102,7 +102,7 @@ class Relay:
                 self._response_end.release()
 
     def on_response(self, data: bytes) -> None:
-        """Pass data from the SSH client to Envoy, some of it only after the request is complete."""
+        """Pass data from the SSH client to Envoy. Some of it must wait until the request is complete."""
         must_wait = self._exchange.on_response(data)
         self._has_moved = True
         if must_wait or self._response_end.is_waiting:
@@ -220,7 +220,7 @@ class Relay:
         self._idle_timer = self._owner.call_later(_DRAIN_TIMEOUT, self.close)
 
     def _end_if_over(self) -> None:
-        """Report the end if both ends are closed and no channel is being opened."""
+        """Call `on_relay_end` if both ends are closed and no channel is being opened."""
         if not self._transport and not self._channel and not self._is_opening:
             self._exchange.on_close()
             self._owner.on_relay_end(self)

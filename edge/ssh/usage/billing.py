@@ -6,12 +6,14 @@ so that this takes at most a twentieth of a processor.
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from edge.process import files, log
+from edge.process import files, log, tasks
+from edge.process.tasks import PeriodicTask
 from edge.ssh.usage import ledger
 from edge.ssh.usage.ledger import HourlyUsage, Ledger
 from edge.store.records import Store, Unavailable
@@ -28,23 +30,27 @@ class Billing:
         self._ledger = Ledger()
         self._saved_text = ""
         self._has_failed = False
+        self._due = float("inf")  # the time of the next write to the store
 
-    async def write_for_ever(self) -> None:
+    async def serve(self) -> None:
         """Write the usage of the last gateway, and then this gateway's until cancelled."""
         await self._recover()
-        due, duration = time.monotonic() + _WRITE_PERIOD, 0.0
+        self._due = time.monotonic() + _WRITE_PERIOD
         try:
-            while True:
-                await asyncio.sleep(max(_SAVE_PERIOD, _PAUSE_FACTOR * duration))
-                start = time.monotonic()
-                self._save()
-                duration = time.monotonic() - start
-                if time.monotonic() > due:
-                    due = time.monotonic() + _WRITE_PERIOD
-                    await self._write()
+            await PeriodicTask("usage", self._save_and_write, _SAVE_PERIOD).run()
         finally:
             self._save()
             await self._write()
+
+    async def _save_and_write(self) -> float:
+        """Save the usage, and write it to the store if that is due. Return the pause until the next save."""
+        start = time.monotonic()
+        self._save()
+        duration = time.monotonic() - start
+        if time.monotonic() > self._due:
+            self._due = time.monotonic() + _WRITE_PERIOD
+            await self._write()
+        return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
         """Collect the usage, and write to the file what the store does not have."""
@@ -74,13 +80,7 @@ class Billing:
             gateway, sums = ledger.parse(self._file.read_text())
         except (OSError, ValueError, KeyError, TypeError):
             return
-        while sums:
-            try:
-                await asyncio.to_thread(self._put, gateway, sums)
-                sums = []
-            except Unavailable:
-                log.event("store_away")
-                await asyncio.sleep(1)
+        await tasks.retry(functools.partial(asyncio.to_thread, self._put, gateway, sums), Unavailable)
 
     def _put(self, gateway: str, sums: Sequence[HourlyUsage]) -> None:
         for it in sums:

@@ -40,7 +40,10 @@ class Group:
 
 
 def parts(document: Words) -> dict[str, list[Group]]:
-    """Return the groups of operations by part. Each schema is shown once, with an operation or group."""
+    """Return the groups of operations of each part of the page.
+
+    Each schema is shown once, with an operation or group.
+    """
     by_name: dict[str, Group] = {}
     for words in _operations(document):
         by_name.setdefault(words["group"], Group(words["group"], words["is_module"])).operations.append(words)
@@ -87,7 +90,7 @@ def _operations(document: Words) -> Iterator[Words]:
 
 
 def _names(answer: Words) -> list[str]:
-    """Return the schemas of an answer, or its media types."""
+    """Return the names of the schemas of an answer, or its media types if it has none."""
     content = answer.get("content", {})
     return [target(of["schema"]) if "$ref" in of["schema"] else media for media, of in content.items()]
 

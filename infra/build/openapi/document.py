@@ -98,7 +98,7 @@ def _schemas(every: list[Operation]) -> dict[str, Words]:
 
 
 def _own(operation: Operation, uses: dict[Use, str], made: dict[str, Words]) -> dict[str, Words]:
-    """Return an operation's schemas with the form of its id, or without the defaults of a change."""
+    """Return an operation's schemas, adapted: ids have the pattern of their kind, and changes have no defaults."""
     if operation.body:
         return {operation.request_schema: schemas.of_a_change(made[uses[operation.body, "validation"]])}
     return (

@@ -33,9 +33,9 @@ _VARIABLE = re.compile(r"/\{(\w+)\}")
 class Operation:
     """An endpoint with the names that follow from its path, for example the noun `tls_edge_backend`.
 
-    `ids` are the kinds of the ids in its path, by variable, and `kind` is the last of them. `own` is the part of that
-    kind which the operation concerns: "" for the whole resource, "self" for the caller. In `path` the last variable is
-    `{id}`. The gateway's path can have another name there, because the gateway allows one name per position.
+    `ids` are the kinds of the ids in its path, by variable, and `kind` is the last of them. `own` is the part of the
+    resource that the operation concerns: "" for the whole resource, "self" for the caller. In `path` the last variable
+    is `{id}`. The gateway's path can have another name there, because the gateway allows one name per position.
     """
 
     endpoint: Endpoint
@@ -131,7 +131,7 @@ def _with_id(path: str) -> str:
 
 
 def form(prefix: str) -> dict[str, str]:
-    """Return the JSON Schema of ids with a prefix."""
+    """Return the JSON Schema of ids that begin with a prefix."""
     return {"type": "string", "pattern": ids.pattern(prefix)}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from chalicelib.http import auth, oauth
+from chalicelib.http import auth
 from chalicelib.http.static import BINARY
 from chalicelib.schema import models
 from chalicelib.schema.shapes import Shape
@@ -100,8 +100,6 @@ def _request(operation: Operation, body: type[Shape]) -> Words:
         {"required": True} if any(field.is_required() for field in fields) else {}
     )  # a missing body is an empty object
     content = _json(operation.request_schema, examples.request(operation))["content"]
-    if operation.endpoint.is_oauth:
-        content[oauth.FORM] = {"schema": {"$ref": schemas.REF + operation.request_schema}}
     return {**required, "content": content}
 
 

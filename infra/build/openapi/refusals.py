@@ -119,13 +119,13 @@ def _by_status(endpoint: Endpoint) -> list[tuple[int, list[Kind]]]:
 
 
 def of(endpoint: Endpoint) -> list[Kind]:
-    """Return the errors of an endpoint in the contract's order. Raises ValueError for one without a sample."""
+    """Return the errors of an endpoint in the contract's order. Raises ValueError if an error has no sample."""
     order = [*EVERY].index
     return sorted(_of(endpoint), key=lambda kind: (kind.status, order(kind)))
 
 
 def _of(endpoint: Endpoint) -> set[Kind]:
-    """Return the errors that an endpoint declares, or that follow from its body, query and path."""
+    """Return the errors that an endpoint declares, and those that follow from its body, query and path."""
     found: set[Kind] = {errors.InvalidRequest, errors.RateLimited, errors.InternalError, errors.ServiceUnavailable}
     found |= {*endpoint.errors}
     if endpoint.authorizer:

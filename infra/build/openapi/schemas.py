@@ -25,7 +25,10 @@ Use = tuple[type[Shape], Any]  # a shape, and "validation" for requests or "seri
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator without titles. Only requests have defaults, only responses null; integers have 64 bits."""
+    """Pydantic's generator without titles.
+
+    Only schemas of requests have defaults, only those of responses allow null. Integers have 64 bits.
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -83,7 +86,7 @@ def of(uses: Mapping[Use, str]) -> dict[str, Words]:
 
 def of_a_change(words: Words) -> Words:
     """Return the schema of a change: without defaults, since absent fields stay unchanged."""
-    others = {word: value for word, value in words.items() if word != "description"}  # the operation has one
+    others = {word: value for word, value in words.items() if word != "description"}  # the operation has its own
     return {**others, "properties": {name: _without_default(field) for name, field in words["properties"].items()}}
 
 

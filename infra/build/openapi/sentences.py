@@ -64,7 +64,7 @@ def _refused(operation: Operation) -> Iterator[str]:
 
 
 def _cause(kind: type[ApiError], operation: Operation) -> str:
-    """Return the cause of an error, or "" if every operation has the same."""
+    """Return the cause of an error, or "" if the error has the same cause in every operation."""
     if kind is errors.InvalidRequest and operation.body:
         return _OF_A_BODY
     if kind is errors.InvalidRequest and not operation.endpoint.query:

@@ -72,7 +72,10 @@ def _load_store(folder: Path) -> "Store | None":
 
 
 def _guarded() -> App:
-    """Return the emulator behind its guard. With policies, functions inside the emulator can call it too."""
+    """Return the emulator behind the guard that checks each request.
+
+    With AUTH, Lambda functions in it can call it too.
+    """
     key_id = os.environ["AWS_ACCESS_KEY_ID"]
     if os.environ.get("AUTH") != "true":
         from ministack.app import app

@@ -22,15 +22,15 @@ _CONTROL = "/_"  # the prefix of the emulator's control paths: reset, configurat
 _DEPLOYED_API = re.compile(r"/restapis/[^/]+/[^/]+/_user_request_(?:/|$)")
 _HERE = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d+)?")
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
-_MESSAGE = "This cloud belongs to a folder: send the access key id in that folder's cloud.env."
+_MESSAGE = "The access key id is wrong: send the one in cloud.env of this cloud's folder."
 
 
 @dataclass(frozen=True)
 class Guard:
     """The ASGI application around the emulator.
 
-    Functions in a cloud with policies call it below `functions_path`, with credentials that it issued. These can be
-    computed by others, so the path is secret. Without functions it is empty.
+    Functions in a cloud with policies call it below `functions_path`, with credentials that it issued. Other users of
+    the machine could compute such credentials, so the path is secret. Without functions it is empty.
     """
 
     app: App

@@ -52,6 +52,11 @@ def test_a_name_dearer_than_the_share_of_its_domain_is_read_alone() -> None:
     assert [reads.take(name, 0), reads.take(name, 0), reads.take(name, 9)] == ["", "host", ""]
 
 
+def test_a_name_dearer_than_the_budget_of_a_host_is_read_alone() -> None:
+    reads = budget(1)
+    assert [reads.take("a.b.c.d.e.shop.example", at) for at in (0, 1, 2)] == ["", "host", ""]
+
+
 def test_idle_domains_are_forgotten() -> None:
     reads = budget()
     for it in range(20):

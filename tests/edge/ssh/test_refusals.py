@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.process import tasks
 from edge.process.settings import Limits
 from edge.ssh.leases import Leases
 from edge.ssh.online_tunnel import OnlineTunnel
@@ -49,7 +50,8 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
         store.record_refusal(tunnel.record, "cannot bind")
-        following = asyncio.create_task(Leases(tunnels, store, Limits()).follow_for_ever(follower))
+        work = (it.run() for it in Leases(tunnels, store, Limits()).tasks(follower))
+        following = asyncio.create_task(tasks.run_all(*work))
         try:
             return await asyncio.wait_for(client.heard.get(), 5)
         finally:

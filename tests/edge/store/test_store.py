@@ -595,7 +595,7 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
     with pytest.raises(SettingError) as refused:
         connect(Settings(tunnel_domain=domain))
     assert str(refused.value) == (
-        f"This table is used with {there}, but here {here}: set the same as the table, or, to change it for all, "
+        f"This table is used with {there}, but here {here}: set the values of the table. To change them, "
         "stop what uses the table and run 'python -m chalicelib names forget-settings'."
     )
 
@@ -616,9 +616,9 @@ def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admi
     def changed(since: float) -> set[str]:
         return {place.scope for change in records.list_changes(since) for place in change.places}
 
+    authority = admin.create("/ssh_certificate_authorities", {})
     bot = admin.create("/bot_users", {"name": "bot"})
     _, id = credential(admin, tmp_path, owner_id=bot["id"])
-    authority = admin.create("/ssh_certificate_authorities", {})
     since = time.time()
     admin.patch(f"/bot_users/{bot['id']}", {"active": False})
     admin.delete(f"/ssh_credentials/{id}")

@@ -64,7 +64,7 @@ def test_it_shows_every_operation_and_asks_for_nothing_but_itself(page: Chrome, 
 def test_a_search_leads_to_what_is_looked_for(page: Chrome) -> None:
     for text, address in (
         ("429", "#errors"),
-        ("client_secret", "#tag/HTTPS-edge-route-OAuth"),
+        ("email_domains", "#tag/HTTPS-edge-route-OAuth"),
         ("idempotency", "#headers"),
         ("krl", "#get_ssh_certificate_authority_krl"),
         ("mutual", "#tag/HTTPS-edge-mutual-TLS"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha1
+from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,18 @@ def free_ports(count: int) -> range:
 
 
 def until(true: Callable[[], bool], *, within: float = 15) -> None:
-    """Wait until something is true; AssertionError when it takes too long."""
+    """Wait until something is true. Raise AssertionError if it takes too long.
+
+    Between two checks it waits four times as long as a check takes: the edge needs the CPU more than the test.
+    """
     end = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.01)
+    while True:
+        began = time.monotonic()
+        if true():
+            return
+        now = time.monotonic()
+        assert now < end, "it took too long"
+        time.sleep(min(max(0.01, 4 * (now - began)), 0.2))
 
 
 @dataclass
@@ -180,7 +188,23 @@ class Edge:
         return ["--resolve", f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}:127.0.0.1"]
 
     def status(self, name: str, *arguments: str, path: str = "/") -> str:
+        """Return the status of a request, "000" without a response. Only with arguments for curl it is curl's."""
+        if not arguments:
+            return self._status(name, path)
         return self.curl(name, "-o", "/dev/null", "-w", "%{http_code}", *arguments, path=path)
+
+    def _status(self, name: str, path: str) -> str:
+        """Send a request from this process, which takes a fifth of a curl's CPU."""
+        host = f"{name}.{self.settings.tunnel_domain}:{self.settings.edge_port}"
+        try:
+            with self.connect(name) as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+                answer = HTTPResponse(connection)
+                answer.begin()
+                answer.read()
+                return str(answer.status)
+        except (OSError, HTTPException):
+            return "000"
 
     def connect(self, name: str, *protocols: str) -> ssl.SSLSocket:
         """Return a TLS connection to a tunnel's address."""
@@ -286,7 +310,7 @@ async def _end(work: "asyncio.Task[None]") -> None:
 
 async def _stop(child: Child | None, *work: "asyncio.Task[None]") -> None:
     if child:
-        await child.end()
+        await child.end(within=0)  # Envoy takes a second to end by itself
     for it in work:
         await _end(it)
 

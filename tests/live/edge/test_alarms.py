@@ -116,6 +116,10 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
         {"edge_secrets_pending": "3x30 6000+1000x9"},
         ["EdgeSecretsPending"],
     ),
+    "a provider does not answer": (
+        {'edge_oauth_sign_ins_total{outcome="silent",provider="github"}': "0+1x40"},
+        ["EdgeOAuthFailing"],
+    ),
     "Envoy refuses a value, once": ({_control("resource_refused"): "0x25 1x14"}, ["EdgeResourceRefused"]),
 }
 

@@ -20,6 +20,7 @@ from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, listens, running, until
 from tests.live.edge.test_grpc import Service
 from tests.live.edge.test_https_edges import ACCOUNT, backend, https_edge, route
+from tests.needs import need
 
 _ASKED = b"GET / HTTP/1.1\r\nhost: demo.tunnels.localhost\r\n\r\n"
 _UPGRADE = (
@@ -75,14 +76,14 @@ def test_a_blocked_network_is_refused_within_five_seconds_also_on_an_open_connec
 
 
 @needs_envoy
-def test_open_connections_of_a_blocked_network_end_within_five_seconds(tmp_path: Path, origin: int) -> None:
+def test_open_connections_of_a_blocked_network_end_within_five_seconds(edge: Edge, origin: int) -> None:
     def asks(connection: socket.socket) -> socket.socket:
         connection.settimeout(0.05)
         connection.sendall(_UPGRADE)
         until(lambda: _is_open(connection, b" 101 "))
         return connection
 
-    with running(tmp_path, with_envoy=True) as edge, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         port = edge.settings.tcp_ports[0]
         edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{origin}", "-R", f"{port}:127.0.0.1:{origin}")
         until(lambda: edge.status("demo") == "200" and listens(port))
@@ -181,18 +182,26 @@ def _received(connection: socket.socket, size: int) -> bytes:
     return received
 
 
+@pytest.fixture(scope="module", params=[False, True])
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """Run an edge without and with trusted proxies."""
+    need("the live edge")
+    believed = "127.0.0.9/32" if request.param else ""
+    with running(tmp_path_factory.mktemp("guarded"), with_envoy=True, believed=believed) as started:
+        yield started
+
+
 @needs_envoy
-@pytest.mark.parametrize("is_proxied", [False, True])
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
 def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_upstream_knows_of_it(
-    tmp_path: Path, kind: str, is_proxied: bool
+    guarded: Edge, kind: str
 ) -> None:
-    believed = "127.0.0.9/32" if is_proxied else ""
-    with _speaking_first() as (origin, accepted), running(tmp_path, with_envoy=True, believed=believed) as edge:
-        settings = edge.settings
+    edge, settings = guarded, guarded.settings
+    is_proxied = bool(settings.proxy_protocol_from)
+    with _speaking_first() as (origin, accepted):
         port = settings.tcp_ports[0] if kind == "tcp" else settings.edge_port
         hello = b"" if kind == "tcp" else _hello("demo.tunnels.localhost")
-        edge.ssh(edge.key("acct_A"), "-R", f"{port if kind == 'tcp' else 'demo:443'}:127.0.0.1:{origin}")
+        client = edge.ssh(edge.key("acct_A"), "-R", f"{port if kind == 'tcp' else 'demo:443'}:127.0.0.1:{origin}")
 
         @contextlib.contextmanager
         def coming(source: str) -> Iterator[socket.socket]:
@@ -224,6 +233,7 @@ def test_a_new_connection_of_bytes_from_a_blocked_network_is_refused_before_the_
             until(lambda: banner("127.0.0.2") == b"BANNER", within=5)
             good.sendall(b"still here")
             assert _received(good, 10) == b"still here"
+        client.kill()
         name = "port" if kind == "tcp" else "certificate"
         with urllib.request.urlopen(f"http://127.0.0.1:{settings.metrics_port}/metrics", timeout=5) as metrics:
             counted = rb'\nenvoy_listener_no_filter_chain_match_total{envoy_listener_address="%s"} [1-9]'

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, running, until
+from tests.live.edge.running import Edge, until
 
+pytestmark = needs_envoy
 _UPLOAD = 3 << 20
 _HEAD = b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 9\r\n\r\n"
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -63,15 +64,17 @@ def _server() -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.fixture
-def edge(tmp_path: Path) -> Iterator[Edge]:
-    with _server() as port, running(tmp_path, with_envoy=True) as running_edge:
-        running_edge.ssh(running_edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{port}")
-        until(lambda: running_edge.status("demo") == "200")
-        yield running_edge
+@pytest.fixture(scope="module", autouse=True)
+def tunnel(edge: Edge) -> Iterator[None]:
+    """Open a tunnel for all tests."""
+    with _server() as port:
+        client = edge.ssh(edge.key("acct_A"), "-R", f"demo:80:127.0.0.1:{port}")
+        edge.started.remove(client)  # it stays from test to test
+        until(lambda: edge.status("demo") == "200")
+        yield
+        client.kill()
 
 
-@needs_envoy
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 @pytest.mark.parametrize("path", ["/closes", "/reads"])
@@ -87,7 +90,6 @@ def test_a_refused_upload_is_answered_by_each_version_of_http(
     assert Counter((it.stdout, it.stderr, it.returncode) for it in results) == {("too large 413", "", 0): 20}
 
 
-@needs_envoy
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 def test_the_upstream_asks_for_the_body_of_a_request_that_expects_it(edge: Edge, version: str) -> None:
@@ -98,7 +100,6 @@ def test_the_upstream_asks_for_the_body_of_a_request_that_expects_it(edge: Edge,
     )
 
 
-@needs_envoy
 def test_the_upstream_refuses_a_request_before_its_body(edge: Edge) -> None:
     head = b"POST /closes HTTP/1.1\r\nhost: demo.tunnels.localhost\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n"
     with edge.connect("demo") as connection:
@@ -106,7 +107,6 @@ def test_the_upstream_refuses_a_request_before_its_body(edge: Edge) -> None:
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
-@needs_envoy
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edg
 
     until(lambda: is_said(edge, lost, "refused"))
 
-    assert edge.status("lost") == "000"
+    until(lambda: edge.status("lost") == "000", within=2)
     found = edge.store.status(made.id)
     assert found
     assert [(it.hostport, it.state, it.error) for it in found.hostports] == [(*made.hostports, "refused", UNREADABLE)]
@@ -231,7 +231,7 @@ def test_a_host_that_no_certificate_covers_is_not_live(edge: Edge, host: str, as
     assert found
     domain = edge.settings.tunnel_domain
     names = f"{host}.{domain}" if "*" in host else f"{host}.{domain} or *.other.{domain}"
-    missing = f"No TLS certificate covers the host: upload one for {names}. Until then the operator's is shown."
+    missing = f"No TLS certificate covers the host: upload one for {names}. Until then, visitors get the operator's."
     assert [(it.state, it.error) for it in found.hostports] == [("refused", missing)]
     assert [it.state for it in found.routes] == ["refused"]
     assert edge.curl(asked) == ""

@@ -86,7 +86,7 @@ def test_a_name_with_a_certificate_of_its_own_is_misdirected_on_other_connection
 
     said = edge.curl("somebody", "-H", "Host: apart.tunnels.localhost", "-w", "%{http_code}")
 
-    assert said == "421: this connection is for another name; open one of its own.\n421"
+    assert said == "421: this connection is for another host name: open a new connection.\n421"
 
 
 def test_a_certificate_that_envoy_refuses_is_as_if_it_were_not_there(edge: Edge, origin: int) -> None:

@@ -180,11 +180,11 @@ def test_an_edge_does_what_the_api_says_also_where_control_is_killed(started: St
         {"provider": {"github": {"scopes": ["user"], "client_id": "a", "client_secret": "b"}}},
     )
 
-    until(lambda: started.visit("said") == "503")
-    until(lambda: client.get(f"{path}/status").json["state"] == "partly")
+    until(lambda: started.visit("said") == "401")  # by the sign-in service
+    until(lambda: client.get(f"{path}/status").json["state"] == "live")
     now = client.get(f"{path}/status").json
     assert [{**it, "since": ""} for it in now["hostports"]] == [{**it, "since": ""} for it in said["hostports"]]
-    assert "oauth" in now["routes"][0]["error"]
+    assert (now["routes"][0]["state"], now["routes"][0]["error"]) == ("live", "")
     client.delete(path)
     until(lambda: started.visit("said") == "404")
 

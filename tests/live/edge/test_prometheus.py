@@ -53,7 +53,7 @@ def test_one_port_tells_of_gateway_control_and_envoy_without_names(edge: Edge, o
     assert after["envoy_listener_downstream_cx_total"] >= before["envoy_listener_downstream_cx_total"] + 10
     assert "acct_M" not in text
     assert "counted" not in text
-    assert len(text.splitlines()) < 280
+    assert len(text.splitlines()) < 320  # of it 25 tasks: no series for each tunnel or name
 
 
 @needs_envoy
@@ -91,7 +91,8 @@ def _events() -> set[str]:
 def test_all_that_alarms_and_dashboard_read_is_there(edge: Edge) -> None:
     until(lambda: _values(edge).get("edge_up") == 3)
     text = _asked(edge, "/metrics")[1]
-    assert _used() - set(_values(edge)) == set()
+    of_the_sign_in_service = {"edge_oauth_sign_ins_total"}  # which does not run here
+    assert _used() - set(_values(edge)) == of_the_sign_in_service
     assert [event for event in _events() if f'_events_total{{event="{event}"}} ' not in text] == []
 
 

@@ -1,4 +1,4 @@
-"""What real requests meet, compared with the model of them: a hundred worlds as accounts of one edge."""
+"""The answers to real requests, compared with the model of them: sixty worlds as accounts of one edge."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,7 +12,7 @@ pytestmark = needs_envoy
 
 
 def test_requests_meet_what_the_model_says(edge: Edge) -> None:
-    worlds = live_worlds.drawn(100, asked=6)
+    worlds = live_worlds.drawn(60, asked=6)
     with live_worlds.gateway(edge), ThreadPoolExecutor(4) as threads:
         for world, _ in worlds:
             live_worlds.arrange(edge, Records(), world, 1)

@@ -90,6 +90,37 @@ def test_a_credential_with_live_keys_is_not_deleted(admin: Client, issuer: Issue
     assert_refused(exchange(admin, issuer.token(id), id))
 
 
+def test_an_exchange_while_its_credential_is_deleted_gets_nothing(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    found = []
+    token = issuer.token(id)
+    with before_transaction(1, lambda: found.append(exchange(admin, token, id))):
+        assert admin.delete(path).status == 204
+    assert_refused(found[0])
+    assert [key["created_by"] for key in admin.get("/api_keys").json["keys"]] == ["operator"]
+
+
+def test_a_credential_that_could_not_be_deleted_continues(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+
+    def broken() -> None:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    with before_transaction(1, broken):
+        assert admin.delete(path).status == 503
+    assert exchange(admin, issuer.token(id), id).status == 200
+    msg = "1 API keys that it issued, or that such keys made, are live: offboard it first."
+    assert_refusal(admin.delete(path), 409, "conflict", msg)
+    assert exchange(admin, issuer.token(id), id).status == 200
+
+
+def test_a_change_while_a_credential_is_deleted_is_effective(admin: Client, issuer: Issuer) -> None:
+    id, path = credential_of(admin, issuer)
+    with before_transaction(1, lambda: admin.patch(path, {"description": "changed"})):
+        assert admin.delete(path).status == 204
+    assert_refused(exchange(admin, issuer.token(id), id))
+
+
 def test_keys_from_before_the_longest_lifetime_are_not_read(admin: Client, issuer: Issuer) -> None:
     id, path = credential_of(admin, issuer)
     signed_in(admin, issuer, id)

@@ -16,7 +16,7 @@ WEIGHTED = "/backends/weighted"
 RESPONSE = "/backends/http_response"
 GROUP = "/backends/tunnel_group"
 BOTS = "/bot_users"
-TOO_MANY = "must name at most 96 resources, and one change can add and remove at most as many"
+TOO_MANY = "must name at most 96 resources, and one change can add or remove only as many"
 
 
 @pytest.fixture(autouse=True)

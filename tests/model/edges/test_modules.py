@@ -1,12 +1,14 @@
 """Audit events show of a module what its `AUDITED` names, and nothing else."""
 
 import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from chalicelib import modules
 from chalicelib.model import changes
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
@@ -16,7 +18,7 @@ from chalicelib.model.ssh.policies import PolicyBounds
 from chalicelib.storage.records.items import Item
 
 SECRET = "Bearer hunter2"
-STORED = sorted({module.stored for module in modules.ALL}, key=lambda it: it.__name__)
+STORED = sorted(map(kinds.stored_type_of_module, kinds.MODULES), key=lambda it: it.__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +73,79 @@ def test_a_patch_of_a_header_shows_no_value() -> None:
     before: Any = Headers.of({"first": {"name": "a", "value": SECRET}})
     after: Any = replace(before, first=replace(before.first, value="Bearer hunter3"))
     assert before.audited_fields() == after.audited_fields()
+
+
+def _fill(form: type[Stored], path: str = "") -> dict[str, Any]:
+    """Return a record with its own secret in every field that can hold a text, number or bytes."""
+    hints = get_type_hints(form)
+    return {it.name: _value(hints[it.name], f"{path}.{it.name}") for it in fields(form)}
+
+
+def _value(hint: Any, path: str) -> Any:
+    origin, arguments = get_origin(hint), [it for it in get_args(hint) if it is not NoneType]
+    if origin in (Union, UnionType):
+        return _value(arguments[0], path)
+    if origin is Literal:
+        return arguments[0]
+    if origin is list:
+        return [_value(arguments[0], path)]
+    if origin in (dict, Mapping):
+        return {_secret(path) if arguments[1] is str else "github": _value(arguments[1], path)}
+    if isinstance(hint, type) and issubclass(hint, Stored):
+        return _fill(hint, path)
+    texts = {str: _secret(path), bytes: _secret(path).encode(), bool: True, int: int(_secret(path)[1:])}
+    return texts[hint]
+
+
+def _secret(path: str) -> str:
+    return f"s{zlib.crc32(path.encode())}"
+
+
+def _paths(form: type[Stored], path: str = "") -> dict[str, bool]:
+    """Return the paths of all fields, and whether events show them."""
+    found: dict[str, bool] = {}
+    for name, hint in get_type_hints(form).items():
+        if name in {it.name for it in fields(form)}:
+            inner = next((it for it in _types(hint) if isinstance(it, type) and issubclass(it, Stored)), None)
+            is_shown = name in form.AUDITED and bytes not in _types(hint)
+            own = _paths(inner, f"{path}.{name}") if inner else {f"{path}.{name}": True}
+            found |= {it: shows and is_shown for it, shows in own.items()}
+    return found
+
+
+def _types(hint: Any) -> list[Any]:
+    return [hint, *(inner for it in get_args(hint) for inner in _types(it))]
+
+
+@pytest.mark.parametrize("name", kinds.MODULES)
+def test_no_event_shows_another_field_of_a_module(name: str) -> None:
+    form = kinds.stored_type_of_module(name)
+    item = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": []}, modules={name: _fill(form)})
+    empty, change = replace(item, modules={}), changes.Change(OPERATOR)
+    events = [
+        *change.put(item).events,
+        *change.rewrite(empty, lambda _: item, verb="replace", module=name).events,
+        *change.rewrite(item, lambda _: empty, verb="delete", module=name).events,
+        *change.rewrite(empty, lambda _: item).events,
+        *change.remove(item).events,
+    ]
+    assert len(events) == 5
+    text = json.dumps([event.to_record() for event in events], default=repr)
+    hidden = {path for path, is_shown in _paths(form).items() if not is_shown} | ALWAYS_HIDDEN.get(name, set())
+    assert {path for path in hidden if _secret(path)[1:] in text} == set()
+
+
+ALWAYS_HIDDEN = {"traffic_policy": {".value"}}  # events show its digest
+
+
+def test_a_field_without_a_declaration_would_be_found_in_an_event() -> None:
+    assert _paths(Headers) == {
+        ".enabled": True,
+        ".first.name": True,
+        ".first.value": False,
+        ".others.name": True,
+        ".others.value": False,
+        ".note": False,
+    }
+    filled = json.dumps(_fill(Headers))
+    assert all(_secret(path) in filled for path in _paths(Headers) if path != ".enabled")

@@ -33,7 +33,8 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
     }
 
     assert Modules.of(stored, kinds.TLS_EDGES) == Modules(
-        BackendModule(backend_id="bkdtg_1"), MutualTlsModule(certificate_authority_ids=["ca_1"]), None, None, ()
+        BackendModule(backend_id="bkdtg_1"),
+        MutualTlsModule(certificate_authority_ids=["ca_1"]),
     )
 
 
@@ -48,7 +49,10 @@ def test_a_module_whose_enabled_is_null_is_malformed_and_not_off() -> None:
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
     found = Modules.of({"oauth": OAUTH, "of_the_future": {}}, kinds.HTTPS_EDGE_ROUTES)
 
-    assert found == Modules(unenforced=("oauth", "of_the_future"))
+    assert found.unenforced == ("of_the_future",)
+    assert found.oauth
+    assert (found.oauth.provider, found.oauth.client_id) == ("github", "app")
+    assert "secret" not in vars(found.oauth)
 
 
 def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:

@@ -62,8 +62,8 @@ def test_whoever_had_a_name_is_told_by_one_read_also_when_the_tunnel_has_closed(
     operator.main(["tunnels", "who", f"https://{NAME.upper()}:8443/login?next=%2F", "--at", told["started_at"]])
     assert f"tunnel {second}" in capsys.readouterr().out.splitlines()
     for name, at, sentence in (
-        (OTHER, "", f"Nobody had {OTHER} then or before."),
-        (NAME, clock.rfc3339(clock.at(before)), f"Nobody had {NAME} then or before."),
+        (OTHER, "", f"No tunnel or edge had {OTHER} at that time or before."),
+        (NAME, clock.rfc3339(clock.at(before)), f"No tunnel or edge had {NAME} at that time or before."),
         (NAME, "yesterday", "--at must be an RFC 3339 time, for example 2026-01-31T12:00:00Z."),
     ):
         with pytest.raises(SystemExit) as ended:
@@ -78,4 +78,6 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     online_tunnels.remove_expired(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
-    assert str(ended.value.code).startswith(f"Nobody had {NAME} then; the last before was {id}, until ")
+    assert str(ended.value.code).startswith(
+        f"No tunnel or edge had {NAME} at that time; the last one before was {id}, until "
+    )

@@ -104,7 +104,7 @@ def test_another_proof_takes_the_domain_at_once_while_the_holders_record_is_abse
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        (PRESENT, "its record is still there: that must be removed first."),
+        (PRESENT, "its DNS record still exists: it must be removed first."),
         (UNKNOWN, "its record cannot be checked at the moment: Silent."),
     ],
 )

@@ -95,6 +95,36 @@ def test_an_entry_follows_the_hostports_and_modules_of_its_edge(admin: Client) -
     assert listed() == {}
 
 
+def test_an_edge_is_listed_while_a_route_has_oauth(admin: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [HOSTPORT]})["id"]
+    owner, address = SpecialOwner(admin.account, edge), f"/edges/https/{edge}"
+    routes = [
+        f"{address}/routes/{admin.create(f'{address}/routes', {'match_type': 'path_prefix', 'match': match})['id']}"
+        for match in ("/", "/other")
+    ]
+    oauth: dict[str, Any] = {"provider": {"google": {}}}
+    admin.put(f"{routes[0]}/oauth", {**oauth, "enabled": False})
+    assert listed() == {}
+    for route in routes:
+        admin.put(f"{route}/oauth", oauth)
+    assert listed() == {owner: (HOSTPORT,)}
+    admin.put(f"{address}/tls_termination", {"min_version": "1.3"})
+    admin.delete(f"{address}/tls_termination")
+    assert listed() == {owner: (HOSTPORT,)}  # otherwise no host would serve it
+    admin.patch(address, {"hostports": ["b.example.com:443"]})
+    assert listed() == {owner: ("b.example.com:443",)}
+    admin.delete(f"{routes[0]}/oauth")
+    assert listed() == {owner: ("b.example.com:443",)}
+    admin.delete(routes[1])
+    assert listed() == {}
+    admin.put(f"{routes[0]}/oauth", oauth)
+    dynamodb.do(special_names.remove(owner))
+    operator.main(["migrate", "--apply"])
+    assert listed() == {owner: ("b.example.com:443",)}
+    admin.delete(address)
+    assert listed() == {}
+
+
 def test_an_edge_whose_modules_are_malformed_is_listed(admin: Client) -> None:
     edge = admin.create("/edges/https", {"hostports": [HOSTPORT], "description": "d"})["id"]
     scope = items.scope(admin.account, "/edges/https")

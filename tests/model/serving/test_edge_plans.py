@@ -40,7 +40,7 @@ MINE = ServedReservation(A, "rd_1", OWN, True)
 DEEP = f"x.t.{DOMAIN}"
 NO_CERTIFICATE = "No TLS certificate of the account covers the host: upload one for"
 UNCOVERED = "No TLS certificate covers the host: upload one for"
-SHOWN = "Until then the operator's is shown."
+SHOWN = "Until then, visitors get the operator's."
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ MUTUAL = edge(authorities=["ca_1"])
         (
             edge(),
             replace(FACTS, has_other_proxy_protocol=True),
-            HostState("refused", "Its reservation and the one of the edge's first host differ in proxy_protocol."),
+            HostState(
+                "refused", "The reservations of this host and of the edge's first host differ in proxy_protocol."
+            ),
         ),
         (edge(place="upstream"), replace(FACTS, certificate=""), HostState("live")),
         (edge(id="edgtcp_1"), HostFacts("a.example.com:20000", True), HostState("live")),
@@ -69,8 +71,8 @@ MUTUAL = edge(authorities=["ca_1"])
             HostFacts(HOST, True, certificate="operator"),
             HostState(
                 "refused",
-                f"No TLS certificate covers the host: upload one for {HOST} or *.example.com. Until then the operator's"
-                " is shown.",
+                f"No TLS certificate covers the host: upload one for {HOST} or *.example.com. Until then,"
+                " visitors get the operator's.",
                 "operator",
             ),
         ),
@@ -99,7 +101,7 @@ def test_a_host_is_live_or_says_why_not(served: ServedEdge, facts: HostFacts, ex
     ],
 )
 def test_a_route_is_open_or_says_why_not(served: ServedEdge, match: ServedRoute, expected: RouteState) -> None:
-    assert states.decide_route(served, match) == expected
+    assert states.decide_route(served, match, managed_apps=frozenset()) == expected
 
 
 HOLDER = edge(id="edgtcp_2", hosts=["tunnels.localhost:20000"])

@@ -7,6 +7,7 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
+from chalicelib.model.sign_in import managed_apps
 from chalicelib.model.tunnels import gateways, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import BackendTunnel
@@ -45,6 +46,21 @@ def test_tunnels_of_live_gateways_count(admin: Client) -> None:
         open_tunnel(admin.account, gateway)
 
     assert read(admin, edge)["backends"] == [{"backend_id": group, "tunnels": 2}]
+
+
+def test_a_route_without_an_application_needs_that_of_the_operator(admin: Client) -> None:
+    edge = admin.create("/edges/https", {"hostports": [HOSTPORT]})["id"]
+    route = admin.create(f"/edges/https/{edge}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    admin.put(f"/edges/https/{edge}/routes/{route}/oauth", {"provider": {"gitlab": {}}})
+    edge_status.announce("one", [f"*.{names.D}"], lease=60)
+    error = "This service has no managed application for gitlab: set client_id and client_secret."
+    found = []
+    for _ in range(2):
+        (status,) = admin.get(f"/edges/https/{edge}/status").json["routes"]
+        found.append((status["state"], status["error"]))
+        managed_apps.set_app("gitlab", "app", "secret")
+    assert found[0] == ("refused", error)
+    assert found[1][0] != "refused"
 
 
 def test_the_operator_s_certificates_are_those_of_live_hosts(admin: Client) -> None:

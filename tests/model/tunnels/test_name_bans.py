@@ -68,7 +68,7 @@ def test_banned_patterns_are_bounded_listed_and_allowed_again_each_with_an_event
     operator.main(["names", "ban", "*BAD7*", "--reason", "once more"])
     with pytest.raises(SystemExit) as refused:
         operator.main(["names", "ban", "*bank*"])
-    assert refused.value.code == "100 patterns are banned already, which is the most."
+    assert refused.value.code == "100 patterns are banned already, the maximum."
     operator.main(["names", "allow", "*bad7*"])
     operator.main(["names", "ban", NAME])
     operator.main(["names", "list"])

@@ -100,7 +100,7 @@ def test_users_and_bots_share_their_names(admin: Client) -> None:
     assert_taken(admin.post(PATH, {"name": "ada"}))
     assert_taken(admin.patch(uri(bot), {"name": "ada"}))
     for prefix, name in (("usr", "deploy"), ("bot", "ada"), ("usr", "ada")):
-        with pytest.raises(command_line.CommandError, match="has a user or bot of that name already"):
+        with pytest.raises(command_line.CommandError, match="already has a user or bot with this name"):
             owners.add_owner(admin.account, prefix, name, admin=False)
     assert admin.delete(uri(bot)).status == 204
     user = owners.add_owner(admin.account, "usr", "deploy", admin=False)
@@ -211,7 +211,7 @@ def test_the_operator_makes_bots_in_the_same_names(admin: Client) -> None:
     made = operated(admin, "ops")
     assert made["active"] is True
     assert_taken(admin.post(PATH, {"name": "ops"}))
-    with pytest.raises(SystemExit, match=f"^The account {admin.account} has a user or bot of that name already.$"):
+    with pytest.raises(SystemExit, match=f"^The account {admin.account} already has a user or bot with this name.$"):
         entrance.main(["bots", "add", admin.account, "ops"])
     assert admin.patch(uri(made), {"name": "deploy"}).json == {**made, "name": "deploy"}
     assert operated(admin, "ops")["name"] == "ops"

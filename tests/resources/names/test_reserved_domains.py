@@ -10,6 +10,7 @@ from chalicelib.model.names import proof_checks, proofs
 from chalicelib.model.names.proofs import CheckResult, ProofChange
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.unique_keys import Taken
+from tests import samples
 from tests.names import TEAM, D, assert_kept, assert_taken
 from tests.names_held import end_cooldowns
 from tests.queries import calls
@@ -191,6 +192,14 @@ def test_the_certificate_is_changed_and_taken_away(admin: Client) -> None:
     assert admin.get(address(made)).json == {**made, "certificate": None}
     for what in ("certificate", "certificate_management_policy"):
         assert admin.delete(f"{PATH}/rd_{'0' * 27}/{what}").status == 404
+
+
+def test_a_certificate_that_was_taken_away_can_be_deleted(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    certificate = admin.create("/tls_certificates", samples.BODIES["/tls_certificates"](admin))["id"]
+    made = reserved(admin, TEAM, certificate_id=certificate)
+    assert admin.delete(f"{address(made)}/certificate").status == 204
+    assert admin.delete(f"/tls_certificates/{certificate}").status == 204
 
 
 @pytest.mark.parametrize(

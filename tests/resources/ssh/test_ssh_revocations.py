@@ -136,7 +136,7 @@ def test_nothing_is_revoked_twice(admin: Client, authority: str, path: str) -> N
     admin.create(path, {"ssh_user_certificate_id": certificate["id"]})
     key = samples.public_key()
     admin.create(path, {"public_key": key})
-    rule = "must not be revoked yet"
+    rule = "must not be revoked already"
     for field, value in (
         ("ssh_user_certificate_id", certificate["id"]),
         ("serial", serial(certificate)),

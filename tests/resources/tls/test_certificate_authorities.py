@@ -21,7 +21,7 @@ NO_AUTHORITY = (
 )
 KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 NOT_TO_SIGN = "must be a certificate that may sign others: the key usages of this one lack keyCertSign"
-MALFORMED = "must hold certificates as they were issued; this one is damaged or not as RFC 5280 demands: "
+MALFORMED = "must hold certificates as they were issued; this one is damaged or does not conform to RFC 5280: "
 
 
 def authority(kind: str = "p256", *extensions: str) -> Issued:

@@ -28,7 +28,7 @@ NOT_BASE64 = (
 NO_KEY = "must be an intact private key: its content cannot be parsed"
 KINDS = "must use an rsa key, an ecdsa key on the curve P-256, P-384 or P-521, or an ed25519 key"
 OTHER_KEY = "must be the private key of the first certificate in certificate_pem"
-MALFORMED = "must hold certificates as they were issued; certificate 1 is damaged or not as RFC 5280 demands: "
+MALFORMED = "must hold certificates as they were issued; certificate 1 is damaged or does not conform to RFC 5280: "
 BROKEN = "must be a chain, leaf first, each certificate signed by the next: certificate "
 RICH = {"extensions": ("subjectAltName=DNS:a.example,IP:192.0.2.1", "keyUsage=digitalSignature")}
 OTHER_NAME = "(Issuer certificate subject does not match certificate issuer)"
@@ -199,7 +199,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a name that is bits": (
         lambda: patched(openssl.issue("/CN=1"), b"\x0c\x011", b"\x03\x01\0"),
-        "a name in it is not text",
+        "a name in the certificate is not text",
     ),
     "a negative serial number": (
         lambda: openssl.issue(options=("-set_serial", "-5")).certificate,
@@ -207,7 +207,7 @@ ODD: dict[str, tuple[Callable[[], str], str]] = {
     ),
     "a TLS feature that there is not": (
         lambda: openssl.issue(extensions=("tlsfeature=1234",)).certificate,
-        "it contains an unknown number",
+        "an extension has an unknown number",
     ),
     "an extension twice": (
         lambda: patched(

@@ -152,7 +152,7 @@ def test_a_backend_is_pointed_at_by_a_thousand_at_most(admin: Client) -> None:
     )
     answer = admin.put(f"{edge}/backend", {"backend_id": backend})
     rule = {"backend_id": f"{backend} is used by 1000 others, the maximum"}
-    assert_refused(answer, 409, "conflict", "'backend_id' names a resource that cannot be used once more.", rule)
+    assert_refused(answer, 409, "conflict", "'backend_id' names a resource that has the maximum number of uses.", rule)
     assert admin.get(f"{edge}/backend").json == {"enabled": True, "backend": None}
 
 

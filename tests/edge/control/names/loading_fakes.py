@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from chalicelib.model.edges.served import ServedEdge, ServedRoute
+from chalicelib.model.serving.account_places import Found
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.storage.records.change_log import Place
@@ -27,6 +28,11 @@ def place(account: str, name: str) -> Place:
     return Place(f"{account}#/edges/https", name)
 
 
+def owner_key(host: str) -> Place:
+    """Return the place of the key of the account that has proved a host."""
+    return Place(f"domain#{host}", "claim")
+
+
 class Records:
     """Records of names: a certificate's id, and the number of routes. A wildcard serves the names below it."""
 
@@ -34,9 +40,10 @@ class Records:
         self.owners: dict[str, str] = {}
         self.served: dict[Place, str] = {}
         self.reads: Counter[str] = Counter()
-        self.is_away = False
-        self.may_read = threading.Event()
+        self.is_away = self.is_broken = False
+        self.may_read, self.may_answer = threading.Event(), threading.Event()
         self.may_read.set()
+        self.may_answer.set()
 
     def serve(self, account: str, name: str, value: str = "cert_1 1") -> Place:
         self.owners[name], self.served[place(account, name)] = account, value
@@ -52,13 +59,17 @@ class Records:
         found = known or AccountRecords(account, frozenset())
         hosts = (host, f"*.{host.partition('.')[2]}")
         versions = {place(account, it): self.served.get(place(account, it), "") for it in hosts}
-        return replace(found, names=found.names | {host}, versions={**found.versions, **versions})
+        keys = {**found.found, owner_key(host): Found()}
+        self.may_answer.wait()
+        return replace(found, names=found.names | {host}, versions={**found.versions, **versions}, found=keys)
 
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
     ) -> AccountRecords:
         self._count("read_changed")
-        new = {it: self.served.get(it, "") for it in places if it in records.versions}
+        changed = {*places}
+        is_owned_anew = not changed.isdisjoint(records.found)
+        new = {it: self.served.get(it, "") for it in records.versions if is_owned_anew or it in changed}
         return replace(records, versions={**records.versions, **new})
 
     def resync(self, records: AccountRecords) -> AccountRecords:
@@ -79,6 +90,8 @@ class Records:
         self.may_read.wait()
         if self.is_away:
             raise Unavailable("away")
+        if self.is_broken:
+            raise ValueError(read)
 
 
 class Plans:

@@ -17,7 +17,7 @@ from edge.plan.names import NamePlan
 from edge.process import log
 from edge.process.settings import Limits, Settings
 from edge.serving.order import Rejection
-from tests.edge.control.names.loading_fakes import CLOSED, Envoy, Plans, Records, place
+from tests.edge.control.names.loading_fakes import CLOSED, Envoy, Plans, Records, owner_key, place
 
 A, B, D = "acct_a", "acct_b", "tunnels.example"
 NAME, UNKNOWN = "app.shop.example", f"none.{D}"
@@ -490,5 +490,53 @@ def test_an_unknown_name_is_refused_within_a_second_while_the_store_is_silent() 
             await world.visit(name)
             assert time.monotonic() - began < 0.5  # without a read
         assert world.records.reads == reads
+
+    run(test)
+
+
+def test_spellings_of_a_loaded_name_with_capitals_have_a_budget() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, NAME)
+        await world.visit(NAME)
+        spellings = [NAME[:number] + NAME[number:].upper() for number in range(3)] + [
+            NAME[:number].upper() + NAME[number:] for number in range(4, len(NAME))
+        ]
+        for it in spellings:
+            await world.visit(it)
+        assert 0 < world.envoy.refused.total() == len(spellings) + 1 - len(world.envoy.secrets)
+        world.envoy.secrets.clear()
+        await world.visit(NAME)
+        assert world.envoy.secrets == {NAME: "cert_1"}
+
+    run(test, Limits(max_cold_reads=50))
+
+
+def test_a_domain_that_another_account_proves_while_its_name_is_loaded_is_lost() -> None:
+    async def test(world: World) -> None:
+        world.records.serve(A, "first.example")
+        await world.visit("first.example")  # so that the search does not read the account's records
+        served = world.records.serve(A, NAME)
+        world.records.may_answer.clear()
+        world.loader.request([NAME])
+        await until(lambda: world.records.reads["read"] == 2)
+        del world.records.served[served]
+        world.loader.apply([owner_key(NAME)])
+        world.records.may_answer.set()
+        await world.rest()
+        assert (NAME in world.envoy.scopes, "first.example" in world.envoy.scopes) == (False, True)
+
+    run(test)
+
+
+def test_a_change_that_could_not_be_read_for_any_reason_is_read_again() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME)
+        await world.visit(NAME)
+        world.records.is_broken = True
+        world.records.serve(A, NAME, "")
+        await world.change(changed)
+        assert world.envoy.scopes == {NAME: "1"}
+        world.records.is_broken = False
+        await until(lambda: world.envoy.scopes == {})
 
     run(test)

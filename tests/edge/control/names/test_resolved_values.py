@@ -13,6 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.client import dynamodb
@@ -167,8 +168,11 @@ def test_an_edge_is_read_with_what_it_names_in_few_calls(resolver: NameResolver,
     with calls() as made:
         records = read(resolver, admin, edge)
     assert sorted(made) == ["BatchGetItem"] * 3 + ["Query"] * 3
-    modules = Modules(backend=BackendModule(backend_id=shared), unenforced=("oauth",))
     found = records.edges[edge]
+    rule = found.routes[0].modules.oauth
+    assert rule
+    assert replace(rule, digest="") == SignInRule("github", "", client_id="id", scopes=("user",))  # without the secret
+    modules = Modules(backend=BackendModule(backend_id=shared), oauth=rule)
     assert replace(found, modules=Modules()) == ServedEdge(
         admin.account, edge, 4, (host,), routes=(ServedRoute(route, "path_prefix", "/", modules),)
     )

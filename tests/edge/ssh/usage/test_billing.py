@@ -24,7 +24,7 @@ def test_usage_that_the_disk_does_not_take_is_written_to_the_store(
 
     async def run() -> None:
         billing = Billing(store, "gw-1", tmp_path / "absent" / "usage.json", collect)
-        writing = asyncio.create_task(billing.write_for_ever())
+        writing = asyncio.create_task(billing.serve())
         await asyncio.sleep(0.2)
         assert not writing.done()
         writing.cancel()
@@ -48,7 +48,7 @@ def test_usage_is_looked_at_less_often_where_that_takes_long(tmp_path: Path) -> 
     async def run() -> None:
         billing = Billing(Memory(), "gw-1", tmp_path / "usage.json", collect)
         with suppress(TimeoutError):
-            await asyncio.wait_for(billing.write_for_ever(), 0.8)
+            await asyncio.wait_for(billing.serve(), 0.8)
 
     asyncio.run(run())
     assert len(looks) <= 4

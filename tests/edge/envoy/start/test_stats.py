@@ -1,10 +1,14 @@
-"""Which of Envoy's counts are exported. tests/live/edge/test_prometheus.py shows that Envoy has them."""
+"""Which of Envoy's counts are exported, and the pressure of connections in them.
+
+tests/live/edge/test_prometheus.py shows that Envoy has these counts.
+"""
 
 import re
 
 import pytest
 
 from edge.envoy.start import stats
+from edge.process.settings import Limits
 
 ENVOYS = b"""# TYPE envoy_bare counter
 envoy_bare{envoy_bare="https"} 1
@@ -59,3 +63,17 @@ def test_each_metric_has_a_help_and_each_counter_ends_as_prometheus_wants() -> N
 def test_only_the_counts_of_the_whole_are_told_and_no_name(name: str, is_told: bool) -> None:
     wanted = stats.PATH.partition("filter=")[2]
     assert bool(re.search(wanted, name)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("https", "http", "pressure"), [(None, None, 0), (0, 0, 0), (30, 1, 0.5), (60, 0, 1), (6, 15, 0.75), (90, 0, 1.5)]
+)
+def test_the_pressure_of_connections_is_that_of_the_fuller_port(
+    https: int | None, http: int | None, pressure: float
+) -> None:
+    text = "# TYPE envoy_connection_limit_active_connections gauge\n"
+    if https is not None:
+        text += f'envoy_connection_limit_active_connections{{envoy_connection_limit_prefix="https"}} {https}\n'
+    if http is not None:
+        text += f'envoy_listener_downstream_cx_active{{envoy_listener_address="http"}} {http}\n'
+    assert stats.compute_pressure(text, Limits(max_connections=60, max_http_connections=20)) == pressure

@@ -1,0 +1,51 @@
+"""The operator's own OAuth applications, one for each provider. They sign visitors in if a module names none."""
+
+from dataclasses import dataclass, field
+
+from chalicelib import clock
+from chalicelib.model import changes
+from chalicelib.model.audit import trail
+from chalicelib.model.base import records
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.base.records import Created
+from chalicelib.model.changes import Change
+from chalicelib.storage import vault
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.items import Item
+
+PROVIDERS = ("github", "google", "microsoft", "gitlab", "linkedin", "twitch", "facebook", "amazon")
+SCOPE = items.scope(EDGE, "/oauth_apps")
+CONTEXT = vault.context("edge", "oauth_apps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagedApp(Created):
+    """The stored form of an application. Its secret is sealed."""
+
+    client_id: str
+    client_secret: bytes = field(repr=False)
+
+    def open_secret(self) -> str:
+        """Return the client secret. Raises aws.Unavailable."""
+        return vault.unseal(self.client_secret, CONTEXT, bytes.decode)
+
+
+def set_app(provider: str, client_id: str, secret: str) -> None:
+    """Store the application of a provider, with an audit event. Raises aws.Unavailable."""
+    sealed = vault.seal(secret.encode(), CONTEXT)
+    app = ManagedApp(created_at=clock.rfc3339(clock.now()), client_id=client_id, client_secret=sealed)
+    record = Item(SCOPE, provider, app.to_record()).to_record()
+    event = trail.operator_event("oauth_app.set", provider)
+    Change(trail.OPERATOR).also(Write.put(record), event).commit()
+
+
+def remove(provider: str) -> bool:
+    """Remove the application of a provider. Return False if there is none. Raises aws.Unavailable."""
+    change = Change(trail.OPERATOR).also(trail.operator_event("oauth_app.delete", provider))
+    return changes.delete(change, SCOPE, provider)
+
+
+def read_all() -> dict[str, ManagedApp]:
+    """Return the applications by provider, without malformed ones. One query. Raises aws.Unavailable."""
+    return {item.id: app for item, app in records.decoded(ManagedApp, table.every(SCOPE))}

@@ -1,0 +1,116 @@
+"""Sessions of visitors who signed in at an identity provider. They belong to a route and expire by TTL.
+
+The id of a session is a secret of the visitor's browser: the key of its record is a digest.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.model.base.records import Stored
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records.decoding import MalformedRecord
+
+ID = "session"
+_EXISTS = Condition("attribute_exists(#id)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(Stored):
+    """A session. Times are Unix seconds.
+
+    `teams` and `organizations` are those of the user among `asked_teams` and `asked_organizations`, which the rule
+    named when the provider was asked. `tokens` are the provider's, sealed.
+    """
+
+    account: str
+    edge: str
+    route: str
+    provider: str
+    client_id: str
+    cookie_prefix: str
+    subject: str
+    addresses: list[str] = field(default_factory=list)
+    name: str = ""
+    teams: list[str] = field(default_factory=list)
+    organizations: list[str] = field(default_factory=list)
+    asked_teams: list[str] = field(default_factory=list)
+    asked_organizations: list[str] = field(default_factory=list)
+    signed_in_at: int
+    seen_at: int
+    checked_at: int
+    tokens: bytes = field(default=b"", repr=False)
+
+
+def context(account: str) -> dict[str, str]:
+    """Return the KMS encryption context of the provider's tokens."""
+    return vault.context(account, "session")
+
+
+def read(id: str) -> Session | None:
+    """Return the session of an id, or None. One read. Raises aws.Unavailable."""
+    record = dynamodb.get(scope_of(id), ID)
+    return _decode(record) if record else None
+
+
+def write(id: str, session: Session, *, until: int) -> None:
+    """Store a session until a Unix second. One write. Raises aws.Unavailable."""
+    record = {"scope": scope_of(id), "id": ID, "body": session.to_record(), "revision": 1, "expires": until}
+    dynamodb.do(Write.put(record))
+
+
+def replace(id: str, session: Session, before: Session) -> bool:
+    """Store another state of a session. Return False if it has ended, or was checked meanwhile.
+
+    Raises aws.Unavailable.
+    """
+    unchanged = Condition("#body.#checked_at = :checked_at", {"checked_at": before.checked_at})
+    sets = {f"body.{name}": it for name, it in session.to_record().items() if name != "seen_at"}  # others store it
+    return _update(id, {**sets, "checking": None}, unchanged)
+
+
+def delay_check(id: str, *, until: int) -> None:
+    """Allow the next check after a Unix second, since the provider did not answer. Raises aws.Unavailable."""
+    _update(id, {"checking": until}, _EXISTS)
+
+
+def record_seen(id: str, second: int) -> bool:
+    """Store when a session was last used. Return False if it has ended. Raises aws.Unavailable."""
+    return _update(id, {"body.seen_at": second}, _EXISTS)
+
+
+def begin_check(id: str, now: int, *, until: int) -> bool:
+    """Take the turn to ask the provider until a Unix second. Return False if another process has it.
+
+    Raises aws.Unavailable.
+    """
+    free = Condition("attribute_exists(#id) AND (attribute_not_exists(#checking) OR #checking <= :now)", {"now": now})
+    return _update(id, {"checking": until}, free)
+
+
+def end(id: str) -> None:
+    """End a session. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(scope_of(id), ID))
+
+
+def scope_of(id: str) -> str:
+    """Return the storage scope of a session."""
+    return f"session#{hashlib.sha256(id.encode()).hexdigest()}"
+
+
+def _update(id: str, sets: Mapping[str, Any], condition: Condition) -> bool:
+    try:
+        dynamodb.do(Write.update(scope_of(id), ID, condition, sets=sets))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def _decode(record: Mapping[str, Any]) -> Session | None:
+    try:
+        return Session.of(record.get("body", {}))
+    except MalformedRecord:
+        return None

@@ -1,0 +1,86 @@
+"""Keys of the sign-in service: one signs session tokens, one encrypts states. A pair is replaced every 30 days.
+
+A pair is published an hour before it signs, until an hour after the next one signs. The public key is stored in
+clear beside the sealed ones: control reads only that.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.model.base.records import Stored
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records.decoding import MalformedRecord
+
+SCOPE = "sign_in_keys"
+CONTEXT = vault.context("edge", "sign-in")
+PERIOD = 30 * 24 * 60 * 60  # seconds for which a pair signs
+MARGIN = 60 * 60  # seconds before and after, for which it is published
+_ABSENT = Condition("attribute_not_exists(#id)")
+_SLACK = 7 * 24 * 60 * 60  # seconds: a pair without a successor signs until its record expires
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPair(Stored):
+    """A signing key and a key of states. `signs_from` is a Unix second, `public` a key set's entry (RFC 7517)."""
+
+    kid: str
+    signs_from: int
+    public: Mapping[str, str]
+    sealed: bytes
+
+
+def read() -> list[KeyPair]:
+    """Return all pairs, the oldest first. One query. Raises aws.Unavailable."""
+    pages = queries.pages({"scope": SCOPE}, limit=None, KeyConditionExpression="#scope = :scope")
+    return sorted(_decode(record for page in pages for record in page), key=lambda it: (it.signs_from, it.kid))
+
+
+def choose(pairs: Sequence[KeyPair], now: int) -> KeyPair | None:
+    """Return the pair that signs now: the newest that has begun, otherwise the oldest. None without pairs."""
+    begun = [it for it in pairs if it.signs_from <= now]
+    return begun[-1] if begun else next(iter(pairs), None)
+
+
+def published(pairs: Sequence[KeyPair], now: int) -> list[KeyPair]:
+    """Return the pairs that count: their successor, if any, has not signed for longer than MARGIN."""
+    replaced = sum(now >= it.signs_from + MARGIN for it in pairs[1:])
+    return list(pairs[replaced:])
+
+
+def next_start(pairs: Sequence[KeyPair], now: int) -> int | None:
+    """Return the Unix second from which a pair to be created now signs, or None if no new one is due."""
+    if not pairs:
+        return now
+    start = pairs[-1].signs_from + PERIOD
+    return max(start, now + MARGIN) if now >= start - MARGIN else None
+
+
+def create(kid: str, signs_from: int, public: Mapping[str, str], sealed: bytes) -> bool:
+    """Store a new pair. Return False if another process has stored one of this name. Raises aws.Unavailable."""
+    pair = KeyPair(kid=kid, signs_from=signs_from, public=public, sealed=sealed)
+    expires = signs_from + PERIOD + _SLACK
+    record = {"scope": SCOPE, "id": kid, "body": pair.to_record(), "revision": 1, "expires": expires}
+    try:
+        dynamodb.do(Write.put(record, _ABSENT))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def remove_all() -> int:
+    """Remove all pairs; return their number. The sign-in service then makes another. Raises aws.Unavailable."""
+    pairs = read()
+    for pair in pairs:
+        dynamodb.do(Write.delete(SCOPE, pair.kid))
+    return len(pairs)
+
+
+def _decode(records: Iterable[Mapping[str, Any]]) -> Iterable[KeyPair]:
+    for record in records:
+        try:
+            yield KeyPair.of(record.get("body", {}))
+        except MalformedRecord:
+            continue

@@ -1,0 +1,182 @@
+"""The filters of edges with OAuth: session tokens, the sign-in service, and the removal of its cookies. Pure.
+
+Envoy verifies session tokens itself and asks the service only without a valid one. The keys and audiences of tokens are
+an extension resource, so that a change drains no connection and open connections obey it.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.edge_plans import Plan
+from edge.envoy import parts, v3
+from edge.envoy.resources import Resource, encode
+
+CLUSTER = "sign-in"
+ISSUER = "sign-in"
+SERVICE_PATH = "/_service/"
+HEADERS: Mapping[str, str] = {  # headers that upstreams receive, by claim of the session token
+    "provider": "tunnel-auth-provider",
+    "user": "tunnel-auth-user-id",
+    "email": "tunnel-auth-user-email",
+    "name": "tunnel-auth-user-name",
+}
+_TIMEOUT = 15.0  # seconds: longer than an exchange
+_MAX_LIFETIME = 60  # seconds of a session token
+_CACHED = 500  # verified tokens of each route
+_METADATA = "envoy.filters.http.jwt_authn"
+_PAYLOAD = "session"
+_ASK, _RECORD, _RESTORE = "sign-in", "cookies/record", "cookies/restore"
+_KEPT = "cookies"  # the metadata namespace of the other cookies
+_OPTIONS = v3.HeaderMatcher(name=":method", string_match=v3.StringMatcher(exact="OPTIONS"))
+_IS_SIGNED_IN = v3.MetadataMatcher(
+    filter=_METADATA,
+    path=[v3.MetadataMatcher.PathSegment(key=_PAYLOAD), v3.MetadataMatcher.PathSegment(key="iss")],
+    value=v3.ValueMatcher(present_match=True),
+    invert=True,
+)
+ASK_FILTER = v3.HttpFilter(  # a route that does not disable it is closed
+    name=_ASK,
+    typed_config=parts.pack(
+        v3.ExtAuthz(
+            grpc_service=v3.GrpcService(
+                envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=CLUSTER), timeout=parts.seconds(_TIMEOUT)
+            ),
+            transport_api_version=v3.ApiVersion.V3,
+            status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
+            filter_enabled_metadata=_IS_SIGNED_IN,
+        )
+    ),
+)
+_NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
+_OTHERS = v3.HeaderValueOption(
+    header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
+    append_action=v3.HeaderValueOption.ADD_IF_ABSENT,
+)
+_RESTORED = parts.pack(
+    v3.HeaderMutationPerRoute(mutations=v3.Mutations(request_mutations=[v3.HeaderMutation(append=_OTHERS)]))
+)
+
+
+def build_filters(plan: Plan) -> list[v3.HttpFilter]:
+    """Return the filters of an edge's HTTP manager, none if no route has OAuth."""
+    if not plan.requires_sign_in:
+        return []
+    tokens = v3.ExtensionConfigSource(
+        config_source=parts.ADS,
+        default_config=parts.pack(v3.JwtAuthentication()),  # without requirements: each route is a 403
+        type_urls=[f"type.googleapis.com/{v3.JwtAuthentication.DESCRIPTOR.full_name}"],
+    )
+    return [
+        v3.HttpFilter(name=extension_name(plan.edge.id), config_discovery=tokens),
+        ASK_FILTER,
+        v3.HttpFilter(name=_RECORD, typed_config=parts.pack(v3.HeaderToMetadata())),
+        v3.HttpFilter(name=_RESTORE, typed_config=parts.pack(v3.HeaderMutationFilter())),
+    ]
+
+
+def extension_name(edge: str) -> str:
+    """Return the name of the extension resource and of the filter of an edge's session tokens."""
+    return f"sign-in/{edge}"
+
+
+def build_extension(plan: Plan, public_keys: Sequence[Mapping[str, str]]) -> Resource:
+    """Return the resource that verifies the session tokens of an edge's routes.
+
+    Without keys no token is valid, and each request asks the service.
+    """
+    keys = json.dumps({"keys": [dict(it) for it in public_keys]})
+    rules = [it.rule for it in plan.targets if it.rule]
+    config = v3.JwtAuthentication(
+        providers={it.route: _provider(it, keys) for it in rules} if public_keys else {},
+        requirement_map={it.route: _requirement(it, has_keys=bool(public_keys)) for it in rules},
+    )
+    return encode(v3.TypedExtensionConfig(name=extension_name(plan.edge.id), typed_config=parts.pack(config)))
+
+
+def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
+    """Remove the service's cookies on all routes of an edge, of which those without OAuth do not ask the service."""
+    rules = [it.rule for it in plan.targets if it.rule]
+    names = sorted({name for rule in rules for name in (rule.session_cookie, rule.id_cookie, rule.login_cookie)})
+    host.typed_per_filter_config[_RECORD].CopyFrom(_record_others(names))
+    host.typed_per_filter_config[_RESTORE].CopyFrom(_RESTORED)
+    for route in host.routes:
+        if _ASK not in route.typed_per_filter_config:
+            route.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
+
+
+def _record_others(names: Sequence[str]) -> v3.Any:
+    """Return the configuration that removes the Cookie header, and records it without some cookies.
+
+    HTTP/1.1 clients can send two headers, which Envoy joins with a comma.
+    """
+    ours = rf"(?:^|[;,])[ \t]*(?:{'|'.join(map(re.escape, names))})[ \t]*=[^;,]*"
+    value = v3.HeaderToMetadata.KeyValuePair(
+        metadata_namespace=_KEPT,
+        key=_KEPT,
+        type=v3.HeaderToMetadata.STRING,
+        regex_value_rewrite=v3.RegexMatchAndSubstitute(pattern=v3.RegexMatcher(regex=ours), substitution=""),
+    )
+    rule = v3.HeaderToMetadata.Rule(header="cookie", on_header_present=value, remove=True)
+    return parts.pack(v3.HeaderToMetadata(request_rules=[rule]))
+
+
+def build_service_route(plan: Plan) -> v3.Route:
+    """Return the route of the service's own paths on an edge with OAuth. Only the service can answer there."""
+    return v3.Route(
+        match=v3.RouteMatch(prefix=SERVICE_PATH),
+        direct_response=parts.respond(pages.NO_ROUTE),
+        typed_per_filter_config=_asks({"account": plan.edge.account, "edge": plan.edge.id}),
+    )
+
+
+def guard_routes(host: v3.VirtualHost, first: int, rule: SignInRule) -> None:
+    """Require a session for the routes to upstreams of a host, from an index on."""
+    routes = [parts.copy(it) for it in host.routes[first:]]
+    del host.routes[first:]
+    for route in routes:
+        host.routes.extend(_guard(rule, route) if route.HasField("route") else [route])
+
+
+def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
+    if rule.options_passthrough:
+        options = parts.copy(route)
+        options.match.headers.append(_OPTIONS)
+        yield options
+    asked = {"account": rule.account, "edge": rule.edge, "route": rule.route, "aud": rule.audience}
+    requirement = parts.pack(v3.JwtPerRoute(requirement_name=rule.route))
+    route.typed_per_filter_config[extension_name(rule.edge)].CopyFrom(requirement)
+    for name, config in _asks(asked).items():
+        route.typed_per_filter_config[name].CopyFrom(config)
+    route.route.max_stream_duration.max_stream_duration.CopyFrom(parts.seconds(rule.max_stream))
+    yield route
+
+
+def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
+    """Return the configuration by which the service learns facts about a route."""
+    return {_ASK: parts.pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))}
+
+
+def _provider(rule: SignInRule, keys: str) -> v3.JwtProvider:
+    return v3.JwtProvider(
+        issuer=ISSUER,
+        audiences=[rule.audience],
+        from_cookies=[rule.session_cookie],
+        local_jwks=parts.text(keys),
+        payload_in_metadata=_PAYLOAD,
+        clock_skew_seconds=1,
+        require_expiration=True,
+        max_lifetime=parts.seconds(_MAX_LIFETIME),
+        jwt_cache_config=v3.JwtCacheConfig(jwt_cache_size=_CACHED),
+        claim_to_headers=[v3.JwtClaimToHeader(header_name=it, claim_name=name) for name, it in HEADERS.items()],
+    )
+
+
+def _requirement(rule: SignInRule, *, has_keys: bool) -> v3.JwtRequirement:
+    anyone = v3.JwtRequirement(allow_missing_or_failed=v3.Empty())
+    if not has_keys:
+        return anyone
+    named = v3.JwtRequirement(provider_name=rule.route)
+    return v3.JwtRequirement(requires_any=v3.JwtRequirementOrList(requirements=[named, anyone]))

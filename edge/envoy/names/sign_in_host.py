@@ -1,0 +1,71 @@
+"""The sign-in service in Envoy: its cluster, and its own host, to which providers redirect visitors. Pure."""
+
+from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
+from edge.envoy.filters import access_log, sign_in
+from edge.envoy.names import https_listener, tls_contexts
+from edge.envoy.names.tls_contexts import DEFAULT_VERSION
+from edge.envoy.resources import Resource, encode
+from edge.process.settings import Settings
+
+# The operator's certificate again: Envoy requests a secret on demand only if no listener refers to it by name.
+SIGN_IN_SECRET = parts.reserved_secret("sign-in")
+_LISTENER = "sign-in"
+_NO_PAGE = "404: the sign-in service has no such page.\n"
+_MANY = parts.number(1_000_000)
+
+
+def build(settings: Settings) -> tuple[Resource, ...]:
+    """Return the resources of the service and of its host. They never depend on an account."""
+    host = settings.sign_in_host
+    return (
+        _build_cluster(settings),
+        _build_listener(settings),
+        clusters.build_listener_cluster(host, _LISTENER),
+        https_listener.build_special_part(host, https_listener.INTERNAL, settings),
+    )
+
+
+def _build_cluster(settings: Settings) -> Resource:
+    """Return the cluster of the sign-in service on this host. Envoy runs in the folder of its socket."""
+    address = v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))
+    limits = v3.CircuitBreakers.Thresholds(max_requests=_MANY, max_pending_requests=_MANY)
+    cluster = v3.Cluster(
+        name=sign_in.CLUSTER,
+        type=v3.Cluster.STATIC,
+        load_assignment=parts.assignment(sign_in.CLUSTER, address),
+        circuit_breakers=v3.CircuitBreakers(thresholds=[limits]),
+        connect_timeout=parts.seconds(settings.limits.upstream_timeout),
+        typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SHARED_HTTP2},
+    )
+    return encode(cluster)
+
+
+def _build_listener(settings: Settings) -> Resource:
+    filters = [stream_filters.build_edge_limit(settings), _build_manager(settings)]
+    return listeners.build_named_listener(_LISTENER, listeners.build_tls_chain("https", _socket(), filters, settings))
+
+
+def _socket() -> v3.TransportSocket:
+    """Return TLS with the operator's certificate, which is always loaded."""
+    socket = parts.copy(tls_contexts.build_socket(DEFAULT_VERSION, protocols=listeners.HTTP_PROTOCOLS))
+    context = v3.DownstreamTlsContext()
+    socket.typed_config.Unpack(context)
+    context.common_tls_context.ClearField("custom_tls_certificate_selector")
+    context.common_tls_context.tls_certificate_sds_secret_configs.append(parts.secret(SIGN_IN_SECRET))
+    socket.typed_config.Pack(context, deterministic=True)
+    return socket
+
+
+def _build_manager(settings: Settings) -> v3.Filter:
+    """Return the HTTP manager. Its only filter asks the service, which answers every request."""
+    manager = http_manager.build_manager(settings, sign_in.ASK_FILTER, http_manager.ROUTER)
+    route = v3.Route(match=v3.RouteMatch(prefix="/"), direct_response=parts.respond(_NO_PAGE))
+    host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=[route])
+    manager.MergeFrom(
+        v3.HttpConnectionManager(
+            stat_prefix="https",
+            route_config=v3.RouteConfiguration(name=_LISTENER, ignore_port_in_host_matching=True, virtual_hosts=[host]),
+            access_log=[access_log.build_request_log(settings, {})],
+        )
+    )
+    return v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))

@@ -1,0 +1,1 @@
+"""The sign-in service: it signs visitors of OAuth routes in at identity providers."""

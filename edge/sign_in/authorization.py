@@ -1,0 +1,135 @@
+"""Envoy's external authorization (gRPC): requests in, responses out. Runs `python -m edge sign-in`."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import grpc
+from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
+from envoy.service.auth.v3 import external_auth_pb2_grpc
+from envoy.service.auth.v3.external_auth_pb2 import (
+    CheckRequest,
+    CheckResponse,
+    DeniedHttpResponse,
+    OkHttpResponse,
+)
+from envoy.type.v3.http_status_pb2 import HttpStatus, StatusCode
+from google.rpc.status_pb2 import Status
+
+from chalicelib.storage.client import aws
+from edge.process import files, log, metrics
+from edge.process.settings import Settings
+from edge.sign_in import endpoints, visits
+from edge.sign_in.provider.provider_client import ProviderClient
+from edge.sign_in.replies import Forward, Reply
+from edge.sign_in.service import SignInService
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import REFRESH, SignInRecords
+from edge.sign_in.visits import Visit
+
+_PERMISSION_DENIED = 7  # of google.rpc.Code
+
+
+class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
+    """Answers Envoy's checks."""
+
+    def __init__(self, service: SignInService) -> None:
+        self._service = service
+
+    async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
+        """Return the decision about a request."""
+        return _response(await self._service.answer(_visit(request)))
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until cancelled. Without the store every request is a 503. Raises SettingError."""
+    records, counts = SignInRecords(), SignInMetrics()
+    client = _build_client(settings, counts)
+    service = _build_service(settings, records, client, counts)
+    server = grpc.aio.server()
+    external_auth_pb2_grpc.add_AuthorizationServicer_to_server(AuthorizationServer(service), server)
+    settings.sign_in_socket.unlink(missing_ok=True)
+    with files.shorten_socket_path(settings.sign_in_socket) as path:
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+    settings.sign_in_socket.chmod(0o660)
+    try:
+        async with metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
+            await _refresh_forever(records)
+    finally:
+        await server.stop(grace=2)
+        await client.close()
+
+
+def _build_client(settings: Settings, counts: SignInMetrics) -> ProviderClient:
+    limits = settings.limits
+    return ProviderClient(
+        timeout=limits.oauth_exchange_timeout,
+        call_timeout=limits.oauth_provider_timeout,
+        clock=time.time,
+        watch_date=counts.on_date,
+    )
+
+
+def _build_service(
+    settings: Settings, records: SignInRecords, client: ProviderClient, counts: SignInMetrics
+) -> SignInService:
+    return SignInService(
+        records,
+        client,
+        endpoints.read(settings.oauth_endpoints),
+        sign_in_url=settings.url(settings.sign_in_host),
+        max_exchanges=settings.limits.max_oauth_exchanges,
+        clock=time.time,
+        counts=counts,
+    )
+
+
+async def _refresh_forever(records: SignInRecords) -> None:
+    while True:
+        try:
+            await records.refresh()
+        except aws.AwsError as error:
+            log.event("oauth_unavailable", reason=str(error))
+        await asyncio.sleep(REFRESH)
+
+
+def _visit(request: CheckRequest) -> Visit:
+    http = request.attributes.request.http
+    extensions = request.attributes.context_extensions
+    return Visit(
+        method=http.method,
+        path=http.path,
+        host=visits.read_host(http.host),
+        address=request.attributes.source.address.socket_address.address,
+        headers=dict(http.headers),
+        account=extensions.get("account", ""),
+        edge=extensions.get("edge", ""),
+        route=extensions.get("route", ""),
+        audience=extensions.get("aud", ""),
+    )
+
+
+def _response(answer: Forward | Reply) -> CheckResponse:
+    cookies = [_option("set-cookie", cookie, append=True) for cookie in answer.cookies]
+    if isinstance(answer, Forward):
+        headers = _options(answer.headers)
+        return CheckResponse(
+            status=Status(code=0), ok_response=OkHttpResponse(headers=headers, response_headers_to_add=cookies)
+        )
+    denied = DeniedHttpResponse(
+        status=HttpStatus(code=cast("StatusCode.ValueType", answer.status)),
+        headers=[*_options(answer.headers), *cookies],
+        body=answer.body,
+    )
+    return CheckResponse(status=Status(code=_PERMISSION_DENIED), denied_response=denied)
+
+
+def _options(headers: Mapping[str, str]) -> list[HeaderValueOption]:
+    return [_option(name, value, append=False) for name, value in headers.items()]
+
+
+def _option(name: str, value: str, *, append: bool) -> HeaderValueOption:
+    action = HeaderValueOption.APPEND_IF_EXISTS_OR_ADD if append else HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    return HeaderValueOption(header=HeaderValue(key=name, value=value), append_action=action)

@@ -1,0 +1,184 @@
+"""The paths below /_service/ on the hosts of OAuth edges: callback, sign-in and sign-out."""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in.sessions import Session
+from edge.process import log
+from edge.sign_in import cookies, replies, state
+from edge.sign_in.checks import with_facts
+from edge.sign_in.provider.facts import Facts
+from edge.sign_in.provider.limits import ExchangeLimits
+from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.replies import Reply
+from edge.sign_in.session import decisions, tokens
+from edge.sign_in.session.decisions import Access
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import RouteOfHost, SignInRecords
+from edge.sign_in.starter import Starter
+from edge.sign_in.state import State
+from edge.sign_in.visits import SERVICE, Visit, safe_path
+
+_UNAVAILABLE = ("server_error", "temporarily_unavailable")
+_REFUSED = (
+    *("invalid_client", "unauthorized_client", "invalid_request", "invalid_scope", "unsupported_response_type"),
+    *("application_suspended", "redirect_uri_mismatch"),
+)
+_NOT_FOUND = "404: this path belongs to the sign-in service, which has no such page."
+
+
+class Callbacks:
+    """Answers requests to the paths of the service on a visitor's host."""
+
+    def __init__(
+        self,
+        records: SignInRecords,
+        exchange: ProviderClient,
+        providers: Mapping[str, Provider],
+        limits: ExchangeLimits,
+        starter: Starter,
+        clock: Callable[[], float],
+        counts: SignInMetrics,
+    ) -> None:
+        self._records, self._exchange, self._providers = records, exchange, providers
+        self._limits, self._starter, self._clock, self._counts = limits, starter, clock, counts
+
+    async def answer(self, visit: Visit) -> Reply:
+        """Return the response. Raises ExchangeFailed, TooManyExchanges, aws.Unavailable."""
+        match visit.endpoint.removeprefix(SERVICE):
+            case "callback" if visit.method == "GET":
+                return await self._callback(visit)
+            case "sign-in" if visit.method == "GET":
+                return await self._sign_in(visit)
+            case "sign-out" if visit.method in ("GET", "POST"):
+                return await self._sign_out(visit)
+        return replies.page(404, _NOT_FOUND)
+
+    async def _sign_in(self, visit: Visit) -> Reply:
+        to = safe_path(visit.parameter("to"))
+        rule = _find_rule(await self._records.routes(visit.account, visit.edge), to)
+        if rule is None:
+            return replies.redirect(to, 303)
+        has_session = bool(cookies.read(visit.cookies, rule.id_cookie))
+        return await self._starter.begin(visit, rule, to, fresh=has_session)
+
+    async def _sign_out(self, visit: Visit) -> Reply:
+        to = safe_path(visit.parameter("to"))
+        if not visit.is_from_this_site:
+            return replies.sign_out_page(to)
+        removed: list[str] = []
+        for rule in [it.rule for it in await self._records.routes(visit.account, visit.edge) if it.rule]:
+            if id := cookies.read(visit.cookies, rule.id_cookie):
+                await self._records.end_session(id)
+            removed += map(cookies.build_removal, (rule.id_cookie, rule.session_cookie))
+        return replies.redirect(to, 303, removed)
+
+    async def _callback(self, visit: Visit) -> Reply:
+        begun = self._starter.unseal(visit.parameter("state"))
+        if begun is None or (begun.host, begun.account, begun.edge) != (visit.host, visit.account, visit.edge):
+            return _not_begun_here("/")
+        rule = await self._records.current_rule(begun.account, begun.edge, begun.route)
+        if rule is None:
+            return replies.redirect(begun.path, 303)
+        login = cookies.read(visit.cookies, rule.login_cookie)
+        if not login or not hmac.compare_digest(state.digest(login), begun.login):
+            return _not_begun_here(begun.path)
+        if rule.audience != begun.audience:
+            return await self._starter.begin(visit, rule, begun.path, fresh=False)
+        return await self._complete(visit, rule, begun)
+
+    async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
+        """Return the response to the answer of the provider."""
+        provider = self._providers[rule.provider]
+        if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
+            return replies.page(403, replies.NOT_ACCEPTED)
+        if visit.parameter("error") != "":
+            return _explain(visit.parameter("error"), begun.path)
+        code = visit.parameter("code")
+        if not code:
+            return _not_begun_here(begun.path)
+        began, outcome = time.monotonic(), "passed"
+        try:
+            return await self._redeem(visit, rule, begun, code)
+        except ExchangeFailed as error:
+            outcome = error.outcome
+            if not isinstance(error, Rejected):
+                raise
+            log.event("oauth_rejected", route=rule.route, provider=rule.provider, reason=str(error))
+            link = (replies.sign_in_link(begun.path), "Sign in")
+            return replies.page(403, replies.NOT_ACCEPTED, link=link)
+        finally:
+            self._counts.on_sign_in(rule.provider, outcome, time.monotonic() - began)
+
+    async def _redeem(self, visit: Visit, rule: SignInRule, begun: State, code: str) -> Reply:
+        app = await self._records.application(rule)
+        if app is None:
+            return replies.page(503, replies.UNAVAILABLE)
+        with self._limits.one(rule.account, visit.address):
+            tokens, facts = await self._exchange.redeem(
+                self._providers[rule.provider],
+                app,
+                rule,
+                code=code,
+                redirect_uri=self._starter.redirect_uri,
+                verifier=begun.verifier,
+                nonce=begun.nonce,
+            )
+        if former := cookies.read(visit.cookies, rule.id_cookie):
+            await self._records.end_session(former)
+        id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)
+        await self._records.start_session(id, session, tokens, rule)
+        return replies.redirect(begun.path, 303, self._cookies(rule, id, session))
+
+    def _new_session(self, rule: SignInRule, client_id: str, facts: Facts) -> Session:
+        now = int(self._clock())
+        session = Session(
+            account=rule.account,
+            edge=rule.edge,
+            route=rule.route,
+            provider=rule.provider,
+            client_id=client_id,
+            cookie_prefix=rule.cookie_prefix,
+            subject=facts.subject,
+            signed_in_at=now,
+            seen_at=now,
+            checked_at=now,
+        )
+        return with_facts(session, rule, facts, now)
+
+    def _cookies(self, rule: SignInRule, id: str, session: Session) -> list[str]:
+        """Return the cookies of a new session. Only a user who may pass gets a session token."""
+        now = self._clock()
+        made = [cookies.build(rule.id_cookie, id)]
+        decision = decisions.decide(session, rule, session.client_id, now)
+        if decision.access is Access.PASS and decision.lifetime:
+            facts = decisions.facts_of(session)
+            claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
+            made.append(cookies.build(rule.session_cookie, tokens.sign(claims, self._records.signing_key())))
+        return made
+
+
+def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:
+    """Return the rule of the first route that matches a path. It chooses a provider and nothing else."""
+    plain = path.partition("?")[0]
+    for route in routes:
+        if plain == route.match if route.match_type == "exact_path" else plain.startswith(route.match):
+            return route.rule
+    return None
+
+
+def _explain(error: str | None, path: str) -> Reply:
+    """Return the page for an error that the provider put into its redirect (RFC 6749, 4.1.2.1)."""
+    if error in _UNAVAILABLE:
+        return replies.page(503, replies.UNAVAILABLE)
+    if error in _REFUSED:
+        return replies.page(502, replies.APPLICATION_REFUSED)
+    return replies.page(403, replies.DECLINED, link=(replies.sign_in_link(path), "Sign in"))
+
+
+def _not_begun_here(path: str) -> Reply:
+    return replies.page(400, replies.NOT_BEGUN_HERE, link=(replies.sign_in_link(path), "Sign in"))

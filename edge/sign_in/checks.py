@@ -1,0 +1,114 @@
+"""Asks a provider again about the user of a session: beside a request, or before it."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in.sessions import Session
+from edge.sign_in.provider.facts import Facts
+from edge.sign_in.provider.limits import ExchangeLimits
+from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected, Silent, Tokens
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import SignInRecords
+
+WAIT = 5.0  # seconds for which a request waits
+_POLL = 0.25  # seconds between reads while another process asks
+_TURN = 12.0  # seconds after which another process may ask
+
+
+class SessionChecks:
+    """Checks sessions at their providers, one at a time for a session."""
+
+    def __init__(
+        self,
+        records: SignInRecords,
+        exchange: ProviderClient,
+        providers: Mapping[str, Provider],
+        limits: ExchangeLimits,
+        clock: Callable[[], float],
+        counts: SignInMetrics,
+    ) -> None:
+        self._records, self._exchange, self._providers = records, exchange, providers
+        self._limits, self._clock, self._counts = limits, clock, counts
+        self._running: dict[str, asyncio.Task[Session | None]] = {}
+
+    def begin(self, id: str, session: Session, rule: SignInRule) -> None:
+        """Check a session beside the request, unless a check runs."""
+        self._task(id, session, rule)
+
+    async def now(self, id: str, session: Session, rule: SignInRule) -> Session | None:
+        """Return the session after the provider's answer, None if it has ended.
+
+        Raises ExchangeFailed, TooManyExchanges, aws.Unavailable.
+        """
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._task(id, session, rule)), WAIT)
+        except TimeoutError:
+            raise Silent from None
+
+    def _task(self, id: str, session: Session, rule: SignInRule) -> "asyncio.Task[Session | None]":
+        if id not in self._running:
+            task = asyncio.create_task(self._check(id, session, rule))
+            self._running[id] = task
+            task.add_done_callback(lambda done: self._forget(id, done))
+        return self._running[id]
+
+    def _forget(self, id: str, done: "asyncio.Task[Session | None]") -> None:
+        self._running.pop(id, None)
+        if not done.cancelled():
+            done.exception()  # no request awaits a check beside it
+
+    async def _check(self, id: str, session: Session, rule: SignInRule) -> Session | None:
+        if not await self._records.begin_check(id, self._clock(), lasting=_TURN):
+            return await self._await_other(id, session)
+        app = await self._records.application(rule)
+        if app is None:
+            raise Silent
+        tokens = await self._records.tokens(session)
+        with self._limits.one(rule.account):
+            try:
+                tokens, facts = await self._exchange.check(self._providers[rule.provider], app, rule, tokens)
+            except ExchangeFailed as failed:
+                self._counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
+                if not isinstance(failed, Rejected):
+                    await self._records.delay_check(id, self._clock())
+                    raise
+                await self._records.end_session(id)
+                return None
+        self._counts.on_check("renewed")
+        return await self._store(id, session, rule, tokens, facts)
+
+    async def _store(self, id: str, session: Session, rule: SignInRule, tokens: Tokens, facts: Facts) -> Session | None:
+        if facts.subject != session.subject:
+            await self._records.end_session(id)
+            return None
+        renewed = with_facts(session, rule, facts, self._clock())
+        if await self._records.renew_session(id, renewed, tokens, session):
+            return renewed
+        return await self._records.session(id)
+
+    async def _await_other(self, id: str, session: Session) -> Session | None:
+        """Return the session after the check of another process. Raises Silent after WAIT."""
+        end = self._clock() + WAIT
+        while self._clock() < end:
+            await asyncio.sleep(_POLL)
+            found = await self._records.session(id)
+            if found is None or found.checked_at > session.checked_at:
+                return found
+        raise Silent
+
+
+def with_facts(session: Session, rule: SignInRule, facts: Facts, now: float) -> Session:
+    """Return a session with new facts about its user."""
+    return dataclasses.replace(
+        session,
+        addresses=list(facts.addresses),
+        name=facts.name,
+        teams=list(facts.teams),
+        organizations=list(facts.organizations),
+        asked_teams=list(rule.teams),
+        asked_organizations=list(rule.organizations),
+        checked_at=int(now),
+    )

@@ -1,0 +1,32 @@
+"""Reading and setting cookies. Pure."""
+
+import re
+from collections.abc import Iterator
+
+LOGIN_TIME = 600  # seconds of a sign-in
+_COMMON = "Path=/; Secure; HttpOnly; SameSite=Lax"
+_PAIR = re.compile(r"[;,] *")  # Envoy joins two Cookie headers of HTTP/1.1 with a comma
+
+
+def read(header: str, name: str) -> str:
+    """Return the value of a cookie, "" if it is absent or occurs twice."""
+    found = [value for own, value in _pairs(header) if own == name]
+    return found[0] if len(found) == 1 else ""
+
+
+def build(name: str, value: str, *, lifetime: int | None = None) -> str:
+    """Return a Set-Cookie header. Without a lifetime, in seconds, the cookie ends with the browser's session."""
+    age = "" if lifetime is None else f"; Max-Age={lifetime}"
+    return f"{name}={value}; {_COMMON}{age}"
+
+
+def build_removal(name: str) -> str:
+    """Return the Set-Cookie header that removes a cookie."""
+    return build(name, "", lifetime=0)
+
+
+def _pairs(header: str) -> Iterator[tuple[str, str]]:
+    for pair in _PAIR.split(header):
+        name, separator, value = pair.partition("=")
+        if separator:
+            yield name.strip(), value.strip()

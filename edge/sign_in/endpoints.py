@@ -1,0 +1,52 @@
+"""The operator's setting OAUTH_ENDPOINTS: a JSON file with other endpoints of providers.
+
+Accounts can set none of them.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from edge.process.settings import SettingError
+from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.provider_table import PROVIDERS, Provider
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def read(file: str) -> dict[str, Provider]:
+    """Return the providers, with the endpoints of a file if it is not "". Raises SettingError, OSError."""
+    if not file:
+        return dict(PROVIDERS)
+    try:
+        found = json.loads(Path(file).read_text())
+    except ValueError:
+        raise SettingError(f"OAUTH_ENDPOINTS names {file}, which is not JSON.") from None
+    return provider_table.with_endpoints(_check(found))
+
+
+def _check(found: Any) -> Mapping[str, Mapping[str, str]]:
+    if not isinstance(found, dict):
+        raise SettingError("OAUTH_ENDPOINTS must contain an object of providers.")
+    for name, endpoints in found.items():
+        if name not in PROVIDERS or not isinstance(endpoints, dict):
+            raise SettingError(f"OAUTH_ENDPOINTS: {name} is not one of {', '.join(PROVIDERS)}, with an object.")
+        known = {"authorize", "token", "api"} if name == "github" else {"authorize", "token", "userinfo", "issuer"}
+        for key, url in endpoints.items():
+            if key not in known:
+                raise SettingError(f"OAUTH_ENDPOINTS: {name}.{key} is not one of {', '.join(sorted(known))}.")
+            if not _is_allowed(url):
+                raise SettingError(
+                    f"OAUTH_ENDPOINTS: {name}.{key} must be an https URL, or http on a loopback address."
+                )
+    return found
+
+
+def _is_allowed(url: object) -> bool:
+    if not isinstance(url, str):
+        return False
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and parts.hostname in _LOOPBACK
+    return bool(parts.hostname) and (parts.scheme == "https" or is_local)

@@ -1,0 +1,79 @@
+"""The service's own host: the only redirect URI, and the page before a managed application."""
+
+import hmac
+import secrets
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from edge.sign_in import confirmations, cookies, replies
+from edge.sign_in.replies import Reply
+from edge.sign_in.sign_in_records import SignInRecords
+from edge.sign_in.starter import Starter
+from edge.sign_in.state import State
+from edge.sign_in.visits import Visit
+
+_FORWARDED = ("code", "error", "iss")
+_NOT_FOUND = "404: the sign-in service has no such page."
+
+
+class SignInHost:
+    """Answers requests to the host of the service."""
+
+    def __init__(self, records: SignInRecords, starter: Starter, clock: Callable[[], float]) -> None:
+        self._records, self._starter, self._clock = records, starter, clock
+
+    async def answer(self, visit: Visit) -> Reply:
+        """Return the response. Raises NotReady, aws.Unavailable."""
+        match visit.method, visit.endpoint:
+            case "GET", "/callback":
+                return self._callback(visit)
+            case "GET" | "POST", "/confirm":
+                return await self._confirm(visit)
+        return replies.page(404, _NOT_FOUND)
+
+    def _callback(self, visit: Visit) -> Reply:
+        """Redirect to the host of the state, which is authenticated. It exchanges nothing."""
+        sealed = visit.parameter("state")
+        begun = self._starter.unseal(sealed)
+        if begun is None:
+            return replies.page(400, replies.NOT_BEGUN_HERE)
+        given = {name: visit.parameter(name) for name in _FORWARDED}
+        query = urlencode({**{name: value for name, value in given.items() if value}, "state": sealed})
+        return replies.redirect(self._starter.callback_url(begun, query))
+
+    async def _confirm(self, visit: Visit) -> Reply:
+        sealed = visit.parameter("state")
+        begun = self._starter.unseal(sealed)
+        if begun is None or not sealed:
+            return replies.page(400, replies.NOT_BEGUN_HERE)
+        rule = await self._records.current_rule(begun.account, begun.edge, begun.route)
+        if rule is None or rule.audience != begun.audience:
+            return replies.page(400, replies.NOT_BEGUN_HERE)
+        url = self._starter.authorize_url(rule, begun, sealed, fresh=visit.parameter("fresh") == "1")
+        keys = self._records.state_keys()
+        confirmed = confirmations.read(cookies.read(visit.cookies, confirmations.COOKIE), keys, self._clock())
+        site = f"{begun.account} {begun.host}"  # another account can get the host later
+        if site in confirmed.sites:
+            return replies.redirect(url)
+        if visit.method == "POST" and self._is_confirmed(visit, begun):
+            added = confirmed.adding(site, self._clock())
+            kid = self._records.signing_key().kid
+            return replies.redirect(url, 303, [confirmations.build_cookie(added, kid, keys[kid])])
+        return self._page(visit, begun, rule.provider, self._starter.scopes(rule))
+
+    def _is_confirmed(self, visit: Visit, begun: State) -> bool:
+        token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE)
+        given = visit.parameter("token")
+        if not token or not given or not visit.is_from_this_site:
+            return False
+        return hmac.compare_digest(given.encode(), confirmations.token_for(token, begun.nonce).encode())
+
+    def _page(self, visit: Visit, begun: State, provider: str, scopes: tuple[str, ...]) -> Reply:
+        token = cookies.read(visit.cookies, confirmations.TOKEN_COOKIE) or secrets.token_urlsafe(16)
+        query = {
+            "state": visit.parameter("state") or "",
+            "token": confirmations.token_for(token, begun.nonce),
+            **({"fresh": "1"} if visit.parameter("fresh") == "1" else {}),
+        }
+        cookie = cookies.build(confirmations.TOKEN_COOKIE, token, lifetime=cookies.LOGIN_TIME)
+        return replies.confirmation_page(begun.host, provider, scopes, f"/confirm?{urlencode(query)}", [cookie])

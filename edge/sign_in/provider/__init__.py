@@ -1,0 +1,1 @@
+"""Identity providers: their table, their answers, and requests to them."""

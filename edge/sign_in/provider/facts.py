@@ -1,0 +1,59 @@
+"""Facts about a user, and whether the rule of a route admits the user. Pure."""
+
+from dataclasses import dataclass
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+
+_MAX_ADDRESS = 254  # characters
+_LOWER = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A user of a provider. `addresses` are those that the provider vouches for.
+
+    `teams` have the form "organization/slug". Teams and organizations are those with active membership, and only those
+    that the asking rule names.
+    """
+
+    subject: str
+    addresses: tuple[str, ...] = ()
+    name: str = ""
+    teams: tuple[str, ...] = ()
+    organizations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Permission:
+    """The permission of a user to pass. `address` matched the rule, otherwise it is the first one, or ""."""
+
+    address: str = ""
+
+
+def admit(facts: Facts, rule: SignInRule) -> Permission | None:
+    """Return the permission of a user who matches one entry of one list, or None. Empty lists admit every user."""
+    addresses = [it for it in facts.addresses if is_address(it)]
+    first = addresses[0] if addresses else ""
+    if rule.is_open_to_all:
+        return Permission(first)
+    wanted, domains = _folded(rule.email_addresses), _folded(rule.email_domains)
+    for address in addresses:
+        if fold(address) in wanted or fold(address).rpartition("@")[2] in domains:
+            return Permission(address)
+    is_member = _folded(rule.teams) & _folded(facts.teams) or _folded(rule.organizations) & _folded(facts.organizations)
+    return Permission(first) if is_member else None
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text can count as an e-mail address: printable ASCII with one `@` and no spaces."""
+    printable = text.isascii() and text.isprintable() and " " not in text
+    return printable and text.count("@") == 1 and len(text) <= _MAX_ADDRESS and not text.startswith("@")
+
+
+def fold(text: str) -> str:
+    """Return a text with ASCII letters in lower case. Other letters stay: `ſ` is no `s`."""
+    return text.translate(_LOWER)
+
+
+def _folded(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(fold, texts))

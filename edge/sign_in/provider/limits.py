@@ -1,0 +1,39 @@
+"""Bounds of concurrent exchanges: a slow provider or visitor must not stop other sign-ins. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_OF_ACCOUNT = 4  # an account may use a quarter
+_OF_ADDRESS = 8  # exchanges of one visitor address
+
+
+class TooManyExchanges(Exception):
+    """A bound of concurrent exchanges is reached."""
+
+
+class ExchangeLimits:
+    """Counts running exchanges. At most `most` at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._accounts: Counter[str] = Counter()
+        self._addresses: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, account: str, address: str = "") -> Iterator[None]:
+        """Count an exchange while it runs. Checks have no `address`. Raises TooManyExchanges."""
+        total = self._accounts.total()
+        if total >= self._most or self._accounts[account] >= max(1, self._most // _OF_ACCOUNT):
+            raise TooManyExchanges
+        if address and self._addresses[address] >= _OF_ADDRESS:
+            raise TooManyExchanges
+        self._accounts[account] += 1
+        self._addresses[address] += 1
+        try:
+            yield
+        finally:
+            for counter, key in ((self._accounts, account), (self._addresses, address)):
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]

@@ -1,0 +1,242 @@
+"""Requests to identity providers: the only I/O towards them.
+
+No redirect is followed, no proxy of the environment is used. An answer has at most 1 MiB.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from edge.sign_in.provider import id_tokens, reading
+from edge.sign_in.provider.facts import Facts
+from edge.sign_in.provider.id_tokens import InvalidIdToken
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.provider.reading import ProviderAnswer, UnreadableAnswer
+
+MAX_ANSWER = 1024 * 1024  # bytes
+# Errors of RFC 6749 and of GitHub, codes of Facebook, and messages of Twitch.
+_APPLICATION_ERRORS = (
+    *("invalid_client", "unauthorized_client", "incorrect_client_credentials"),
+    *("1", "101", "invalid client", "invalid client secret"),
+)
+_GRANT_ERRORS = (
+    *("invalid_grant", "invalid_token", "bad_verification_code", "bad_refresh_token"),
+    *("100", "190", "invalid authorization code", "invalid refresh token"),
+)
+T = TypeVar("T")
+
+
+class ExchangeFailed(Exception):
+    """The provider did not say who the user is. `outcome` names the reason in metrics."""
+
+    outcome = ""
+
+
+class Silent(ExchangeFailed):
+    """The provider did not answer in time, or answered with a server error."""
+
+    outcome = "silent"
+
+
+class Rejected(ExchangeFailed):
+    """The provider rejects the code or token, or its answer is not for this sign-in."""
+
+    outcome = "rejected"
+
+
+class ApplicationRejected(ExchangeFailed):
+    """The provider rejects the client id or secret."""
+
+    outcome = "application"
+
+
+class Unreadable(ExchangeFailed):
+    """The provider's answer cannot be understood."""
+
+    outcome = "unreadable"
+
+
+@dataclass(frozen=True)
+class Application:
+    """An application at a provider."""
+
+    client_id: str
+    client_secret: str
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a user for later checks. `refresh` is "" without one. `ends` is a Unix second, 0 if unknown."""
+
+    access: str
+    refresh: str = ""
+    ends: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Return the tokens as text for the vault."""
+        return json.dumps({"access": self.access, "refresh": self.refresh, "ends": self.ends}).encode()
+
+    @staticmethod
+    def parse(plain: bytes) -> "Tokens":
+        """Return the tokens of a text."""
+        return Tokens(**json.loads(plain))
+
+
+class ProviderClient:
+    """Asks providers who a user is. `timeout` and `call_timeout` are in seconds."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 10,
+        call_timeout: float = 5,
+        clock: Callable[[], float],
+        watch_date: Callable[[str], None],
+    ) -> None:
+        self._timeout, self._clock, self._watch_date = timeout, clock, watch_date
+        self._client = httpx.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            timeout=call_timeout,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),  # ExchangeLimits bounds them
+            headers={"user-agent": "tunnel-edge"},
+        )
+
+    async def redeem(
+        self,
+        provider: Provider,
+        app: Application,
+        rule: SignInRule,
+        *,
+        code: str,
+        redirect_uri: str,
+        verifier: str,
+        nonce: str,
+    ) -> tuple[Tokens, Facts]:
+        """Return the tokens and facts for an authorization code. Raises ExchangeFailed."""
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            **({"code_verifier": verifier} if provider.has_pkce else {}),
+        }
+        return await self._within(self._obtain(provider, app, rule, form, nonce if provider.has_nonce else None))
+
+    async def check(
+        self, provider: Provider, app: Application, rule: SignInRule, tokens: Tokens
+    ) -> tuple[Tokens, Facts]:
+        """Return new tokens and facts of a user who signed in before. Raises ExchangeFailed."""
+        if not provider.has_refresh:
+            return await self._within(self._read(provider, app, rule, tokens, None))
+        if not tokens.refresh:
+            raise Rejected("no token for checks")
+        form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
+        return await self._within(self._obtain(provider, app, rule, form, None, tokens.refresh))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def _within(self, work: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await work
+        except (TimeoutError, httpx.HTTPError):
+            raise Silent from None
+        except UnreadableAnswer as error:
+            raise Unreadable(str(error)) from None
+        except InvalidIdToken as error:
+            raise Rejected(str(error)) from None
+
+    async def _obtain(
+        self,
+        provider: Provider,
+        app: Application,
+        rule: SignInRule,
+        form: Mapping[str, str],
+        nonce: str | None,
+        refresh: str = "",
+    ) -> tuple[Tokens, Facts]:
+        """Return tokens and facts for a grant. `refresh` stays valid if the provider sends no other."""
+        secrets = {"client_id": app.client_id, "client_secret": app.client_secret}
+        answer = await self._send("POST", provider.token, data={**form, **secrets})
+        if not isinstance(answer, dict) or not isinstance(answer.get("access_token"), str):
+            raise UnreadableAnswer("access_token")
+        lifetime = answer.get("expires_in")
+        ends = int(self._clock()) + lifetime if isinstance(lifetime, int) else 0
+        tokens = Tokens(answer["access_token"], str(answer.get("refresh_token") or refresh), ends)
+        claims = self._claims(provider, app, answer.get("id_token"), nonce, required=not refresh)
+        return await self._read(provider, app, rule, tokens, claims)
+
+    async def _read(
+        self,
+        provider: Provider,
+        app: Application,
+        rule: SignInRule,
+        tokens: Tokens,
+        claims: Mapping[str, Any] | None,
+    ) -> tuple[Tokens, Facts]:
+        async def ask(url: str, parameters: Mapping[str, str] = {}) -> Any:
+            headers = {"authorization": f"Bearer {tokens.access}"}
+            return await self._send("GET", url, params=dict(parameters), headers=headers)
+
+        answer = ProviderAnswer(provider, tokens.access, claims, app.client_secret)
+        return tokens, await reading.read_facts(answer, rule, ask)
+
+    def _claims(
+        self, provider: Provider, app: Application, token: object, nonce: str | None, *, required: bool
+    ) -> Mapping[str, Any] | None:
+        if not provider.issuer or (token is None and not required):
+            return None
+        if not isinstance(token, str):
+            raise UnreadableAnswer("id_token")
+        return id_tokens.read_claims(
+            token, issuer=provider.issuer, client_id=app.client_id, nonce=nonce, now=self._clock()
+        )
+
+    async def _send(self, method: str, url: str, **more: Any) -> Any:
+        """Return the JSON of a provider's answer. Raises ExchangeFailed, httpx.HTTPError."""
+        headers = {"accept": "application/json", **more.pop("headers", {})}
+        async with self._client.stream(method, url, headers=headers, **more) as response:
+            content = b""
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > MAX_ANSWER:
+                    raise Unreadable("more than 1 MiB")
+        self._watch_date(response.headers.get("date", ""))
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            answer = None
+        _check_status(response.status_code, response.headers, answer)
+        return answer
+
+
+def _check_status(status: int, headers: Mapping[str, str], answer: Any) -> None:
+    """Raise the exception that an answer means. GitHub reports errors with status 200, and its rate limit with 403."""
+    error = _error_of(answer)
+    is_limited = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
+    if status >= 500 or status == 429 or (status == 403 and is_limited):
+        raise Silent
+    if error in _APPLICATION_ERRORS:
+        raise ApplicationRejected
+    if error in _GRANT_ERRORS or status in (401, 403):
+        raise Rejected(error)
+    if status != 200 or error or answer is None:
+        raise Unreadable(f"status {status}")
+
+
+def _error_of(answer: Any) -> str:
+    """Return the error in an answer, "" without one. Facebook sends an object with a number, Twitch a message."""
+    if not isinstance(answer, dict):
+        return ""
+    error = answer.get("error", "")
+    if isinstance(error, dict):
+        return str(error.get("code", "unknown"))
+    message = answer.get("message")
+    return str(message).lower() if isinstance(message, str) and answer.get("status") != 200 else str(error or "")

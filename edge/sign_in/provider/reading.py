@@ -1,0 +1,185 @@
+"""Reads what a provider says about a user, and which addresses it vouches for.
+
+Requests are passed in as `Ask`, so the functions have no I/O of their own.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from edge.sign_in.provider.facts import Facts, fold
+from edge.sign_in.provider.provider_table import Provider
+
+_PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"  # of Microsoft accounts
+_MAX_PAGES = 100
+_PER_PAGE = 100
+
+
+class UnreadableAnswer(Exception):
+    """A provider's answer lacks a field. The text names it."""
+
+
+class Ask(Protocol):
+    """A GET request to a provider with the user's access token. Returns the decoded JSON."""
+
+    def __call__(self, url: str, parameters: Mapping[str, str] = {}, /) -> Awaitable[Any]:
+        """Send the request."""
+
+
+@dataclass(frozen=True)
+class ProviderAnswer:
+    """The response of a provider to a code or refresh token.
+
+    `claims` are those of the id token, or None without one. `secret` is that of the application.
+    """
+
+    provider: Provider
+    access_token: str
+    claims: Mapping[str, Any] | None
+    secret: str
+
+
+async def read_facts(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    """Return what a provider says about a user. Raises UnreadableAnswer, and what `ask` does."""
+    return await _READERS[answer.provider.name](answer, rule, ask)
+
+
+async def _github(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    base = answer.provider.facts
+    user = _object(await ask(f"{base}/user"))
+    emails = await ask(f"{base}/user/emails", {"per_page": str(_PER_PAGE)})
+    addresses = [str(it.get("email", "")) for it in _objects(emails) if it.get("verified") is True]
+    organizations, teams = set[str](), set[str]()
+    if rule.teams or rule.organizations:
+        organizations = {
+            str(_object(it.get("organization")).get("login", ""))
+            for it in await _pages(f"{base}/user/memberships/orgs", ask)
+            if it.get("state") == "active"
+        }
+    if rule.teams:
+        teams = {
+            f"{owner}/{it.get('slug', '')}"
+            for it in await _pages(f"{base}/user/teams", ask)
+            if (owner := str(_object(it.get("organization")).get("login", ""))) in organizations
+        }
+    name = user.get("name") or user.get("login")
+    return Facts(
+        _subject(user.get("id")),
+        tuple(addresses),
+        _text(name),
+        _named(teams, rule.teams),
+        _named(organizations, rule.organizations),
+    )
+
+
+async def _pages(url: str, ask: Ask) -> list[Mapping[str, Any]]:
+    """Return the objects of all pages of a list."""
+    found: list[Mapping[str, Any]] = []
+    for page in range(1, _MAX_PAGES + 1):
+        objects = _objects(await ask(url, {"per_page": str(_PER_PAGE), "page": str(page)}))
+        found += objects
+        if len(objects) < _PER_PAGE:
+            break
+    return found
+
+
+async def _id_token(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    """Return the facts of an id token, or of userinfo if a refresh returned none."""
+    return _openid(answer.claims if answer.claims is not None else _object(await ask(answer.provider.facts)))
+
+
+async def _microsoft(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    if answer.claims is None:
+        raise UnreadableAnswer("id_token")
+    claims = answer.claims
+    return Facts(_subject(claims.get("sub")), _microsoft_addresses(claims), _text(claims.get("name")))
+
+
+def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the address that counts. A foreign tenant can write any value into `email`."""
+    email = _text(claims.get("email"))
+    if claims.get("tid") == _PERSONAL_TENANT or claims.get("xms_edov") is True:
+        return (email,) if email else ()
+    name = _text(claims.get("preferred_username"))
+    if "xms_edov" not in claims and name and "#EXT#" not in name.upper():
+        return (name,)
+    return ()
+
+
+async def _gitlab(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    user = _object(await ask(answer.provider.facts))
+    if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
+        raise UnreadableAnswer("sub")
+    return _openid(user)
+
+
+async def _userinfo(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    user = _object(await ask(answer.provider.facts))
+    if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
+        raise UnreadableAnswer("sub")
+    return _openid(user)
+
+
+async def _facebook(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    proof = hmac.new(answer.secret.encode(), answer.access_token.encode(), hashlib.sha256).hexdigest()
+    user = _object(await ask(answer.provider.facts, {"fields": "id,name,email", "appsecret_proof": proof}))
+    return _vouched(user, "id")
+
+
+async def _amazon(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
+    return _vouched(_object(await ask(answer.provider.facts)), "user_id")
+
+
+_READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Facts]]] = {
+    "github": _github,
+    "google": _id_token,
+    "microsoft": _microsoft,
+    "gitlab": _gitlab,
+    "linkedin": _userinfo,
+    "twitch": _userinfo,
+    "facebook": _facebook,
+    "amazon": _amazon,
+}
+
+
+def _openid(claims: Mapping[str, Any]) -> Facts:
+    """Return the facts of OpenID claims. The address counts only if `email_verified` is the JSON value true."""
+    email = _text(claims.get("email")) if claims.get("email_verified") is True else ""
+    name = claims.get("name") or claims.get("preferred_username")
+    return Facts(_subject(claims.get("sub")), (email,) if email else (), _text(name))
+
+
+def _vouched(user: Mapping[str, Any], id: str) -> Facts:
+    """Return the facts of a provider that does not report verification. Its addresses always count."""
+    email = _text(user.get("email"))
+    return Facts(_subject(user.get(id)), (email,) if email else (), _text(user.get("name")))
+
+
+def _named(found: set[str], wanted: tuple[str, ...]) -> tuple[str, ...]:
+    names = set(map(fold, wanted))
+    return tuple(sorted(it for it in found if fold(it) in names))
+
+
+def _subject(value: object) -> str:
+    if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
+        return str(value)
+    raise UnreadableAnswer("the user's id")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableAnswer("an object")
+    return value
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        raise UnreadableAnswer("a list")
+    return [_object(it) for it in value]

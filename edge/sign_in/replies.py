@@ -1,0 +1,114 @@
+"""Responses of the sign-in service, and its pages. Pure."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from edge.sign_in.provider.provider_table import TITLES
+
+_HTML = "text/html; charset=utf-8"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem}"
+    "button{font:inherit;padding:.4rem 1rem}@media(prefers-color-scheme:dark){body{background:#111;color:#eee}"
+    "a{color:#8cf}}"
+)
+
+NO_HOST = "The Host header is malformed."
+NO_SESSION = "This page requires a sign-in."
+NOT_BEGUN_HERE = "This sign-in did not begin in this browser, or took more than ten minutes."
+DECLINED = "The sign-in was declined at the provider."
+NOT_ACCEPTED = "The provider's answer is not for this sign-in."
+UNREADABLE = "The provider's answer cannot be understood."
+APPLICATION_REFUSED = "The provider refuses this application."
+UNAVAILABLE = "A sign-in is not possible at the moment. Try again in a few seconds."
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response to the visitor instead of the upstream's."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Sequence[str] = ()
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A request that is forwarded, with headers about the visitor."""
+
+    headers: Mapping[str, str]
+    cookies: Sequence[str] = ()
+
+
+def redirect(location: str, status: int = 302, cookies: Sequence[str] = ()) -> Reply:
+    """Return a redirect that must not be cached."""
+    return Reply(status, {"location": location, "cache-control": "no-store"}, cookies)
+
+
+def page(status: int, text: str, *, link: tuple[str, str] | None = None, cookies: Sequence[str] = ()) -> Reply:
+    """Return a page with a sentence. `link` is an address and its text."""
+    more = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
+    retry = {"retry-after": "5"} if status == 503 else {}
+    return Reply(status, {**_page_headers(_POLICY), **retry}, cookies, _document(f"{_paragraph(text)}{more}"))
+
+
+def no_session(path: str) -> Reply:
+    """Return the response to a request without a session that is no page request."""
+    return page(401, NO_SESSION, link=(sign_in_link(path), "Sign in"))
+
+
+def denied(address: str, provider: str, path: str) -> Reply:
+    """Return the response to a user who may not pass. It shows who is signed in."""
+    who = address or "this user"
+    text = f"{who} ({TITLES[provider]}) may not visit this page."
+    return page(403, text, link=(sign_in_link(path), "Sign in as somebody else"))
+
+
+def sign_out_page(path: str) -> Reply:
+    """Return a page with a button: another site's link must not end sessions."""
+    action = html.escape(f"/_service/sign-out?to={quote(path, safe='/')}")
+    form = f'<form method="post" action="{action}"><button>Sign out</button></form>'
+    policy = f"{_POLICY}; form-action 'self'"
+    return Reply(200, _page_headers(policy), (), _document(f"{_paragraph('Sign out of this site?')}{form}"))
+
+
+def confirmation_page(
+    host: str, provider: str, scopes: Sequence[str], action: str, cookies: Sequence[str] = ()
+) -> Reply:
+    """Return the page before a managed application. It names who asks, and what the service will read.
+
+    `action` is the address to which the button posts. The policy names no form target: the post ends at the provider.
+    """
+    name = TITLES[provider]
+    text = f"{host} asks you to sign in with {name}. This service will read: {', '.join(scopes)}."
+    more = f"{host} learns who you are."
+    form = f'<form method="post" action="{html.escape(action)}"><button>Continue to {name}</button></form>'
+    document = _document(f"{_paragraph(text)}{_paragraph(more)}{form}")
+    return Reply(200, _page_headers(_POLICY), cookies, document)
+
+
+def sign_in_link(path: str) -> str:
+    """Return the address that begins a sign-in and returns to a path."""
+    return f"/_service/sign-in?to={quote(path, safe='/')}"
+
+
+def _page_headers(policy: str) -> dict[str, str]:
+    return {
+        "content-type": _HTML,
+        "cache-control": "no-store",
+        "content-security-policy": policy,
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>"
+
+
+def _document(content: str) -> str:
+    head = f'<meta name="viewport" content="width=device-width"><title>Sign-in</title><style>{_STYLE}</style>'
+    return f'<!doctype html><html lang="en"><meta charset="utf-8">{head}<body>{content}</body></html>\n'

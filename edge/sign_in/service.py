@@ -1,0 +1,107 @@
+"""The sign-in service: decides about each request of an OAuth route that has no valid session token.
+
+Envoy names the route. No function here decides about access by matching a path.
+"""
+
+from collections.abc import Callable, Mapping
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in.sessions import Session
+from chalicelib.storage.client import aws
+from edge.process import log
+from edge.sign_in import cookies, replies
+from edge.sign_in.callbacks import Callbacks
+from edge.sign_in.checks import SessionChecks
+from edge.sign_in.host import SignInHost
+from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
+from edge.sign_in.provider.provider_client import ApplicationRejected, ProviderClient, Silent, Unreadable
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.replies import Forward, Reply
+from edge.sign_in.session import decisions, tokens
+from edge.sign_in.session.decisions import Access, Decision
+from edge.sign_in.sign_in_metrics import SignInMetrics
+from edge.sign_in.sign_in_records import NotReady, SignInRecords
+from edge.sign_in.starter import Starter
+from edge.sign_in.visits import Visit
+
+
+class SignInService:
+    """Answers checks of Envoy. `sign_in_url` is the URL of the service's own host."""
+
+    def __init__(
+        self,
+        records: SignInRecords,
+        exchange: ProviderClient,
+        providers: Mapping[str, Provider],
+        *,
+        sign_in_url: str,
+        max_exchanges: int,
+        clock: Callable[[], float],
+        counts: SignInMetrics,
+    ) -> None:
+        limits = ExchangeLimits(max_exchanges)
+        self._records, self._clock, self._counts = records, clock, counts
+        self._checks = SessionChecks(records, exchange, providers, limits, clock, counts)
+        self._starter = Starter(records, providers, sign_in_url, clock)
+        self._callbacks = Callbacks(records, exchange, providers, limits, self._starter, clock, counts)
+        self._host = SignInHost(records, self._starter, clock)
+
+    async def answer(self, visit: Visit) -> Forward | Reply:
+        """Return what becomes of a request. Every failure closes."""
+        try:
+            return await self._answer(visit)
+        except (aws.AwsError, NotReady) as error:
+            log.event("oauth_unavailable", reason=type(error).__name__)
+        except (Silent, TooManyExchanges) as error:
+            log.event("oauth_unavailable", reason=type(error).__name__, route=visit.route)
+        except ApplicationRejected:
+            return replies.page(502, replies.APPLICATION_REFUSED)
+        except Unreadable:
+            return replies.page(502, replies.UNREADABLE)
+        return replies.page(503, replies.UNAVAILABLE)
+
+    async def _answer(self, visit: Visit) -> Forward | Reply:
+        if not visit.host:
+            return replies.page(400, replies.NO_HOST)
+        if not visit.edge:
+            return await self._host.answer(visit)
+        if not visit.route:
+            return await self._callbacks.answer(visit)
+        rule = await self._records.rule(visit.account, visit.edge, visit.route, visit.audience)
+        if rule is None:
+            return replies.page(503, replies.UNAVAILABLE)
+        id = cookies.read(visit.cookies, rule.id_cookie)
+        session = await self._records.session(id) if id else None
+        return await self._decide(visit, rule, id, session)
+
+    async def _decide(self, visit: Visit, rule: SignInRule, id: str, session: Session | None) -> Forward | Reply:
+        decision = decisions.decide(session, rule, self._records.client_id(rule), self._clock())
+        if decision.access is Access.ASK and session:
+            session = await self._checks.now(id, session, rule)
+            decision = decisions.decide(session, rule, self._records.client_id(rule), self._clock())
+        if session is None or decision.access is Access.SIGN_IN:
+            return await self._begin(visit, rule, fresh=decision.fresh)
+        if decision.access is Access.DENY:
+            address = session.addresses[0] if session.addresses else session.name
+            return replies.denied(address, rule.provider, visit.path)
+        if decision.access is Access.ASK:
+            raise Silent
+        if decision.is_check_due:
+            self._checks.begin(id, session, rule)
+        return await self._pass(rule, id, session, decision)
+
+    async def _begin(self, visit: Visit, rule: SignInRule, *, fresh: bool) -> Reply:
+        if not visit.is_page_request:
+            return replies.no_session(visit.path)
+        return await self._starter.begin(visit, rule, visit.path, fresh=fresh)
+
+    async def _pass(self, rule: SignInRule, id: str, session: Session, decision: Decision) -> Forward:
+        now = self._clock()
+        if decisions.is_seen_late(session, rule, now):
+            await self._records.record_seen(id, now)
+        facts = decisions.facts_of(session)
+        claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
+        self._counts.on_renewal()
+        token = tokens.sign(claims, self._records.signing_key())
+        cookie = cookies.build(rule.session_cookie, token)
+        return Forward(tokens.list_headers(claims), (cookie,) if decision.lifetime else ())

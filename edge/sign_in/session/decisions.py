@@ -1,0 +1,100 @@
+"""Decides by a session, a rule and the time what a request may do. Pure. All times are Unix seconds."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in.sessions import Session
+from edge.sign_in.provider.facts import Facts, Permission, admit, fold
+
+MAX_TOKEN = 60  # seconds
+_SKEW = 1  # seconds that Envoy accepts a token after its end
+
+
+class Access(Enum):
+    """Access of a request, or the reason against it."""
+
+    SIGN_IN = auto()  # it has no session that counts
+    ASK = auto()  # the provider must be asked
+    DENY = auto()  # the user may not pass
+    PASS = auto()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision about a request.
+
+    `fresh` asks the provider for a fresh sign-in, `is_check_due` for a check beside the request. `lifetime` is that of
+    the session token, in seconds. With 0 there is none: it would outlive a limit.
+    """
+
+    access: Access
+    fresh: bool = False
+    permission: Permission = field(default_factory=Permission)
+    lifetime: int = 0
+    is_check_due: bool = False
+
+
+def decide(session: Session | None, rule: SignInRule, client_id: str, now: float) -> Decision:
+    """Return the decision about a request with a session. `client_id` is the application's that is in use."""
+    if session is None or not _belongs(session, rule, client_id):
+        return Decision(Access.SIGN_IN)
+    if now >= session.signed_in_at + rule.max_session:
+        return Decision(Access.SIGN_IN, fresh=True)
+    if rule.inactivity_timeout and now >= session.seen_at + rule.inactivity_timeout:
+        return Decision(Access.SIGN_IN)
+    due = session.checked_at + rule.check_interval
+    if now >= due or not _suffices(session, rule):
+        return Decision(Access.ASK)
+    permission = admit(facts_of(session), rule)
+    if permission is None:
+        return Decision(Access.DENY)
+    early = session.checked_at + rule.check_interval * 3 / 4
+    return Decision(
+        Access.PASS, permission=permission, lifetime=_lifetime(session, rule, now), is_check_due=now >= early
+    )
+
+
+def facts_of(session: Session) -> Facts:
+    """Return the stored facts about the user of a session."""
+    return Facts(
+        session.subject,
+        tuple(session.addresses),
+        session.name,
+        tuple(session.teams),
+        tuple(session.organizations),
+    )
+
+
+def is_seen_late(session: Session, rule: SignInRule, now: float) -> bool:
+    """Return whether `seen_at` must be stored: at most once per quarter of the inactivity timeout."""
+    return bool(rule.inactivity_timeout) and now >= session.seen_at + max(1, _quarter(rule) - 1)
+
+
+def _belongs(session: Session, rule: SignInRule, client_id: str) -> bool:
+    """Return whether a session began at the same route, provider, application and cookie prefix."""
+    of_session = (session.account, session.edge, session.route, session.provider, session.client_id)
+    of_rule = (rule.account, rule.edge, rule.route, rule.provider, client_id)
+    return of_session == of_rule and session.cookie_prefix == rule.cookie_prefix
+
+
+def _suffices(session: Session, rule: SignInRule) -> bool:
+    """Return whether the stored facts decide: they have only teams and organizations that an earlier rule named."""
+    teams, organizations = set(map(fold, session.asked_teams)), set(map(fold, session.asked_organizations))
+    return set(map(fold, rule.teams)) <= teams and set(map(fold, rule.organizations)) <= organizations
+
+
+def _lifetime(session: Session, rule: SignInRule, now: float) -> int:
+    """Return the lifetime of a session token. No copy of it passes later than a second after a limit."""
+    limits = [session.checked_at + rule.check_interval - now, session.signed_in_at + rule.max_session - now]
+    if rule.inactivity_timeout:
+        limits.append(rule.inactivity_timeout)
+        if not is_seen_late(session, rule, now):  # a later use would not be stored
+            limits.append(max(session.seen_at + _quarter(rule) - int(now), 1 + _SKEW))
+    usual = max(1, int(_quarter(rule)) - _SKEW)
+    return max(0, min(usual, int(min(limits)) - _SKEW))
+
+
+def _quarter(rule: SignInRule) -> float:
+    """Return the longest time between two stored uses of a session, in seconds."""
+    return min(MAX_TOKEN, max(1, rule.inactivity_timeout / 4)) if rule.inactivity_timeout else MAX_TOKEN

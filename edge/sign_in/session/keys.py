@@ -1,0 +1,56 @@
+"""The private keys of the sign-in service: making, sealing and opening them."""
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+
+from chalicelib.model.sign_in import signing_keys
+from chalicelib.model.sign_in.signing_keys import KeyPair
+from chalicelib.storage import vault
+
+_STATE_KEY = 32  # bytes
+
+
+@dataclass(frozen=True)
+class PrivateKeys:
+    """The private keys of a pair: an EC key, and 32 bytes for AES."""
+
+    private: ec.EllipticCurvePrivateKey
+    state_key: bytes
+
+
+def create(signs_from: int) -> bool:
+    """Make and store a pair. Return False if another process has stored one for this time. Raises aws.Unavailable."""
+    private, kid = ec.generate_private_key(ec.SECP256R1()), f"{signs_from:x}"
+    der = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    secret = {"private": _encode(der), "state": _encode(os.urandom(_STATE_KEY))}
+    sealed = vault.seal(json.dumps(secret).encode(), signing_keys.CONTEXT)
+    return signing_keys.create(kid, signs_from, _public(kid, private), sealed)
+
+
+def unseal(pair: KeyPair) -> PrivateKeys:
+    """Return the private keys of a pair. Raises aws.Unavailable."""
+    return vault.unseal(pair.sealed, signing_keys.CONTEXT, _parse)
+
+
+def _parse(plain: bytes) -> PrivateKeys:
+    found = json.loads(plain)
+    private = load_der_private_key(base64.b64decode(found["private"]), None)
+    if not isinstance(private, ec.EllipticCurvePrivateKey):
+        raise TypeError("not an EC key")
+    return PrivateKeys(private, base64.b64decode(found["state"]))
+
+
+def _public(kid: str, private: ec.EllipticCurvePrivateKey) -> dict[str, str]:
+    made: dict[str, Any] = jwt.algorithms.ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
+    return {**{name: str(it) for name, it in made.items()}, "kid": kid, "alg": "ES256", "use": "sig"}
+
+
+def _encode(data: bytes) -> str:
+    return base64.b64encode(data).decode()

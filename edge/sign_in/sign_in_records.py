@@ -1,0 +1,196 @@
+"""Reads and writes of the sign-in service in the store, and their cache.
+
+Functions of `chalicelib` block, so they run in threads. All raise aws.Unavailable if the store is away.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges, sign_in_rules
+from chalicelib.model.edges.modules import OAuthModule
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
+from chalicelib.model.sign_in.managed_apps import ManagedApp
+from chalicelib.model.sign_in.sessions import Session
+from chalicelib.model.sign_in.signing_keys import KeyPair
+from chalicelib.storage import vault
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from edge.sign_in.provider.provider_client import Application, Tokens
+from edge.sign_in.session import keys
+from edge.sign_in.session.keys import PrivateKeys
+from edge.sign_in.session.tokens import SigningKey
+
+REFRESH = 5.0  # seconds between reads of keys and managed applications
+_MAX_RULES = 10_000
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class NotReady(Exception):
+    """The service has no key yet, or a rule has no application."""
+
+
+@dataclass(frozen=True)
+class RouteOfHost:
+    """A route of an edge: what it matches, and its rule if it has OAuth."""
+
+    match_type: str
+    match: str
+    rule: SignInRule | None
+
+
+class SignInRecords:
+    """The records of the service.
+
+    Call `refresh` every REFRESH seconds: it reads keys and managed applications again.
+    """
+
+    def __init__(self) -> None:
+        self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
+        self._apps: dict[str, ManagedApp] = {}
+        self._pairs: list[KeyPair] = []
+        self._private: dict[str, PrivateKeys] = {}
+
+    async def refresh(self) -> None:
+        """Read keys and managed applications, and create keys that are due."""
+        self._apps = await _in_thread(managed_apps.read_all)
+        self._pairs, self._private = await _in_thread(_refresh_keys)
+
+    async def rule(self, account: str, edge: str, route: str, audience: str) -> SignInRule | None:
+        """Return the rule of a route, or None without an enabled module. Reads it only if the audience is unknown."""
+        if known := self._rules.get(audience):
+            self._rules.move_to_end(audience)
+            return known[0]
+        found = await _in_thread(_read_rule, account, edge, route)
+        return self._remember(found) if found else None
+
+    async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
+        """Return the rule of a route as it is stored now, or None."""
+        found = await _in_thread(_read_rule, account, edge, route)
+        return self._remember(found) if found else None
+
+    async def routes(self, account: str, edge: str) -> list[RouteOfHost]:
+        """Return the routes of an edge, the most specific first."""
+        return await _in_thread(_read_routes, account, edge)
+
+    def client_id(self, rule: SignInRule) -> str:
+        """Return the client id in use for a rule, "" without an application."""
+        if rule.client_id:
+            return rule.client_id
+        managed = self._apps.get(rule.provider)
+        return managed.client_id if managed else ""
+
+    async def application(self, rule: SignInRule) -> Application | None:
+        """Return the application of a rule, or None if the operator has none. Opens its secret."""
+        if not rule.client_id:
+            managed = self._apps.get(rule.provider)
+            return Application(managed.client_id, await _in_thread(managed.open_secret)) if managed else None
+        known = self._rules.get(rule.audience)
+        module = known[1] if known else None
+        provider = module.provider[rule.provider] if module else None
+        if provider is None:
+            return None
+        context = vault.context(rule.account, rule.route)
+        return Application(rule.client_id, await _in_thread(provider.open_secret, context))
+
+    def signing_key(self) -> SigningKey:
+        """Return the key that signs now. Raises NotReady before the first `refresh`."""
+        pair = signing_keys.choose(self._pairs, int(time.time()))
+        if pair is None:
+            raise NotReady("no key")
+        return SigningKey(pair.kid, self._private[pair.kid].private)
+
+    def state_keys(self) -> dict[str, bytes]:
+        """Return the keys of states by name."""
+        return {kid: it.state_key for kid, it in self._private.items()}
+
+    async def session(self, id: str) -> Session | None:
+        """Return the session of an id, or None."""
+        return await _in_thread(sessions.read, id)
+
+    async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
+        """Store a new session with the provider's tokens."""
+        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+        whole = Session.of({**session.to_record(), "tokens": sealed})
+        await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
+
+    async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
+        """Store a session after the provider's answer. Return False if it has ended or was checked meanwhile."""
+        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+        whole = Session.of({**session.to_record(), "tokens": sealed})
+        return await _in_thread(sessions.replace, id, whole, before)
+
+    async def tokens(self, session: Session) -> Tokens:
+        """Return the provider's tokens of a session."""
+        return await _in_thread(vault.unseal, session.tokens, sessions.context(session.account), Tokens.parse)
+
+    async def begin_check(self, id: str, now: float, *, lasting: float) -> bool:
+        """Take the turn to ask the provider. Return False if another process has it."""
+        return await _in_thread(sessions.begin_check, id, int(now), until=int(now + lasting))
+
+    async def delay_check(self, id: str, now: float) -> None:
+        """Return the turn to ask the provider, from the next second on."""
+        await _in_thread(sessions.delay_check, id, until=int(now) + 1)
+
+    async def record_seen(self, id: str, now: float) -> None:
+        """Store that a session is used now."""
+        await _in_thread(sessions.record_seen, id, int(now))
+
+    async def end_session(self, id: str) -> None:
+        """End a session."""
+        await _in_thread(sessions.end, id)
+
+    def _remember(self, found: tuple[SignInRule, OAuthModule]) -> SignInRule:
+        self._rules[found[0].audience] = found
+        while len(self._rules) > _MAX_RULES:
+            self._rules.popitem(last=False)
+        return found[0]
+
+
+async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    return await asyncio.to_thread(lambda: function(*arguments, **named))
+
+
+def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:
+    now = int(time.time())
+    pairs = signing_keys.read()
+    if start := signing_keys.next_start(pairs, now):
+        keys.create(start)
+        pairs = signing_keys.read()
+    pairs = signing_keys.published(pairs, now)
+    return pairs, {it.kid: keys.unseal(it) for it in pairs}
+
+
+def _read_rule(account: str, edge: str, route: str) -> tuple[SignInRule, OAuthModule] | None:
+    scope = edges.routes_scope(items.scope(account, kinds.HTTPS_EDGES.path), edge)
+    item = table.find(scope, route)
+    return _rule_of(account, edge, item) if item else None
+
+
+def _rule_of(account: str, edge: str, route: Item) -> tuple[SignInRule, OAuthModule] | None:
+    try:
+        module = OAuthModule.of(route.modules["oauth"])
+    except (KeyError, MalformedRecord):
+        return None
+    rule = sign_in_rules.make_rule(module) if module.enabled else None
+    return (rule.of_route(account, edge, route.id), module) if rule else None
+
+
+def _read_routes(account: str, edge: str) -> list[RouteOfHost]:
+    scope = items.scope(account, kinds.HTTPS_EDGES.path)
+    found = edges.list_routes(edges.routes_scope(scope, edge))
+    item = table.find_any(scope, edge)
+    routes = [_route(account, edge, it) for it in (edges.complete_routes(item, found) if item else ())]
+    return sorted(routes, key=lambda it: (it.match_type != "exact_path", -len(it.match)))
+
+
+def _route(account: str, edge: str, item: Item) -> RouteOfHost:
+    found = _rule_of(account, edge, item)
+    return RouteOfHost(str(item.body.get("match_type")), str(item.body.get("match")), found[0] if found else None)

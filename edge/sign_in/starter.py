@@ -1,0 +1,90 @@
+"""Begins sign-ins: a redirect to the provider, with an encrypted state and a cookie that binds it to the browser."""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from edge.sign_in import cookies, replies, state
+from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.replies import Reply
+from edge.sign_in.sign_in_records import NotReady, SignInRecords
+from edge.sign_in.state import State
+from edge.sign_in.visits import SERVICE, Visit, safe_path
+
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
+
+
+class Starter:
+    """Begins sign-ins. `url` names the service's own host. Both hosts have the same port."""
+
+    def __init__(
+        self, records: SignInRecords, named: Mapping[str, Provider], url: str, clock: Callable[[], float]
+    ) -> None:
+        self._records, self._providers, self._url, self._clock = records, named, url, clock
+        port = urlsplit(url).port
+        self._port = f":{port}" if port else ""
+
+    @property
+    def redirect_uri(self) -> str:
+        """Return the only redirect URI, which users register at their provider."""
+        return f"{self._url}/callback"
+
+    def callback_url(self, begun: State, query: str) -> str:
+        """Return the URL that completes a sign-in at the host where it began."""
+        return f"https://{begun.host}{self._port}{SERVICE}callback?{query}"
+
+    async def begin(self, visit: Visit, rule: SignInRule, path: str, *, fresh: bool) -> Reply:
+        """Return the redirect to the provider, or to the page before a managed application."""
+        name = rule.login_cookie
+        login = cookies.read(visit.cookies, name)
+        if not _LOGIN.fullmatch(login):
+            login = secrets.token_urlsafe(16)
+        made = State(
+            host=visit.host,
+            account=rule.account,
+            edge=rule.edge,
+            route=rule.route,
+            audience=rule.audience,
+            login=state.digest(login),
+            nonce=secrets.token_urlsafe(16),
+            verifier=secrets.token_urlsafe(48),
+            path=safe_path(path),
+            began=int(self._clock()),
+        )
+        cookie = cookies.build(name, login, lifetime=cookies.LOGIN_TIME)
+        sealed = self.seal(made)
+        if rule.client_id:
+            return replies.redirect(self.authorize_url(rule, made, sealed, fresh=fresh), cookies=[cookie])
+        return replies.redirect(f"{self._url}/confirm?state={sealed}{'&fresh=1' if fresh else ''}", cookies=[cookie])
+
+    def authorize_url(self, rule: SignInRule, made: State, sealed: str, *, fresh: bool) -> str:
+        """Return the provider's URL for a state. Raises NotReady without an application."""
+        client_id = self._records.client_id(rule)
+        if not client_id:
+            raise NotReady("no managed application")
+        return provider_table.build_authorize_url(
+            self._providers[rule.provider],
+            rule,
+            client_id=client_id,
+            redirect_uri=self.redirect_uri,
+            state=sealed,
+            nonce=made.nonce,
+            challenge=made.challenge,
+            fresh=fresh,
+        )
+
+    def scopes(self, rule: SignInRule) -> tuple[str, ...]:
+        """Return the scopes that a sign-in requests."""
+        return self._providers[rule.provider].scopes_for(rule)
+
+    def seal(self, made: State) -> str:
+        """Return an encrypted state."""
+        kid = self._records.signing_key().kid
+        return state.seal(made, kid, self._records.state_keys()[kid])
+
+    def unseal(self, text: str | None) -> State | None:
+        """Return a state, or None if it is absent, invalid or too old."""
+        return state.unseal(text, self._records.state_keys(), self._clock()) if text else None

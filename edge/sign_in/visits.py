@@ -1,0 +1,82 @@
+"""Requests of visitors as Envoy describes them. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
+
+SERVICE = "/_service/"
+_MAX_PATH = 2048  # bytes
+_HOST = re.compile(r"([a-z0-9_-][a-z0-9._-]*)(?::[0-9]*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request of a visitor. Names of headers are in lower case; `path` includes the query. `host` has
+    no port.
+
+    `account`, `edge`, `route` and `audience` are what Envoy was configured with, never what the visitor sent. `route`
+    is "" for the paths of the service, `edge` is "" on the service's own host.
+    """
+
+    method: str
+    path: str
+    host: str
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    account: str = ""
+    edge: str = ""
+    route: str = ""
+    audience: str = ""
+
+    @property
+    def is_page_request(self) -> bool:
+        """Return whether a browser asks for a page, which a redirect to a provider can answer."""
+        if self.method not in ("GET", "HEAD") or "upgrade" in self.headers:
+            return False
+        if any(name.startswith("sec-fetch-") for name in self.headers):
+            return self.headers.get("sec-fetch-mode") == "navigate"
+        return "text/html" in self.headers.get("accept", "")
+
+    @property
+    def is_from_this_site(self) -> bool:
+        """Return whether the request does not come from another site."""
+        return self.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
+
+    @property
+    def cookies(self) -> str:
+        """Return the Cookie header."""
+        return self.headers.get("cookie", "")
+
+    @property
+    def endpoint(self) -> str:
+        """Return the path without its query."""
+        return self.path.partition("?")[0]
+
+    def parameter(self, name: str) -> str | None:
+        """Return a parameter of the query, "" if it is absent and None if it occurs twice."""
+        query = self.path.partition("?")[2]
+        found = [value for own, value in parse_qsl(query, keep_blank_values=True) if own == name]
+        return None if len(found) > 1 else (found or [""])[0]
+
+
+def read_host(authority: str) -> str:
+    """Return the host name in a Host header, in lower case, or "" if it is malformed.
+
+    Envoy matches `name:@other.example` like `name`, so the rest of the header must not reach a redirect.
+    """
+    found = _HOST.fullmatch(authority.lower())
+    return found[1] if found else ""
+
+
+def safe_path(text: str | None) -> str:
+    """Return a path of the same host to which a visitor may be sent, or "/" for another text."""
+    path = text or ""
+    is_path = path.startswith("/") and path[1:2] not in ("/", "\\")
+    if not is_path or not path.isprintable() or len(path.encode()) > _MAX_PATH:
+        return "/"
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        return "/"
+    return "/" if parts.netloc or parts.scheme else path

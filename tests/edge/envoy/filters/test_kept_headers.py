@@ -1,0 +1,49 @@
+"""Claims that an edge or a reserved domain accepts from visitors."""
+
+from typing import Any
+
+import pytest
+
+from edge.envoy import v3
+from edge.envoy.filters import kept_headers
+from tests.edge.envoy import messages
+
+RECORDED, RESTORED = "envoy.filters.http.header_to_metadata", "envoy.filters.http.header_mutation"
+
+
+def record(name: str) -> Any:
+    return {"header": name, "on_header_present": {"metadata_namespace": "kept", "key": name}}
+
+
+def restore(name: str) -> Any:
+    header = {"key": name, "value": f"%DYNAMIC_METADATA(kept:{name})%"}
+    return {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}
+
+
+@pytest.mark.parametrize(
+    ("names", "claims"),
+    [
+        (["x-forwarded-for"], ["x-forwarded-for"]),
+        (["x-forwarded-for", "x-real-ip"], ["x-forwarded-for", "x-real-ip"]),
+        (["x-request-id", "x-forwarded-for"], ["x-forwarded-for"]),
+    ],
+)
+def test_a_named_claim_is_recorded_and_restored(names: list[str], claims: list[str]) -> None:
+    host = v3.VirtualHost()
+    kept_headers.set_host_config(host, names)
+    found = messages.to_json(host)["typed_per_filter_config"]
+    assert found[RECORDED]["request_rules"] == list(map(record, claims))
+    assert found[RESTORED]["mutations"]["request_mutations"] == list(map(restore, claims))
+    assert found.keys() == {RECORDED, RESTORED}
+
+
+@pytest.mark.parametrize("names", [[], ["x-request-id"], ["authorization", "cookie"]])
+def test_headers_that_are_no_claims_need_no_rule(names: list[str]) -> None:
+    host = v3.VirtualHost()
+    kept_headers.set_host_config(host, names)
+    assert messages.to_json(host) == {}
+
+
+def test_without_rules_of_a_host_nothing_is_recorded() -> None:
+    found = messages.to_json(kept_headers.RECORDER)
+    assert (found["name"], [*found["typed_config"]]) == (RECORDED, ["@type"])

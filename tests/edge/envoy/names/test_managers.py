@@ -1,0 +1,75 @@
+"""The HTTP manager of loaded names, whole."""
+
+from edge.envoy.filters import blocking, claims
+from edge.envoy.names import managers
+from edge.envoy.names.managers import SCOPE_HEADER
+from tests.edge.envoy import messages
+from tests.edge.envoy.values import SETTINGS, TYPE
+
+
+def test_how_requests_are_treated() -> None:
+    found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
+    access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
+    assert blocked == messages.to_json(blocking.HTTP_FILTER)
+    (limit,) = rate["typed_config"]["descriptors"]
+    assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
+    (of_whom,) = rate["typed_config"]["rate_limits"]
+    assert of_whom["actions"] == [{"masked_remote_address": {"v4_prefix_mask_len": 32, "v6_prefix_mask_len": 64}}]
+    *others, silent, late = found.pop("local_reply_config")["mappers"]
+    assert [it["status_code"] for it in others] == [503, 503, 421, 404]
+    scoped, early = found.pop("scoped_routes"), found.pop("early_header_mutation_extensions")
+    assert scoped["scope_key_builder"]["fragments"] == [{"header_value_extractor": {"name": SCOPE_HEADER, "index": 0}}]
+    removal, addition = early[0]["typed_config"]["mutations"]
+    assert removal == {"remove": SCOPE_HEADER}
+    assert addition["append"]["header"] == {"key": SCOPE_HEADER, "value": "%REQUESTED_SERVER_NAME%"}
+    assert found == {
+        "@type": f"{TYPE}.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "https",
+        "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "use_remote_address": True,
+        "internal_address_config": {"cidr_ranges": [{"address_prefix": "255.255.255.255", "prefix_len": 32}]},
+        "skip_xff_append": True,
+        "generate_request_id": False,
+        "server_header_transformation": "PASS_THROUGH",
+        "max_request_headers_kb": 60,
+        "request_headers_timeout": "15s",
+        "stream_idle_timeout": "300s",
+        "strip_trailing_host_dot": True,
+        "common_http_protocol_options": {"idle_timeout": "300s", "max_connection_duration": "3600s"},
+        "http_protocol_options": {"accept_http_10": True, "enable_trailers": True},
+        "proxy_100_continue": True,
+        "http2_protocol_options": {
+            "max_concurrent_streams": 100,
+            "initial_stream_window_size": 1 << 20,
+            "initial_connection_window_size": 4 << 20,
+        },
+    }
+    removed, *appended = filters[0]["typed_config"]["mutations"]["request_mutations"]
+    assert removed == {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
+    add = "OVERWRITE_IF_EXISTS_OR_ADD"
+    assert [(*it["append"]["header"].values(), it["append"]["append_action"]) for it in appended] == [
+        ("connection", "upgrade", "OVERWRITE_IF_EXISTS"),
+        ("x-forwarded-for", "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%", add),
+        ("x-forwarded-host", "%REQ(:AUTHORITY)%", add),
+        ("x-forwarded-proto", "https", add),
+        ("x-forwarded-port", "8443", add),
+    ]
+    assert filters[1]["typed_config"]["on_request_headers"] == [
+        {
+            "object_key": "envoy.network.upstream_server_name",
+            "format_string": {
+                "text_format_source": {"inline_string": "%METADATA(VIRTUAL_HOST:edge:tunnel)%"},
+                "omit_empty_values": True,
+            },
+            "skip_if_empty": True,
+        }
+    ]
+    assert filters[2]["typed_config"]["suppress_envoy_headers"] is True
+    assert [(it["status_code"], it["filter"]["response_flag_filter"]["flags"]) for it in (silent, late)] == [
+        (502, ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]),
+        (504, ["UT"]),
+    ]
+    (log,) = (it["typed_config"] for it in access_log)
+    assert log["path"] == "/edge/access.log"
+    words = log["log_format"]["json_format"]
+    assert (words["path"], words["host"]) == ("%PATH(NQ):512%", "%REQ(:AUTHORITY):260%")

@@ -1,0 +1,26 @@
+"""The host of the sign-in service in Envoy."""
+
+from edge.envoy import v3
+from edge.envoy.names import sign_in_host
+from edge.process.settings import Settings
+
+
+def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
+    settings = Settings()
+    made = {(it.key.kind, it.key.name): it for it in sign_in_host.build(settings)}
+    host = f"sign-in.{settings.tunnel_domain}"
+    assert {*made} == {
+        ("cluster", "sign-in"),
+        ("listener", "sign-in"),
+        ("cluster", f"name/{host}"),
+        ("listener", "https"),
+    }
+    listener = v3.Listener.FromString(made[("listener", "sign-in")].encoded)
+    manager = v3.HttpConnectionManager()
+    listener.filter_chains[0].filters[-1].typed_config.Unpack(manager)
+    (virtual_host,) = manager.route_config.virtual_hosts
+    assert [*virtual_host.domains] == [host]
+    (route,) = virtual_host.routes
+    assert (route.match.prefix, route.direct_response.status) == ("/", 404)
+    assert not route.typed_per_filter_config  # so the filter is not disabled
+    assert "sign-in" in [it.name for it in manager.http_filters]

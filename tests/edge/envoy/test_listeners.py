@@ -1,0 +1,49 @@
+"""The listeners of TCP ports and of single tunnels, and secrets."""
+
+from dataclasses import replace
+
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy import listeners
+from edge.envoy.filters import blocking, proxies
+from edge.envoy.names import https_listener
+from edge.envoy.resources import Key
+from tests.edge.envoy import messages
+from tests.edge.envoy.values import BELIEVING, RANGES, SETTINGS, SOCKETS
+
+
+def test_a_secret_is_a_pair_and_is_shown_nowhere() -> None:
+    pair = {"certificate_chain": {"inline_string": "CHAIN"}, "private_key": {"inline_string": "KEY"}}
+    found = listeners.build_secret("cert_1", "CHAIN", "KEY")
+    assert (found.key, messages.decode(found)) == (Key("secret", "cert_1"), {"name": "cert_1", "tls_certificate": pair})
+    assert (
+        found
+        == listeners.build_secret("cert_1", "CHAIN", "KEY")
+        != listeners.build_secret("cert_1", "CHAIN", "ANOTHER")
+    )
+    assert "KEY" not in repr(found)
+
+
+def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    found = listeners.build_tunnel_port_listener(tunnel, "20001", SETTINGS)
+    assert found.key == Key("listener", "port/20001")
+    body = messages.decode(found)
+    assert body["address"] == {"socket_address": {"address": "127.0.0.1", "port_value": 20001}}
+    assert body["socket_options"] == SOCKETS  # the client may wait for the server to speak first
+    assert (body["ignore_global_conn_limit"], body["enable_reuse_port"]) == (True, False)
+    within = messages.decode(listeners.build_tunnel_listener(replace(tunnel, proto="tls"), SETTINGS))
+    assert [it["name"].rpartition(".")[2] for it in within["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
+
+
+def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
+    tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
+    for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
+        http, https, _ = map(messages.decode, https_listener.build_public(settings))
+        port = messages.decode(listeners.build_tunnel_port_listener(tunnel, "20001", settings))
+        for body in (http, https, port):
+            names = [it["name"] for it in body.get("listener_filters", [])]
+            assert names == [*read, *["envoy.filters.listener.tls_inspector"] * (body is https)]
+        match = http["filter_chains"][0].get("filter_chain_match", {})
+        assert match == ({"direct_source_prefix_ranges": RANGES} if read else {})
+        matcher = proxies.guard_matcher(blocking.MATCHER, settings)
+        assert port["filter_chain_matcher"] == messages.to_json(matcher)

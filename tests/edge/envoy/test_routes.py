@@ -1,0 +1,67 @@
+"""The routes of tunnels and of the port without TLS, whole."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.model.serving import pages
+from chalicelib.model.serving.sites import OPERATOR, Site
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy import routes, v3
+from tests.edge.envoy import messages
+from tests.edge.envoy.values import SETTINGS
+
+PLAIN = Site("a.example.com", ServedTunnel("acct_a", "tn_1", "gw-1", "a.example.com"), OPERATOR)
+
+
+HOST: Any = {
+    "name": "a.example.com",
+    "domains": ["a.example.com"],
+    "metadata": {"filter_metadata": {"edge": {"tunnel": "tn_1", "account": "acct_a"}}},
+    "routes": [
+        {"match": {"prefix": "/", "grpc": {}}, "route": {"cluster": "gw-1/http2", "timeout": "0s"}},
+        {"match": {"prefix": "/"}, "route": {"cluster": "gw-1", "timeout": "0s"}},
+    ],
+    "retry_policy": {"retry_on": "reset-before-request", "num_retries": 1},
+}
+
+
+def test_the_virtual_host_of_a_tunnel() -> None:
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, PLAIN)
+    assert [messages.to_json(it) for it in config.virtual_hosts] == [HOST]
+
+
+def test_the_port_without_tls_redirects_every_host() -> None:
+    def redirect(name: str, host: str) -> Any:
+        to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
+        return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
+
+    body = messages.decode(routes.build_all_redirects(SETTINGS))
+    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [redirect("every", "*")]}
+    response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
+    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
+    own = redirect("a.example.com", "a.example.com")
+    assert messages.decode(routes.build_unreserved_redirect_part("a.example.com", SETTINGS)) == {
+        "virtual_hosts": [{**own, "routes": [challenges, *own["routes"]]}]
+    }
+
+
+@pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
+def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
+    body = messages.decode(routes.build_all_redirects(replace(SETTINGS, edge_port=port)))
+    assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
+        "https_redirect": True,
+        "response_code": "PERMANENT_REDIRECT",
+        **said,
+    }
+
+
+def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> None:
+    reading = replace(PLAIN, tunnel=replace(PLAIN.tunnel, proxy_protocol=True))
+    config = v3.RouteConfiguration()
+    routes.add_site_host(config, reading)
+    led = [it.route.cluster for it in config.virtual_hosts[0].routes]
+    assert led == ["gw-1/proxied/http2", "gw-1/proxied"]

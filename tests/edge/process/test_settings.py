@@ -1,0 +1,128 @@
+"""The settings of the edge: what each text in the environment becomes, and the errors of invalid ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.process.settings import Limits, SettingError, Settings, from_environment
+
+
+def test_without_variables_each_setting_has_its_default() -> None:
+    assert from_environment({}) == Settings()
+    assert Settings().limits == Limits()
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "setting", "value"),
+    [
+        ("TUNNEL_DOMAIN", "Tunnels.Example.COM.", "tunnel_domain", "tunnels.example.com"),
+        ("EDGE_HOST", "192.0.2.1", "host", "192.0.2.1"),
+        ("SSH_PORT", "22", "ssh_port", 22),
+        ("EDGE_PORT", "65535", "edge_port", 65535),
+        ("HOP_PORT", "0", "hop_port", 0),
+        ("TCP_PORTS", "20000-20099", "tcp_ports", range(20000, 20100)),
+        ("TCP_PORTS", "20000", "tcp_ports", range(20000, 20001)),
+        ("EDGE_DIR", "/edge", "directory", Path("/edge")),
+        ("LOCAL_DIR", "/local", "directory", Path("/local/edge")),
+        ("LOCAL_DIR", "", "directory", Path(".local/edge")),
+        ("ENVOY", "envoy", "envoy", "envoy"),
+        ("ENVOY", "bin/envoy", "envoy", str(Path.cwd() / "bin/envoy")),
+        ("ACCESS_LOG", "/var/log/edge", "access_log", "/var/log/edge"),
+        ("DNS_SERVERS", "127.0.0.1", "dns_servers", (("127.0.0.1", 53),)),
+        (
+            "DNS_SERVERS",
+            "127.0.0.1:5353, 127.0.0.2:5353",
+            "dns_servers",
+            (("127.0.0.1", 5353), ("127.0.0.2", 5353)),
+        ),
+        ("DNS_SERVERS", "[::1]:5353,[::1]", "dns_servers", (("::1", 5353), ("::1", 53))),
+        ("DNS_SERVERS", "", "dns_servers", ()),
+        ("PROXY_PROTOCOL_FROM", "10.0.0.0/8, 192.0.2.1", "proxy_protocol_from", ("10.0.0.0/8", "192.0.2.1/32")),
+        ("METRICS_BY", "gateway", "metrics_by", "gateway"),
+        ("ABUSE_CONTACT", "é" * 127, "abuse_contact", "é" * 127),
+        ("MAX_CONNECTIONS", "7", "limits", Limits(max_connections=7)),
+        ("LEASE", "", "limits", Limits()),
+    ],
+)
+def test_a_setting_is_read_from_its_variable(variable: str, text: str, setting: str, value: Any) -> None:
+    assert from_environment({variable: text}) == Settings(**{setting: value})
+
+
+PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "sentence"),
+    [
+        ("SSH_PORT", "0", "SSH_PORT=0 is not a port: choose one from 1 to 65535."),
+        ("SSH_PORT", "٢٢", "SSH_PORT=٢٢ is not a port: choose one from 1 to 65535."),
+        ("HOP_PORT", "65536", "HOP_PORT=65536 is not a port: choose one from 0 to 65535."),
+        ("HOP_PORT", "-1", "HOP_PORT=-1 is not a port: choose one from 0 to 65535."),
+        ("EDGE_CERTIFICATE", "a.pem", PAIR),
+        ("EDGE_KEY", "a.pem", PAIR),
+        (
+            "DNS_SERVERS",
+            "127.0.0.1:5353,ns.example",
+            "DNS_SERVERS names ns.example, which is not an address: write 127.0.0.1:5353 or [::1]:53.",
+        ),
+        ("DNS_SERVERS", "127.0.0.1:0", "DNS_SERVERS=0 is not a port: choose one from 1 to 65535."),
+        (
+            "PROXY_PROTOCOL_FROM",
+            "10.0.0.0/8,10.0.0.1/8",
+            "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is not a network: write 10.0.0.0/8.",
+        ),
+        (
+            "TUNNEL_DOMAIN",
+            "tunnels",
+            "TUNNEL_DOMAIN=tunnels is invalid: it must be a domain, for example app.example.com or *.example.com.",
+        ),
+        ("TCP_PORTS", "20099-20000", "TCP_PORTS=20099-20000 is not a range of ports: write 20000-20099, or one port."),
+        ("METRICS_BY", "envoy", "METRICS_BY must be control, or gateway on a host that runs only a gateway."),
+        (
+            "ABUSE_CONTACT",
+            "é" * 128,
+            "ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.",
+        ),
+        ("ABUSE_CONTACT", "a\nb", "ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address."),
+        ("LEASE", "0", "LEASE=0 is not a limit: choose a whole number of at least 1."),
+        ("MAX_HEAP_MIB", "1.5", "MAX_HEAP_MIB=1.5 is not a limit: choose a whole number of at least 1."),
+    ],
+)
+def test_an_invalid_setting_is_named_in_one_sentence(variable: str, text: str, sentence: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        from_environment({variable: text})
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        (Settings(), "127.0.0.1:2222"),
+        (Settings(host="::1"), "127.0.0.1:2222"),
+        (Settings(host="localhost", ssh_port=22), "127.0.0.1:22"),
+        (Settings(host="0.0.0.0", tunnel_domain="t.example.com"), "t.example.com:2222"),
+        (Settings(host="edge.example.com", tunnel_domain="t.example.com", ssh_port=22), "t.example.com:22"),
+        (Settings(ssh_address="ssh.example.com:443"), "ssh.example.com:443"),
+    ],
+)
+def test_the_address_of_the_gateway_for_ssh_clients(settings: Settings, address: str) -> None:
+    assert settings.public_ssh_address == address
+
+
+@pytest.mark.parametrize(("port", "url"), [(443, "https://a.example.com"), (8443, "https://a.example.com:8443")])
+def test_the_url_of_a_name_has_a_port_only_if_it_is_not_the_default(port: int, url: str) -> None:
+    assert Settings(edge_port=port).url("a.example.com") == url
+
+
+@pytest.mark.parametrize(("given", "folder"), [({"LINK_DIR": "near"}, Path.cwd() / "near"), ({}, Path("/edge"))])
+def test_the_socket_of_a_gateway_lies_in_its_folder(given: dict[str, str], folder: Path) -> None:
+    assert from_environment({"EDGE_DIR": "/edge", **given}).link_socket("gw-1") == folder / "gw-1.sock"
+
+
+def test_files_are_in_the_folder_of_the_edge_unless_set() -> None:
+    settings = Settings(directory=Path("/edge"))
+    chosen = Settings(directory=Path("/edge"), access_log="/log", gateway_metrics="/run/m.sock")
+    assert (settings.discovery_socket, settings.access_log_file) == (Path("/edge/discovery.sock"), "/edge/access.log")
+    assert settings.gateway_socket == Path("/edge/gateway-metrics.sock")
+    assert (chosen.access_log_file, chosen.gateway_socket) == ("/log", Path("/run/m.sock"))

@@ -1,0 +1,63 @@
+"""Envoy's questions to the sign-in service, and its answers, as messages."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from envoy.service.auth.v3.external_auth_pb2 import CheckRequest
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from edge.sign_in.authorization import AuthorizationServer
+from edge.sign_in.replies import Forward, Reply
+from edge.sign_in.visits import Visit
+
+
+class Service:
+    """Answers all visits in one way."""
+
+    def __init__(self, reply: Forward | Reply) -> None:
+        self.reply, self.visits = reply, list[Visit]()
+
+    async def answer(self, visit: Visit) -> Forward | Reply:
+        self.visits.append(visit)
+        return self.reply
+
+
+def check(service: Any, extensions: Mapping[str, str], **http: Any) -> Any:
+    request = ParseDict(
+        {
+            "attributes": {
+                "source": {"address": {"socket_address": {"address": "192.0.2.9", "port_value": 1}}},
+                "request": {"http": http},
+                "context_extensions": extensions,
+            }
+        },
+        CheckRequest(),
+    )
+    return MessageToDict(asyncio.run(AuthorizationServer(service).Check(request, None)))
+
+
+def test_the_route_is_what_envoy_was_configured_with() -> None:
+    service = Service(Reply(401, {"cache-control": "no-store"}, ["a=1"], "page"))
+    configured = {"account": "acct_1", "edge": "edghts_1", "route": "edghtsrt_1", "aud": "edghtsrt_1.d"}
+    headers = {"cookie": "a=b", "route": "other"}
+    found = check(service, configured, method="GET", path="/a?b", host="App.example.com:8443", headers=headers)
+    assert service.visits == [
+        Visit(
+            "GET", "/a?b", "app.example.com", "192.0.2.9", headers, "acct_1", "edghts_1", "edghtsrt_1", "edghtsrt_1.d"
+        )
+    ]
+    assert found["status"] == {"code": 7}
+    denied = found["deniedResponse"]
+    assert (denied["status"], denied["body"]) == ({"code": "Unauthorized"}, "page")
+    assert [it["header"] for it in denied["headers"]] == [
+        {"key": "cache-control", "value": "no-store"},
+        {"key": "set-cookie", "value": "a=1"},
+    ]
+
+
+def test_a_request_that_passes_gets_headers_for_the_upstream_and_a_cookie_for_the_browser() -> None:
+    found = check(Service(Forward({"tunnel-auth-user-id": "1"}, ["a=1"])), {}, host="app.example.com:@evil.example")
+    allowed = found["okResponse"]
+    assert [it["header"] for it in allowed["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
+    assert [it["header"] for it in allowed["responseHeadersToAdd"]] == [{"key": "set-cookie", "value": "a=1"}]

@@ -1,0 +1,36 @@
+"""The cookie of sites for which a visitor has confirmed the managed application."""
+
+from edge.sign_in import confirmations, state
+from edge.sign_in.confirmations import VALIDITY, Confirmations
+from edge.sign_in.state import State
+
+KEYS = {"one": b"1" * 32}
+
+
+def value(made: Confirmations) -> str:
+    return confirmations.build_cookie(made, "one", KEYS["one"]).partition("=")[2].partition(";")[0]
+
+
+def test_a_confirmation_counts_for_thirty_days() -> None:
+    made = Confirmations().adding("acct_1 a.example.com", 1000)
+    assert confirmations.read(value(made), KEYS, 1000 + VALIDITY - 1) == made
+    assert confirmations.read(value(made), KEYS, 1000 + VALIDITY) == Confirmations()
+
+
+def test_the_newest_fifty_stay() -> None:
+    made = Confirmations()
+    for number in range(60):
+        made = made.adding(f"acct_1 {number}.example.com", 1000)
+    made = made.adding("acct_1 10.example.com", 2000)
+    assert [*made.sites] == [*(f"acct_1 {number}.example.com" for number in range(11, 60)), "acct_1 10.example.com"]
+
+
+def test_nothing_else_is_a_confirmation() -> None:
+    begun = State("a.example.com", "acct_1", "e", "r", "aud", "login", "nonce", "verifier", "/", 1000)
+    for text in ("", "one.AAAA", "two.AAAA", state.seal(begun, "one", KEYS["one"])):
+        assert confirmations.read(text, KEYS, 1000) == Confirmations()
+
+
+def test_a_token_belongs_to_a_browser_and_a_sign_in() -> None:
+    tokens = {confirmations.token_for(*it) for it in (("a", "x"), ("a", "y"), ("b", "x"))}
+    assert len(tokens) == 3

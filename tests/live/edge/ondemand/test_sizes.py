@@ -1,0 +1,155 @@
+"""The estimated memory of a name with the largest values that an account can store, compared with Envoy's own count."""
+
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.envoy.start import stats
+from edge.link.authority import KeyPair
+from edge.process import metrics
+from edge.store.records import Grant, Opening
+from tests import openssl
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, running, uploaded
+
+pytestmark = needs_envoy
+_NAMES = 4  # of each form
+_FLUSH = 6  # seconds until Envoy has counted what it has allocated
+_MOST = 1.2  # of the estimate
+_ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
+_ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
+_WORDS = [f"{number:064}" for number in range(66)]
+_LARGEST_FILTER = UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
+_LONG_PATH = "a.b/" * 250
+
+Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    folder = tmp_path_factory.mktemp("edge")
+    with running(folder, with_envoy=True, max_loaded_mib=4000, max_cold_reads=5000) as made:
+        made.store.announce_gateway(Gateway("gw-sizes", "127.0.0.1", 1), lease=600)
+        _load(made, "first", _small)
+        yield made
+
+
+def _add_backend(edge: Edge, account: str, prefix: str, value: Any) -> str:
+    made = ServedBackend(account, ids.new(prefix), value)
+    edge.store.keep(made)
+    return made.id
+
+
+def _add_response(edge: Edge, account: str) -> str:
+    return _add_backend(edge, account, "bkdhr", HttpResponse(body="hello"))
+
+
+def _add_edge(
+    edge: Edge,
+    account: str,
+    label: str,
+    routes: Sequence[tuple[str, str]],
+    backends: Sequence[str],
+    rules: UserAgentModule | None = None,
+) -> None:
+    """Add an edge with routes to all backends, with the same filter but at /."""
+    all_of_them = _add_backend(edge, account, "bkdwd", Weighted(backends=dict.fromkeys(backends, 1)))
+    backend = BackendModule(backend_id=all_of_them)
+    modules = [Modules(backend, user_agent_filter=rules if match != "/" else None) for _, match in routes]
+    made = tuple(ServedRoute(ids.new("edghtsrt"), *it, own) for it, own in zip(routes, modules, strict=True))
+    host = f"{label}.{edge.settings.tunnel_domain}:443"
+    edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=made))
+
+
+def _small(edge: Edge, account: str, label: str) -> None:
+    _add_edge(edge, account, label, [("path_prefix", "/")], [_add_response(edge, account)])
+
+
+def _many_backends(edge: Edge, account: str, label: str) -> None:
+    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}" if number else "/") for number in range(50)]
+    _add_edge(edge, account, label, routes, [_add_response(edge, account) for _ in range(100)])
+
+
+def _long_chain(edge: Edge, account: str, label: str) -> None:
+    host = f"{label}.{edge.settings.tunnel_domain}"
+    every = ",".join(f"DNS:{it}" for it in (host, *(f"{'a' * 50}{number}.example.com" for number in range(600))))
+    issued = openssl.issue(f"/CN={label}", extensions=(f"subjectAltName={every}",))
+    certificate = replace(uploaded(ids.new("cert"), account, host), chain=issued.certificate)
+    edge.store.upload(certificate, KeyPair(issued.certificate, issued.key))
+    _small(edge, account, label)
+
+
+def _large_group(edge: Edge, account: str, label: str) -> None:
+    for _ in range(100):
+        grant = Grant(account, "sshcr_sizes", ())
+        opening = Opening(grant, "gw-sizes", "ts_1", "192.0.2.9", labels=(("app", label),))
+        edge.store.open(opening, lease=600, most=100)
+    group = _add_backend(edge, account, "bkdtg", TunnelGroup(labels={"app": label}))
+    _add_edge(edge, account, label, [("path_prefix", "/")], [group])
+
+
+def _filters(edge: Edge, account: str, label: str) -> None:
+    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}" if number else "/") for number in range(20)]
+    _add_edge(edge, account, label, routes, [_add_response(edge, account)], _LARGEST_FILTER)
+
+
+def _long_paths(edge: Edge, account: str, label: str) -> None:
+    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}{_LONG_PATH}") for number in range(99)]
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)])
+
+
+def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
+    routes: list[tuple[str, str]] = [("exact_path", f"/{number}{_LONG_PATH}") for number in range(20)]
+    filtered = UserAgentModule(deny=["curl"])
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], filtered)
+
+
+_FORMS: Mapping[str, Create] = {
+    "backends": _many_backends,
+    "chain": _long_chain,
+    "group": _large_group,
+    "filters": _filters,
+    "paths": _long_paths,
+    "exact-paths": _long_exact_paths,
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_envoy_does_not_take_more_than_the_estimate(edge: Edge, form: str) -> None:
+    allocated, estimated = _allocated(edge), _estimated(edge)
+    _load(edge, form, _FORMS[form])
+    assert _estimated(edge) - estimated > 0
+    assert (_allocated(edge) - allocated) / (_estimated(edge) - estimated) <= _MOST
+
+
+def _load(edge: Edge, form: str, create: Create) -> None:
+    labels = [f"{form}{number}" for number in range(_NAMES)]
+    for label in labels:
+        create(edge, f"acct_{label}", label)
+    edge.settle()
+    assert {edge.status(it, "--insecure") for it in labels} <= {"200", "502"}
+    time.sleep(_FLUSH)
+
+
+def _allocated(edge: Edge) -> int:
+    read = metrics.read_from(edge.settings.directory / stats.SOCKET, "/stats/prometheus?filter=^server.memory_alloc")
+    found = _ALLOCATED.search(edge.run(read()).decode())
+    assert found
+    return int(found[1])
+
+
+def _estimated(edge: Edge) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{edge.settings.metrics_port}/metrics", timeout=10) as answer:
+        found = _ESTIMATED.search(answer.read().decode())
+    assert found
+    return int(float(found[1]))

@@ -1,0 +1,321 @@
+"""OAuth at a real edge: Envoy, the sign-in service, fake providers, and curl as the browser."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
+from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in import signing_keys
+from edge.sign_in import authorization
+from edge.sign_in.sign_in_records import SignInRecords
+from tests.edge.sign_in import fake_providers
+from tests.edge.sign_in.fake_providers import FakeProviders
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until
+from tests.transports import Client
+
+pytestmark = needs_envoy
+NAVIGATES = ("-H", "sec-fetch-mode: navigate")
+
+
+@pytest.fixture(scope="module")
+def providers() -> Iterator[FakeProviders]:
+    with fake_providers.serve() as fake:
+        yield fake
+
+
+@pytest.fixture
+def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[None]:
+    """Run the sign-in service of the edge's host. Its keys are those of the test's store."""
+    for kept in (providers.people, providers.calls, providers.silent, providers.refusing, providers.revoked):
+        kept.clear()
+    file = tmp_path / "endpoints.json"
+    file.write_text(json.dumps(providers.endpoints()))
+    settings = replace(edge.settings, oauth_endpoints=str(file))
+    edge.store.sign_in_keys = []
+
+    async def start() -> "asyncio.Task[None]":
+        return asyncio.create_task(authorization.serve(settings))
+
+    async def stop(task: "asyncio.Task[None]") -> None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    task = edge.run(start())
+    until(lambda: settings.sign_in_socket.exists() and bool(signing_keys.read()))
+    edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
+    until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
+    yield
+    edge.run(stop(task))
+
+
+@dataclass
+class Site:
+    """An edge with an OAuth route, in the API's store and in that of control."""
+
+    edge: Edge
+    admin: Client
+    name: str
+    served: ServedEdge
+    path: str
+
+    def put(self, module: dict[str, Any] | None) -> None:
+        """Replace or remove the module, and have control see it."""
+        if module is None:
+            self.admin.delete(f"{self.path}/oauth")
+        else:
+            assert self.admin.put(f"{self.path}/oauth", module).status == 200
+        (route,) = self.served.routes
+        rule = None
+        if module and module.get("enabled", True):
+            rule = self.rule()
+        changed = replace(route, modules=replace(route.modules, oauth=rule))
+        self.served = replace(self.served, revision=self.served.revision + 1, routes=(changed,))
+        self.edge.store.keep(self.served)
+
+    def rule(self) -> SignInRule:
+        """Return the rule of the route as the service reads it."""
+        records, route = SignInRecords(), self.served.routes[0].id
+        found = asyncio.run(records.current_rule(self.served.account, self.served.id, route))
+        assert found
+        return found
+
+
+def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGroup) -> Site:
+    """Return an open edge."""
+    made = admin.create("/edges/https", {})["id"]
+    route = admin.create(f"/edges/https/{made}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
+    prefix = "bkdtg" if isinstance(backend, TunnelGroup) else "bkdhr"
+    answer = ServedBackend(admin.account, ids.new(prefix), backend)
+    edge.store.keep(answer)
+    routes = (ServedRoute(route, "path_prefix", "/", Modules(backend=BackendModule(backend_id=answer.id))),)
+    hostport = f"{name}.{edge.settings.tunnel_domain}:443"
+    served = ServedEdge(admin.account, made, 1, (hostport,), routes=routes)
+    edge.store.keep(served)
+    until(lambda: edge.status(name) in ("200", "503"))
+    return Site(edge, admin, name, served, f"/edges/https/{made}/routes/{route}")
+
+
+def module(name: str = "google", **lists: Any) -> dict[str, Any]:
+    own = {key: lists.pop(key) for key in list(lists) if not key.startswith(("email", "teams", "org"))}
+    app = {"client_id": "app", "client_secret": "very secret"}
+    return {"provider": {name: {**app, **lists}}, **own}
+
+
+def browse(site: Site, jar: Path, *arguments: str, path: str = "/") -> str:
+    """Return status and body of a page as a browser opens it, with all redirects and its cookies."""
+    arguments = ("-L", "-b", str(jar), "-c", str(jar), *NAVIGATES, *site.edge.resolved("sign-in"), *arguments)
+    return site.edge.curl(site.name, *arguments, "-w", "%{http_code}", path=path)
+
+
+def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
+    edge: Edge, service: None, admin: Client, providers: FakeProviders, tmp_path: Path, origin: int
+) -> None:
+    group = site(edge, admin, "tools", TunnelGroup(labels={"app": "tools"}))
+    edge.ssh(edge.key(admin.account), "-R", f"app=tools:80:localhost:{origin}")
+    until(lambda: edge.status("tools") == "200")
+    group.put(module(email_domains=["example.com"]))
+    until(lambda: edge.status("tools") == "401")
+    assert edge.status("tools", "-H", "authorization: Bearer x", "-X", "POST") == "401"
+
+    jar = tmp_path / "jar"
+    seen = browse(group, jar, "-b", "theme=dark", path="/inside?x=1")
+
+    assert "GET /inside?x=1" in seen
+    assert "tunnel-auth-user-email: ada@example.com" in seen
+    assert "tunnel-auth-provider: google" in seen
+    again = browse(group, jar, "-H", "tunnel-auth-user-email: evil@example.com", path="/again")
+    assert again.endswith("200")
+    assert "tunnel-auth-user-email: ada@example.com" in again
+    assert "evil" not in again
+    assert "service." not in again  # none of the cookies reaches the upstream
+    found = cookies_in(jar)
+    pairs = [f"{name}={value}" for name, value in found.items()]
+    for headers in (
+        [f"cookie: theme=dark; {pairs[0]};{pairs[1]}; {pairs[-1]}"],
+        ["cookie: theme=dark", f"cookie: {'; '.join(pairs)}"],  # Envoy joins them with a comma
+        [f"cookie: theme=dark;\t{pairs[0]}; {pairs[-1]}"],
+    ):
+        told = edge.curl("tools", "--http1.1", *(it for header in headers for it in ("-H", header)))
+        assert "theme=dark" in told, headers
+        assert "service." not in told, headers
+    assert providers.calls.count("google/token") == 1
+
+
+def test_a_session_is_verified_by_envoy_without_the_service(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "page", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("page") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar) == "welcome\n200"
+    *_, name, value = next(line for line in jar.read_text().splitlines() if "service.session." in line).split()
+    cookie = f"{name}={value}"
+    assert edge.curl("page", "-b", cookie) == "welcome\n"  # without a session id: only Envoy can have admitted it
+    assert edge.status("page", "-b", cookie[:-4] + "AAAA") == "401"
+
+
+def get(connection: ssl.SSLSocket, name: str, *headers: str) -> int:
+    """Return the status of a request on a connection of HTTP/1.1, 0 if it is closed."""
+    lines = ["GET / HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
+    try:
+        connection.sendall("\r\n".join(lines).encode())
+        response = HTTPResponse(connection)
+        response.begin()
+        response.read()
+    except (OSError, HTTPException):
+        return 0
+    return response.status
+
+
+def cookies_in(jar: Path) -> dict[str, str]:
+    """Return the cookies of a jar of curl."""
+    lines = [line.split("\t") for line in jar.read_text().splitlines() if line.count("\t") == 6]
+    return {fields[5]: fields[6] for fields in lines}
+
+
+def test_switching_it_on_closes_connections_from_before(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "before", HttpResponse(body="welcome\n"))
+    with edge.connect("before", "http/1.1") as connection:
+        assert get(connection, "before") == 200
+        page.put(module())
+        until(lambda: get(connection, "before") in (0, 421), within=2)
+
+
+def test_a_changed_list_is_obeyed_on_open_connections(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
+    page = site(edge, admin, "lists", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("lists") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
+    with edge.connect("lists", "http/1.1") as connection:
+        assert get(connection, "lists", cookie) == 200
+        page.put(module(email_domains=["example.org"]))
+        until(lambda: get(connection, "lists", cookie) == 403, within=2)
+        page.put(module(email_domains=["example.com"]))
+        until(lambda: get(connection, "lists", cookie) == 200, within=2)
+
+
+def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
+    page = site(edge, admin, "forged", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("forged") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    rule = page.rule()
+    token = cookies_in(jar)[rule.session_cookie]
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = jwt.get_unverified_header(token)["kid"]
+    own = ec.generate_private_key(ec.SECP256R1())
+    late = {**claims, "exp": int(time.time()) + 7200}
+    public = edge.store.sign_in_keys[0]
+    forged = [
+        jwt.encode(claims, own, "ES256", headers={"kid": kid}),
+        jwt.encode(claims, "", "none", headers={"kid": kid}),
+        jwt.encode(claims, public["x"] + public["y"], "HS256", headers={"kid": kid}),
+        jwt.encode(late, own, "ES256", headers={"kid": kid, "jwk": public}),
+        token[:-6] + "AAAAAA",
+        "",
+    ]
+    for value in forged:
+        assert edge.status("forged", "-b", f"{rule.session_cookie}={value}") == "401", value
+    assert edge.status("forged", "-b", f"{rule.session_cookie}={token}") == "200"
+    assert edge.status("forged", "-H", f"authorization: Bearer {token}") == "401"
+    assert edge.status("forged", path=f"/?access_token={token}") == "401"
+    other = site(edge, admin, "other", HttpResponse(body="other\n"))
+    other.put(module())
+    until(lambda: edge.status("other") == "401")
+    assert edge.status("other", "-b", f"{other.rule().session_cookie}={token}") == "401"
+
+
+def test_a_session_of_one_route_opens_no_other_route_of_the_edge(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "two", HttpResponse(body="welcome\n"))
+    page.put(module())
+    open_rule, routes = page.rule(), f"/edges/https/{page.served.id}/routes"
+    other = admin.create(routes, {"match_type": "path_prefix", "match": "/other"})["id"]
+    admin.put(f"{routes}/{other}/oauth", module("github", email_domains=["other.example"]))
+    rule = asyncio.run(SignInRecords().current_rule(page.served.account, page.served.id, other))
+    (first,) = page.served.routes
+    modules = replace(first.modules, oauth=rule)
+    second = ServedRoute(other, "path_prefix", "/other", modules)
+    edge.store.keep(replace(page.served, revision=page.served.revision + 1, routes=(first, second)))
+    until(lambda: "/github/" in edge.curl("two", *NAVIGATES, "-w", "%{redirect_url}", path="/other"))
+    jar = tmp_path / "jar"
+    assert browse(page, jar) == "welcome\n200"
+    found = cookies_in(jar)
+    every = "; ".join(f"{name}={value}" for name, value in found.items())
+    assert rule
+    renamed = [
+        f"{rule.session_cookie}={found[open_rule.session_cookie]}",
+        f"{rule.id_cookie}={found[open_rule.id_cookie]}",
+    ]
+    assert edge.status("two", "-b", every) == "200"
+    for cookie in (every, *renamed):
+        assert edge.status("two", "-b", cookie, path="/other") == "401", cookie
+
+
+def test_a_strange_host_header_begins_no_sign_in_elsewhere(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "strange", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("strange") == "401")
+    host = f"strange.{edge.settings.tunnel_domain}"
+    for suffix in (":@evil.example", ":443@evil.example", ":x.evil.example"):
+        for version in ("--http1.1", "--http2"):
+            answer = edge.curl("strange", version, "-i", *NAVIGATES, "-H", f"host: {host}{suffix}")
+            assert "evil" not in answer, answer
+            assert " 302" not in answer.partition("\n")[0], answer
+
+
+def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "cors", HttpResponse(body="welcome\n"))
+    page.put(module(options_passthrough=True))
+    until(lambda: edge.status("cors") == "401")
+    assert edge.status("cors", "-X", "OPTIONS") == "200"
+    assert edge.status("cors", "-X", "POST", "-H", "x-http-method-override: OPTIONS") == "401"
+    page.put(module(options_passthrough=False))
+    until(lambda: edge.status("cors", "-X", "OPTIONS") == "401", within=3)
+
+
+def test_paths_of_the_service_reach_no_upstream(edge: Edge, service: None, admin: Client) -> None:
+    page = site(edge, admin, "paths", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("paths") == "401")
+    for path in ("/_service/", "/_service/callback", "/_service/other", "/_service/sign-out/x"):
+        assert edge.status("paths", path=path) in ("404", "400"), path
+    assert edge.status("paths", path="/_service/sign-in?to=//evil.example") == "302"
+    assert edge.status("sign-in", path="/callback?state=x") == "400"
+    assert edge.status("sign-in", path="/other") == "404"
+
+
+def test_without_the_service_sessions_go_on_and_all_else_is_closed(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "alone", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("alone") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    rule = page.rule()
+    cookie = f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}"
+    edge.settings.sign_in_socket.rename(tmp_path / "away")
+    assert edge.status("alone", "-b", cookie) == "200"

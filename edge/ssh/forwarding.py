@@ -37,8 +37,34 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # characters of random names
 _MAX_LABELS, _MAX_BYTES = 50, 255  # labels, and bytes of a name or value: the limits of tunnel groups
 
 
+RefusalCode: TypeAlias = Literal[
+    "invalid_request",
+    "not_permitted",
+    "forwarding_not_permitted",
+    "name_of_edge",
+    "name_not_reserved",
+    "name_not_proved",
+    "name_unreadable",
+    "name_banned",
+    "name_taken",
+    "no_free_port",
+    "too_many_tunnels",
+    "unavailable",
+]
+_TEMPORARY = frozenset({"name_taken", "no_free_port", "too_many_tunnels", "unavailable"})
+
+
 class TunnelRefused(Exception):
     """The requested tunnel is refused. The message is a sentence for the client's terminal."""
+
+    def __init__(self, sentence: str, code: RefusalCode = "invalid_request") -> None:
+        super().__init__(sentence)
+        self.code = code
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether the same request would be refused again."""
+        return self.code not in _TEMPORARY
 
 
 @dataclass(frozen=True)
@@ -111,7 +137,7 @@ def build_opening(requested: RequestedTunnel, requester: Requester, settings: Se
             opening = replace(opening, is_random=not requested.name)
     for target in opening.targets:
         if not grant.permits(target):
-            raise TunnelRefused(f"The ACL of {grant.credential} does not permit {target}.")
+            raise TunnelRefused(f"The ACL of {grant.credential} does not permit {target}.", "not_permitted")
     return opening
 
 
@@ -119,7 +145,8 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
     """Return the addresses of all TCP ports that a grant permits. Raises TunnelRefused for an empty list."""
     permitted = [address for address in map(settings.address, settings.tcp_ports) if grant.permits(address)]
     if not permitted:
-        raise TunnelRefused(f"The ACL of {grant.credential} permits no random port: request a port, -R 20022:….")
+        sentence = f"The ACL of {grant.credential} permits no random port: request a port, -R 20022:…."
+        raise TunnelRefused(sentence, "not_permitted")
     return permitted
 
 
@@ -128,27 +155,30 @@ def get_port(opening: Opening, port: int) -> int:
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 
-def explain_error(error: Exception, name: str, limits: Limits) -> str:
-    """Return the sentence about a tunnel that the store did not open."""
+def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
+    """Return the refusal of a tunnel that the store did not open."""
     kind = "port" if ":" in name else "name"
     match error:
         case NameTaken():
-            return f"{name} is in use already: choose another {kind}."
+            return TunnelRefused(f"{name} is in use already: choose another {kind}.", "name_taken")
         case NameOfEdge():
-            return f"An edge of your account listens on {name}: choose another {kind}, or remove it from the edge."
+            how = f"choose another {kind}, or remove it from the edge"
+            return TunnelRefused(f"An edge of your account listens on {name}: {how}.", "name_of_edge")
         case NameNotReserved():
             it = "one" if kind == "port" else "it"  # a reservation has a random port
-            return f"Your account can use only reserved {kind}s, and {name} is not reserved: reserve {it} first."
+            why = f"{name} is not reserved: reserve {it} first"
+            return TunnelRefused(f"Your account can use only reserved {kind}s, and {why}.", "name_not_reserved")
         case NameNotProved():
-            return f"Your account has not proved that it owns {name}: reserve it and set its TXT record first."
+            how = "reserve it and set its TXT record first"
+            return TunnelRefused(f"Your account has not proved that it owns {name}: {how}.", "name_not_proved")
         case NameUnreadable():
-            return f"The reservation of {name} is malformed: contact the operator."
+            return TunnelRefused(f"The reservation of {name} is malformed: contact the operator.", "name_unreadable")
         case NameBanned():
-            return f"The operator has banned {name}: choose another {kind}."
+            return TunnelRefused(f"The operator has banned {name}: choose another {kind}.", "name_banned")
         case TooManyTunnels():
-            limit = limits.max_tunnels_per_account
-            return f"The limit of tunnels is reached ({limit} for an account): close one or try again later."
-    return AWAY
+            limit = f"({limits.max_tunnels_per_account} for an account): close one or try again later"
+            return TunnelRefused(f"The limit of tunnels is reached {limit}.", "too_many_tunnels")
+    return TunnelRefused(AWAY, "unavailable")
 
 
 def describe_tunnel(id: str, opening: Opening) -> str:
@@ -226,5 +256,6 @@ def _choose_name(grant: Grant, domain: str) -> str:
     label = "".join(secrets.choice(_ALPHABET) for _ in range(10))
     name = f"{label}.{domain}"
     if not grant.permits(name):
-        raise TunnelRefused(f"The ACL of {grant.credential} permits no random name: request a name, -R name:80:….")
+        sentence = f"The ACL of {grant.credential} permits no random name: request a name, -R name:80:…."
+        raise TunnelRefused(sentence, "not_permitted")
     return name

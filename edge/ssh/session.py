@@ -19,6 +19,7 @@ from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.session_tunnels import SessionTunnels, TunnelHost
 from edge.ssh.terminal.terminal import Terminal
 
+_NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
 _MAX_REASON = 1000  # characters: the reason can contain all algorithms that the client sent
 
 
@@ -143,9 +144,7 @@ class Session(Client):
         self._requested_host = host
 
     def on_forbidden_forward(self) -> None:
-        self._tunnels.terminals.say(
-            "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
-        )
+        self._tunnels.refuse(forwarding.TunnelRefused(_NO_FORWARDING, "forwarding_not_permitted"))
 
     async def server_requested(self, listen_host: str, listen_port: int) -> asyncssh.SSHListener | bool:
         return await self._tunnels.request(self._requested_host, listen_port)

@@ -15,6 +15,7 @@ from edge.ssh.auth.identity import Identity
 from edge.ssh.channels import Channels, Listener
 from edge.ssh.forwarding import PortTunnel, RequestedTunnel, TunnelRefused
 from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.terminal.client_events import Ended, Notice, Opened, Refused
 from edge.ssh.terminal.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, Tunnels
 from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store, Unavailable
@@ -61,7 +62,7 @@ class SessionTunnels:
         try:
             tunnel = await self._open(host, port)
         except TunnelRefused as refused:
-            self.terminals.say(str(refused))
+            self.refuse(refused)
             asyncio.get_running_loop().call_later(_REFUSAL_DELAY, self._disconnect_refused, str(refused))
             return False
         except ClientGone:
@@ -73,6 +74,10 @@ class SessionTunnels:
             self._gateway.close(tunnel, "its client disconnected")
             return False
         return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
+
+    def refuse(self, refused: TunnelRefused) -> None:
+        """Show the client a refusal."""
+        self.terminals.show(Refused(str(refused), refused.code, refused.is_final))
 
     def require_tunnel(self) -> None:
         """Disconnect the client after a timeout without tunnels.
@@ -103,12 +108,13 @@ class SessionTunnels:
     def on_tunnel_end(self, tunnel: OnlineTunnel, reason: str) -> None:
         if tunnel in self._tunnels:
             self._tunnels.remove(tunnel)
-            self.terminals.say(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.")
+            self.terminals.show(Ended(f"{tunnel.url or 'The backend tunnel'} has ended: {reason}.", tunnel.id))
             self._end_terminals_if_idle()
             self.require_tunnel()
 
     def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
-        self.terminals.say(forwarding.describe_port(tunnel.url, tunnel.refusal))
+        line = forwarding.describe_port(tunnel.url, tunnel.refusal)
+        self.terminals.show(Notice(line) if tunnel.refusal else _create_event(tunnel, line))
 
     # Opening
 
@@ -126,14 +132,15 @@ class SessionTunnels:
                 break
             except (NotOpened, Unavailable) as error:
                 if not (tries_left and opening.is_random and isinstance(error, NameTaken | NameBanned)):
-                    raise TunnelRefused(forwarding.explain_error(error, opening.name, self._limits)) from None
+                    raise forwarding.explain_error(error, opening.name, self._limits) from None
         self._tunnels.append(tunnel)
         self._announce(tunnel)
         return tunnel
 
     def _check(self, host: str, port: int) -> None:
         if len(self._tunnels) + self._requests > (most := self._limits.max_tunnels_per_connection):
-            raise TunnelRefused(f"One connection has at most {most} tunnels: open another connection.")
+            sentence = f"One connection has at most {most} tunnels: open another connection."
+            raise TunnelRefused(sentence, "too_many_tunnels")
         if (host, port) in [tunnel.requested_address for tunnel in self._tunnels]:
             raise TunnelRefused("This connection has that tunnel already.")
 
@@ -146,9 +153,9 @@ class SessionTunnels:
         try:
             address = await self._gateway.tunnels.find_free_address(grant.account, addresses)
         except Unavailable:
-            raise TunnelRefused(forwarding.AWAY) from None
+            raise TunnelRefused(forwarding.AWAY, "unavailable") from None
         if address is None:
-            raise TunnelRefused(forwarding.NO_PORT)
+            raise TunnelRefused(forwarding.NO_PORT, "no_free_port")
         return PortTunnel(int(address.rpartition(":")[2]), is_random=True)
 
     # Terminals
@@ -174,12 +181,12 @@ class SessionTunnels:
     def _show(self, tunnel: OnlineTunnel) -> None:
         """Show the address of a tunnel, and once per connection the abuse contact and advice on reservations."""
         opening = tunnel.opening
-        self.terminals.say(forwarding.describe_tunnel(tunnel.id, opening))
+        self.terminals.show(_create_event(tunnel, forwarding.describe_tunnel(tunnel.id, opening)))
         if (contact := self._gateway.settings.abuse_contact) and len(self._tunnels) == 1:
-            self.terminals.say(f"Report abuse to {contact}")
+            self.terminals.show(Notice(f"Report abuse to {contact}"))
         if _can_be_reserved(opening) and not (tunnel.is_reserved or self._has_advised):
             self._has_advised = True
-            self.terminals.say(forwarding.advise_reservation(opening.name))
+            self.terminals.show(Notice(forwarding.advise_reservation(opening.name)))
 
     def _end_terminals_if_idle(self) -> None:
         """End the terminals if the client has no tunnel and requests none; they show the reason already."""
@@ -198,6 +205,10 @@ class SessionTunnels:
             self.require_tunnel()
         elif not self._tunnels:
             self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "There is no tunnel on this connection.")
+
+
+def _create_event(tunnel: OnlineTunnel, line: str) -> Opened:
+    return Opened(line, tunnel.id, tunnel.url, tunnel.opening.proto, tunnel.is_reserved)
 
 
 def _can_be_reserved(opening: Opening) -> bool:

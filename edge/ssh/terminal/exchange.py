@@ -2,56 +2,72 @@
 
 import re
 import time
+from dataclasses import dataclass
 from typing import Protocol
+
+from chalicelib import clock
+from edge.ssh.terminal.client_events import AnsweredRequest, Event, StreamEnded
 
 _REQUEST = re.compile(rb"([A-Z]{3,20}) ([^ ?\r\n]{1,2000})[^ \r\n]* HTTP/1\.[01]\r\n")
 _CLIENT = re.compile(rb"\r\nx-forwarded-for: ([0-9A-Fa-f.:]{2,45})\r\n")
 _STATUS = re.compile(rb"HTTP/1\.[01] (101|[2-9]\d\d) ")  # of a final response
 
 
-class TerminalLines(Protocol):
-    """The terminals that show lines about connections."""
+class ConnectionEvents(Protocol):
+    """The terminals that show events of connections."""
 
     @property
     def show_connections(self) -> bool:
         """Return whether a terminal shows connections."""
 
-    def show_connection(self, line: str) -> None:
-        """Write a line to each of these terminals."""
+    def show_connection(self, event: Event) -> None:
+        """Show an event in each of these terminals."""
+
+
+@dataclass(frozen=True)
+class _Unanswered:
+    """A request without a response. `start` is in seconds of time.monotonic()."""
+
+    client: str
+    method: str
+    path: str
+    at: str
+    start: float
 
 
 class HttpView:
     """Shows each request of a connection when it is answered. Requests follow each other, without pipelining."""
 
-    def __init__(self, terminals: TerminalLines) -> None:
+    def __init__(self, terminals: ConnectionEvents) -> None:
         self._terminals = terminals
-        self._request = ""  # the line of the request that is not answered yet
-        self._start = 0.0
+        self._pending: _Unanswered | None = None
 
     def on_request(self, data: bytes) -> None:
         """Remember the request that the bytes begin."""
-        if self._terminals.show_connections and (request := _parse_request(data)):
-            self._request, self._start = request, time.monotonic()
+        if self._terminals.show_connections and (pending := _parse_request(data)):
+            self._pending = pending
 
     def on_response(self, data: bytes) -> None:
         """Show the request with its status and duration."""
-        if self._request and (status := _STATUS.match(data)):
-            self._show(f"{status[1].decode()}  {(time.monotonic() - self._start) * 1000:.0f} ms")
+        if self._pending and (status := _STATUS.match(data)):
+            self._show(self._pending, int(status[1]))
 
     def on_close(self) -> None:
         """Show a request that got no response."""
-        if self._request:
-            self._show("no answer")
+        if self._pending:
+            self._show(self._pending, None)
 
-    def _show(self, outcome: str) -> None:
-        self._terminals.show_connection(f"{self._request}  {outcome}")
-        self._request = ""
+    def _show(self, pending: _Unanswered, status: int | None) -> None:
+        self._pending = None
+        milliseconds = round((time.monotonic() - pending.start) * 1000)
+        request = AnsweredRequest(pending.at, pending.client, pending.method, pending.path, status, milliseconds)
+        self._terminals.show_connection(request)
 
 
 class StreamView:
     """Shows the byte counts of a TLS or TCP connection when it has ended."""
 
-    def __init__(self, terminals: TerminalLines, address: str) -> None:
+    def __init__(self, terminals: ConnectionEvents, address: str) -> None:
         self._terminals, self._address = terminals, address
         self._start = time.monotonic()
         self._bytes_in = self._bytes_out = 0
@@ -69,7 +85,7 @@ class StreamView:
             self._is_over = True
             seconds = time.monotonic() - self._start
             counts = f"{self._bytes_in} bytes in, {self._bytes_out} bytes out"
-            self._terminals.show_connection(f"{self._address}  {counts}  {seconds:.0f} s")
+            self._terminals.show_connection(StreamEnded(f"{self._address}  {counts}  {seconds:.0f} s"))
 
 
 def _printable(text: str) -> str:
@@ -77,8 +93,8 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def _parse_request(data: bytes) -> str | None:
-    """Return the visitor's address, the method and the path of a request, or None.
+def _parse_request(data: bytes) -> _Unanswered | None:
+    """Return the request that the bytes begin, or None.
 
     Envoy sends a request after the last response, so that it begins at the start of a read.
     """
@@ -87,4 +103,5 @@ def _parse_request(data: bytes) -> str | None:
         return None
     client = _CLIENT.search(data)
     address = client[1].decode() if client else "?"
-    return f"{address}  {line[1].decode()} {_printable(line[2].decode(errors='replace'))}"
+    path = _printable(line[2].decode(errors="replace"))
+    return _Unanswered(address, line[1].decode(), path, clock.rfc3339(clock.now()), time.monotonic())

@@ -1,14 +1,23 @@
-"""The terminal of an `ssh -R`: shows the addresses of tunnels, their requests, and refusals.
+"""The session channels of an SSH client: the terminal of an `ssh -R`, and the subsystem `events`.
 
-It has no shell. Without a pseudo-terminal (`ssh -T`) it shows only addresses and refusals.
+Neither has a shell. Without a pseudo-terminal (`ssh -T`) a terminal shows only addresses and refusals.
 """
 
+import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import asyncssh
 
+from edge.ssh.terminal.client_events import Event
+
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
+_SUBSYSTEM = "events"
+_MAX_UNREAD = 64 * 1024  # characters that a client has not read: events beyond are dropped
+_MAX_UNREAD_REQUESTS = 32 * 1024  # the same for requests, so that other events fit
+_PERIOD = 0.1  # seconds between two writes of requests in the subsystem
+_MAX_REQUESTS = 200  # in one of these writes
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
@@ -17,7 +26,8 @@ class Terminal(asyncssh.SSHServerSession[str]):
     def __init__(self, on_open: Callable[["Terminal"], None], on_end: Callable[["Terminal"], None]) -> None:
         self._on_open, self._on_end = on_open, on_end
         self._channel: asyncssh.SSHServerChannel[str] | None = None
-        self.shows_connections = False
+        self.shows_connections = self.is_subsystem = False
+        self._requests: list[str] = []
 
     def connection_made(self, chan: "asyncssh.SSHServerChannel[str]") -> None:
         self._channel = chan
@@ -28,6 +38,10 @@ class Terminal(asyncssh.SSHServerSession[str]):
 
     def shell_requested(self) -> bool:
         return True
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        self.is_subsystem = self.shows_connections = subsystem == _SUBSYSTEM
+        return self.is_subsystem
 
     def session_started(self) -> None:
         self._on_open(self)
@@ -50,12 +64,37 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._channel = None
         self._on_end(self)
 
-    def say(self, *lines: str) -> None:
-        """Show lines. Drop them if the client reads too slowly."""
-        if self._channel and self._channel.get_write_buffer_size() < 64 * 1024:
-            self._channel.write("".join(f"{line}\r\n" for line in lines))
+    def show(self, *events: Event) -> None:
+        """Show events. Drop them if the client reads too slowly."""
+        if self.is_subsystem:
+            self._write_requests()
+        self._write("".join(map(self._encode, events)), _MAX_UNREAD)
+
+    def show_connection(self, event: Event) -> None:
+        """Show an event of a connection. The subsystem sends several of them at once."""
+        if not self.is_subsystem:
+            self._write(self._encode(event), _MAX_UNREAD)
+            return
+        if not self._requests:
+            asyncio.get_running_loop().call_later(_PERIOD, self._write_requests)
+        if len(self._requests) < _MAX_REQUESTS:
+            self._requests.append(self._encode(event))
 
     def exit(self, status: int) -> None:
         """End the session."""
         if self._channel:
             self._channel.exit(status)
+
+    def _write_requests(self) -> None:
+        text = "".join(self._requests)
+        self._requests.clear()
+        self._write(text, _MAX_UNREAD_REQUESTS)
+
+    def _write(self, text: str, most_unread: int) -> None:
+        if text and self._channel and self._channel.get_write_buffer_size() < most_unread:
+            self._channel.write(text)
+
+    def _encode(self, event: Event) -> str:
+        if not self.is_subsystem:
+            return f"{event.line}\r\n"
+        return f"{json.dumps(event.fields)}\n" if event.fields else ""

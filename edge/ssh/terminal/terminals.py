@@ -1,12 +1,14 @@
-"""The terminals of one connection, and the lines that wait for the first of them."""
+"""The terminals of one connection, and the events that wait for the first of them."""
 
 from collections.abc import Callable
 
 from chalicelib.model.tunnels.tunnels import Proto
+from edge.ssh.terminal.client_events import Event, Notice
 from edge.ssh.terminal.exchange import HttpView, StreamView
 from edge.ssh.terminal.terminal import Terminal
 
-_MAX_LINES = 20  # that a new terminal is shown
+_MAX_EVENTS = 20  # that a new terminal is shown
+_USAGE = Notice("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
 
 
 class Terminals:
@@ -16,7 +18,7 @@ class Terminals:
         self._limit, self._on_ready = limit, on_ready
         self._requested = 0
         self._open: list[Terminal] = []
-        self._lines: list[str] = []
+        self._events: list[Event] = []
 
     def request(self) -> Terminal | bool:
         """Return a new terminal, or False if there are too many."""
@@ -25,11 +27,11 @@ class Terminals:
         self._requested += 1
         return Terminal(self._on_open, self._on_end)
 
-    def say(self, line: str) -> None:
-        """Show a line in all terminals."""
-        self._lines = [*self._lines, line][-_MAX_LINES:]
+    def show(self, event: Event) -> None:
+        """Show an event in all terminals."""
+        self._events = [*self._events, event][-_MAX_EVENTS:]
         for terminal in self._open:
-            terminal.say(line)
+            terminal.show(event)
 
     @property
     def has_any(self) -> bool:
@@ -40,26 +42,26 @@ class Terminals:
     def show_connections(self) -> bool:
         return any(terminal.shows_connections for terminal in self._open)
 
-    def show_connection(self, line: str) -> None:
-        """Show a line about a connection in the terminals that show connections."""
+    def show_connection(self, event: Event) -> None:
+        """Show an event of a connection in the terminals that show connections."""
         for terminal in self._open:
             if terminal.shows_connections:
-                terminal.say(line)
+                terminal.show_connection(event)
 
     def create_view(self, proto: Proto, address: str) -> HttpView | StreamView:
         """Return the observer that shows a connection from an address."""
         return HttpView(self) if proto == "https" else StreamView(self, address)
 
     def end(self) -> None:
-        """End all terminals, since there is no tunnel to show."""
-        for terminal in list(self._open):
-            if not self._lines:
-                terminal.say("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
+        """End all terminals, since there is no tunnel to show. A program that reads events decides for itself."""
+        for terminal in [it for it in self._open if not it.is_subsystem]:
+            if not self._events:
+                terminal.show(_USAGE)
             terminal.exit(1)
 
     def _on_open(self, terminal: Terminal) -> None:
         self._open.append(terminal)
-        terminal.say(*self._lines)
+        terminal.show(*self._events)
         self._on_ready()
 
     def _on_end(self, terminal: Terminal) -> None:

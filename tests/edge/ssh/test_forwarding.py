@@ -220,20 +220,53 @@ def test_an_opening_says_who_asks_for_what() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("error", "sentence", "code", "final"),
     [
-        (NameTaken(), "demo is in use already: choose another name."),
-        (NameOfEdge(), "An edge of your account listens on demo: choose another name, or remove it from the edge."),
-        (NameNotProved(), "Your account has not proved that it owns demo: reserve it and set its TXT record first."),
-        (NameNotReserved(), "Your account can use only reserved names, and demo is not reserved: reserve it first."),
-        (NameUnreadable(), "The reservation of demo is malformed: contact the operator."),
-        (NameBanned(), "The operator has banned demo: choose another name."),
-        (TooManyTunnels(), "The limit of tunnels is reached (100 for an account): close one or try again later."),
-        (Unavailable(), "The gateway cannot reach its store just now: try again in a moment."),
+        (NameTaken(), "demo is in use already: choose another name.", "name_taken", False),
+        (
+            NameOfEdge(),
+            "An edge of your account listens on demo: choose another name, or remove it from the edge.",
+            "name_of_edge",
+            True,
+        ),
+        (
+            NameNotProved(),
+            "Your account has not proved that it owns demo: reserve it and set its TXT record first.",
+            "name_not_proved",
+            True,
+        ),
+        (
+            NameNotReserved(),
+            "Your account can use only reserved names, and demo is not reserved: reserve it first.",
+            "name_not_reserved",
+            True,
+        ),
+        (
+            NameUnreadable(),
+            "The reservation of demo is malformed: contact the operator.",
+            "name_unreadable",
+            True,
+        ),
+        (NameBanned(), "The operator has banned demo: choose another name.", "name_banned", True),
+        (
+            TooManyTunnels(),
+            "The limit of tunnels is reached (100 for an account): close one or try again later.",
+            "too_many_tunnels",
+            False,
+        ),
+        (
+            Unavailable(),
+            "The gateway cannot reach its store just now: try again in a moment.",
+            "unavailable",
+            False,
+        ),
     ],
 )
-def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence: str) -> None:
-    assert forwarding.explain_error(error, "demo", Limits()) == sentence
+def test_why_the_store_opens_no_tunnel_is_a_sentence_and_a_code(
+    error: Exception, sentence: str, code: str, final: bool
+) -> None:
+    refused = forwarding.explain_error(error, "demo", Limits())
+    assert (str(refused), refused.code, refused.is_final) == (sentence, code, final)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +279,26 @@ def test_why_the_store_opens_no_tunnel_is_a_sentence(error: Exception, sentence:
     ],
 )
 def test_why_a_port_is_not_given_is_a_sentence(error: Exception, sentence: str) -> None:
-    assert forwarding.explain_error(error, "t:1", Limits()) == sentence
+    assert str(forwarding.explain_error(error, "t:1", Limits())) == sentence
+
+
+@pytest.mark.parametrize(
+    ("acl", "host", "port", "code"),
+    [
+        ((), "a_b", 80, "invalid_request"),
+        ((), "www", 80, "invalid_request"),
+        ((), "a=*", 80, "invalid_request"),
+        ((), "", 22, "invalid_request"),
+        (("bind:a.t.example.com",), "b", 80, "not_permitted"),
+        (("bind:a.t.example.com",), "", 80, "not_permitted"),
+    ],
+)
+def test_a_request_that_can_never_be_granted_is_refused_for_good(
+    acl: tuple[str, ...], host: str, port: int, code: str
+) -> None:
+    with pytest.raises(TunnelRefused) as refused:
+        opening_of(host, *acl, port=port)
+    assert (refused.value.code, refused.value.is_final) == (code, True)
 
 
 def test_what_is_not_reserved_is_told_how_it_could_be() -> None:

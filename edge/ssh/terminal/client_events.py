@@ -1,0 +1,118 @@
+"""The events that SSH clients receive, as lines for a terminal and as JSON for the subsystem `events`. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Fields: TypeAlias = Mapping[str, str | int | float | bool | None]
+
+
+class Event(Protocol):
+    """An event of a connection."""
+
+    @property
+    def line(self) -> str:
+        """Return the line for a terminal."""
+
+    @property
+    def fields(self) -> Fields:
+        """Return the fields for the subsystem. The subsystem leaves out an event without fields."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A tunnel that is online. A tunnel whose port opens again after a refusal has another such event."""
+
+    line: str
+    id: str
+    url: str
+    proto: str
+    is_reserved: bool
+
+    @property
+    def fields(self) -> Fields:
+        return {
+            "event": "opened",
+            "id": self.id,
+            "url": self.url,
+            "proto": self.proto,
+            "reserved": self.is_reserved,
+        }
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A refused request for a tunnel. `is_final` says that the same request would be refused again."""
+
+    line: str
+    code: str
+    is_final: bool
+
+    @property
+    def fields(self) -> Fields:
+        return {"event": "refused", "code": self.code, "message": self.line, "final": self.is_final}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A tunnel that has ended before its connection."""
+
+    line: str
+    id: str
+
+    @property
+    def fields(self) -> Fields:
+        return {"event": "ended", "id": self.id, "message": self.line}
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence for the person at the client. `retry_after` is in seconds, before the client connects again."""
+
+    line: str
+    retry_after: float | None = None
+
+    @property
+    def fields(self) -> Fields:
+        after = {} if self.retry_after is None else {"retry_after": self.retry_after}
+        return {"event": "notice", "message": self.line, **after}
+
+
+@dataclass(frozen=True)
+class AnsweredRequest:
+    """An HTTP request with its response. `status` is None without a response; `at` is an RFC 3339 time."""
+
+    at: str
+    client: str
+    method: str
+    path: str
+    status: int | None
+    milliseconds: int
+
+    @property
+    def line(self) -> str:
+        outcome = "no answer" if self.status is None else f"{self.status}  {self.milliseconds} ms"
+        return f"{self.client}  {self.method} {self.path}  {outcome}"
+
+    @property
+    def fields(self) -> Fields:
+        return {
+            "event": "request",
+            "at": self.at,
+            "client": self.client,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "ms": self.milliseconds,
+        }
+
+
+@dataclass(frozen=True)
+class StreamEnded:
+    """A TLS or TCP connection that has ended. The subsystem leaves it out."""
+
+    line: str
+
+    @property
+    def fields(self) -> Fields:
+        return {}

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chalicelib.model.serving.account_view import Service
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import GATEWAYS
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
 from edge.control.names.loader import Loader

@@ -14,11 +14,12 @@ def end_lost_gateways(store: Store) -> None:
 
     A gateway is removed once all its tunnels have ended. The tunnels of other gateways are not read.
     """
-    for gateway, is_up in store.list_gateways():
-        if is_up:
+    for gateway in store.list_gateways():
+        if gateway.is_live:
             continue
+        store.fence_gateway(gateway.id)
         tunnels = store.list_tunnels(gateway.id)
         for account in sorted({it.account for it in tunnels if not it.is_live}):
             store.end_lapsed_tunnels(account)
         if not any(it.is_live for it in tunnels):
-            store.withdraw_gateway(gateway.id)
+            store.remove_gateway(gateway.id)

@@ -12,7 +12,8 @@ from chalicelib.model.names import special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels import tunnels
-from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
+from chalicelib.model.tunnels.gateways import GATEWAYS
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.control.special_account import Shared, SpecialAccount
 from edge.envoy import edge_listeners

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chalicelib import domains
 from chalicelib.model.names import base_names
+from chalicelib.model.tunnels.gateways import CLOCK_SKEW
 
 STATS_SOCKET = "stats.sock"  # of Envoy's metrics, in the folder of the edge
 
@@ -63,6 +64,8 @@ class Limits:
     oauth_exchange_timeout: int = 10
     oauth_provider_timeout: int = 5
     lease: int = 60
+    clock_skew: int = CLOCK_SKEW
+    rights_sweep: int = 900
 
 
 @dataclass(frozen=True)

@@ -72,18 +72,18 @@ class SshGateway:
         near = link.serve_locally(socket, self.tunnels.find)
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = self._describe(inner.sockets[0].getsockname()[1])
-            await asyncio.to_thread(self._announce, here)
+            lease = self.settings.limits.lease
+            await asyncio.to_thread(self.store.announce_gateway, here, lease=lease)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    for work in self._work(here):
+                    for work in self._work():
                         tasks.create_task(work)
             finally:
                 await self._end()
 
-    def _work(self, here: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
+    def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines that run until the gateway ends."""
-        announce = functools.partial(self._announce_again, here)
-        announcing = PeriodicTask("announcement", announce, self.settings.limits.lease / 3, failures=Unavailable)
+        announcing = PeriodicTask("announcement", self._renew, self.settings.limits.lease / 3, failures=Unavailable)
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
         of_leases = self._leases.tasks(Follower(self.store, time.time()))
         for task in (announcing, blocking, *of_leases, *self.tunnels.tasks()):
@@ -158,15 +158,14 @@ class SshGateway:
             host_keys=(line,),
         )
 
-    def _announce(self, here: Gateway) -> None:
-        self.store.announce_gateway(here, lease=self.settings.limits.lease)
-
-    async def _announce_again(self, here: Gateway) -> None:
+    async def _renew(self) -> None:
         try:
-            await asyncio.to_thread(self._announce, here)
+            is_live = await asyncio.to_thread(self.store.renew_gateway, self.id, lease=self.settings.limits.lease)
         except Unavailable:
             log.event("store_away")
             raise
+        if not is_live:
+            raise RuntimeError("The lease of the gateway is over.")
 
     async def _block(self) -> None:
         """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""

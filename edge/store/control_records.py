@@ -23,12 +23,24 @@ from edge.store.errors import raises_unavailable
 class ControlRecords:
     """The part of the store that control uses."""
 
-    def __init__(self, tunnel_domain: str) -> None:
-        self._tunnel_domain = tunnel_domain
+    def __init__(self, tunnel_domain: str, clock_skew: int) -> None:
+        self._tunnel_domain, self._clock_skew = tunnel_domain, clock_skew
 
     @raises_unavailable
-    def list_gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[Gateway]:
         return gateways.list_gateways()
+
+    @raises_unavailable
+    def fence_gateway(self, gateway: str) -> bool:
+        return gateways.fence(gateway, skew=self._clock_skew)
+
+    @raises_unavailable
+    def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
+        return gateways.claim_sweep(gateway, seconds=seconds)
+
+    @raises_unavailable
+    def remove_gateway(self, gateway: str) -> None:
+        gateways.remove(gateway)
 
     @raises_unavailable
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:

@@ -39,8 +39,8 @@ def _grant_certificate(certificate: Item) -> Grant:
 class GatewayRecords:
     """The part of the store that gateways use."""
 
-    def __init__(self, region: str, tunnel_domain: str) -> None:
-        self._region, self._tunnel_domain = region, tunnel_domain
+    def __init__(self, region: str, tunnel_domain: str, clock_skew: int) -> None:
+        self._region, self._tunnel_domain, self._clock_skew = region, tunnel_domain, clock_skew
 
     @raises_unavailable
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
@@ -79,7 +79,7 @@ class GatewayRecords:
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
-                tunnels.close_tunnel(account, id, gateway=opening.gateway)
+                tunnels.close_tunnel(account, id)
             raise
         labels = dict(opening.labels)
         return ServedTunnel(account, id, opening.gateway, name, 0, labels, opening.proto, opening.proxy_protocol)
@@ -162,7 +162,7 @@ class GatewayRecords:
 
     @raises_unavailable
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        tunnels.close_tunnel(tunnel.account, tunnel.id, gateway=tunnel.gateway, usage=usage)
+        tunnels.close_tunnel(tunnel.account, tunnel.id, usage=usage)
 
     @raises_unavailable
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
@@ -189,9 +189,19 @@ class GatewayRecords:
         return [*(name for name in name_bans.banned_names() if ":" not in name), *bans.patterns()]
 
     @raises_unavailable
-    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
-        gateways.announce(gateway, lease=lease)
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
+        return gateways.announce(gateway, lease=lease)
+
+    @raises_unavailable
+    def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+        return gateways.renew(gateway, lease=lease)
+
+    @raises_unavailable
+    def change_gateway(self, gateway: Gateway) -> bool:
+        return gateways.change(gateway)
 
     @raises_unavailable
     def withdraw_gateway(self, gateway: str) -> None:
-        gateways.withdraw(gateway)
+        gateways.leave(gateway)
+        if not online_tunnels.tunnels_of_gateway(gateway):
+            gateways.remove(gateway)

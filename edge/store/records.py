@@ -164,17 +164,32 @@ class Store(Protocol):
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         """Return the public keys of session tokens, as entries of a key set (RFC 7517)."""
 
-    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
-        """Mark a gateway as up for `lease` seconds."""
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
+        """Register a new gateway, live for `lease` seconds. Return False if its id was used."""
+
+    def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+        """Renew the lease of a live gateway. Return False if its lease is over or it is ended."""
+
+    def change_gateway(self, gateway: Gateway) -> bool:
+        """Store the link port of a live gateway, and whether it drains. Return False if it is not live."""
 
     def withdraw_gateway(self, gateway: str) -> None:
-        """Mark a gateway as down."""
+        """End the gateway of this process. Its record stays until its last tunnel has ended."""
 
     def list_changes(self, since: float) -> list[Change]:
         """Return the logged changes after a Unix time, by the clocks of their writers."""
 
-    def list_gateways(self) -> list[tuple[Gateway, bool]]:
-        """Return all gateways, and whether each is up."""
+    def list_gateways(self) -> list[Gateway]:
+        """Return all gateways, also those that are not live."""
+
+    def fence_gateway(self, gateway: str) -> bool:
+        """End a gateway whose lease has been over for long enough. Return False if it is live or ended already."""
+
+    def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
+        """Claim to end the tunnels of an ended gateway. Return False if another host has claimed it."""
+
+    def remove_gateway(self, gateway: str) -> None:
+        """Delete the record of an ended gateway without tunnels."""
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         """Return the tunnels of a gateway, including those with an ended lease."""

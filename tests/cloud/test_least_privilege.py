@@ -101,8 +101,10 @@ def _work_as_an_edge(admin: Client) -> None:
     base_names.forget_settings()  # which a process reads once
     edge = store.connect(Settings())
     edge.link_authority()
-    for _ in range(2):  # the second time it renews its lease
-        edge.announce_gateway(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+    here = Gateway("gw-1", "192.0.2.1", 1)
+    assert edge.announce_gateway(here, lease=60)
+    assert edge.renew_gateway("gw-1", lease=60)
+    assert edge.change_gateway(replace(here, draining=True))
     grants = [
         edge.refresh_grant(Grant(admin.account, admin.create("/ssh_credentials", body)["id"], ()))
         for body in ({"public_key": public_key()}, {"public_key": public_key(), "owner_id": bot.id})

@@ -213,7 +213,7 @@ def test_an_edge_host(admin: Client) -> None:
         "gateway: blocks and bans": every(
             gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
         ),
-        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.announce_gateway(HERE, lease=60)),
+        "gateway: its lease": every(Limits().lease / 3, lambda: STORE.renew_gateway(HERE.id, lease=60)),
     }
     total = sum(rows.values(), Units())
     assert_on_page([costs.row(name, cost, count=1) for name, cost in {**rows, "**a host, together**": total}.items()])

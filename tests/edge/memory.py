@@ -19,8 +19,8 @@ from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import tunnels
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Change, Place
 from edge.link import authority
@@ -62,7 +62,9 @@ class Memory:
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
     held: dict[str, ServedReservation] = field(default_factory=dict)  # reserved domains by id
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
-    up: dict[str, tuple[Gateway, float]] = field(default_factory=dict)
+    up: dict[str, Gateway] = field(default_factory=dict)
+    swept: dict[str, float] = field(default_factory=dict)  # ends of claims to sweep gateways
+    clock_skew: int = 5
     online: dict[str, tuple[ServedTunnel, Opening]] = field(default_factory=dict)
     used: dict[str, Traffic] = field(default_factory=dict)  # of the tunnels that their gateways closed
     refusals: dict[str, str] = field(default_factory=dict)  # by tunnel
@@ -185,25 +187,68 @@ class Memory:
         self.reach()
         return [*self.sign_in_keys]
 
-    def announce_gateway(self, gateway: Gateway, *, lease: int) -> None:
+    def announce_gateway(self, gateway: Gateway, *, lease: int) -> bool:
         self.reach()
-        is_new = gateway.id not in self.up
-        self.up[gateway.id] = gateway, time.time() + lease
-        if is_new:
-            self.log.append(_change(Place(GATEWAYS, gateway.id)))
+        if gateway.id in self.up:
+            return False
+        self._put_gateway(replace(gateway, lease=_end_of(lease)))
+        return True
+
+    def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+        self.reach()
+        found = self.up.get(gateway)
+        if found is None or not found.is_live:
+            return False
+        self.up[gateway] = replace(found, lease=_end_of(lease))
+        return True
+
+    def change_gateway(self, gateway: Gateway) -> bool:
+        self.reach()
+        found = self.up.get(gateway.id)
+        if found is None or not found.is_live:
+            return False
+        self._put_gateway(replace(found, port=gateway.port, draining=gateway.draining))
+        return True
 
     def withdraw_gateway(self, gateway: str) -> None:
         self.reach()
+        if found := self.up.get(gateway):
+            self._put_gateway(replace(found, ended=clock.seconds(), lease=clock.seconds()))
+        if not self.list_tunnels(gateway):
+            self.remove_gateway(gateway)
+
+    def fence_gateway(self, gateway: str) -> bool:
+        self.reach()
+        found = self.up.get(gateway)
+        if found is None or found.ended or not found.has_lapsed(self.clock_skew):
+            return False
+        self._put_gateway(replace(found, ended=clock.seconds()))
+        return True
+
+    def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
+        self.reach()
+        found = self.up.get(gateway)
+        if found is None or not found.ended or self.swept.get(gateway, 0) > time.time():
+            return False
+        self.swept[gateway] = time.time() + seconds
+        return True
+
+    def remove_gateway(self, gateway: str) -> None:
+        self.reach()
         if self.up.pop(gateway, None):
             self.log.append(_change(Place(GATEWAYS, gateway)))
+
+    def _put_gateway(self, gateway: Gateway) -> None:
+        self.up[gateway.id] = gateway
+        self.log.append(_change(Place(GATEWAYS, gateway.id)))
 
     def list_changes(self, since: float) -> list[Change]:
         self.reach()
         return [change for change in self.log if change.at > since]
 
-    def list_gateways(self) -> list[tuple[Gateway, bool]]:
+    def list_gateways(self) -> list[Gateway]:
         self.reach()
-        return [(gateway, end > time.time()) for gateway, end in [*self.up.values()]]
+        return [*self.up.values()]
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
         self.reach()

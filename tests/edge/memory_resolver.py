@@ -11,8 +11,8 @@ from chalicelib.model.edges.served import host_of, hosts_of
 from chalicelib.model.names import base_names, proofs
 from chalicelib.model.serving.account_places import Found, Value, digest, item_place
 from chalicelib.model.serving.account_records import AccountRecords
-from chalicelib.model.tunnels.gateways import Gateway
-from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
 from edge.link.authority import KeyPair
 from tests.edge.memory import Memory
@@ -60,7 +60,7 @@ class MemoryResolver:
 
     def refresh_gateways(self) -> frozenset[Place]:
         before = self._gateways
-        self._gateways = {it.id: self._locate(it) for it, is_up in self._store.list_gateways() if is_up}
+        self._gateways = {it.id: self._locate(it) for it in self._store.list_gateways() if it.is_live}
         differing = before.items() ^ self._gateways.items()
         return frozenset(Place(GATEWAYS, id) for id, _ in differing)
 

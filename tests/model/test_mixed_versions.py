@@ -167,13 +167,14 @@ def test_a_gateway(admin: Client) -> None:
     usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(bytes_in=1))
     keys = newer.extend_all()
     for write in (
-        lambda: gateways.announce(GATEWAY, lease=60),
+        lambda: gateways.renew(GATEWAY.id, lease=60),
+        lambda: gateways.change(GATEWAY),
         lambda: tunnels.renew_leases([served], lease=60),
         lambda: tunnels.renew_lease(admin.account, id, lease=60),
         lambda: tunnels.record_refusal(served, "refused"),
         lambda: usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(bytes_in=2)),
         lambda: opening.opened(admin.account, name=opening.OTHER),
-        lambda: tunnels.close_tunnel(admin.account, id, gateway="gw-1", usage=Traffic(bytes_in=2)),
+        lambda: tunnels.close_tunnel(admin.account, id, usage=Traffic(bytes_in=2)),
     ):
         write()
         assert newer.lost(keys) == {}

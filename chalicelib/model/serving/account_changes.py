@@ -15,7 +15,7 @@ from chalicelib.model.serving.account_places import (
     routes_place,
     tunnels_place,
 )
-from chalicelib.model.tunnels import name_bans, tunnels
+from chalicelib.model.tunnels import gateways, name_bans
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
@@ -36,7 +36,7 @@ def list_changed_items(account: str, places: Iterable[Place], found: Mapping[Pla
     """
     naming = {items.scope(account, kind.path) for kind in _NAMING}
     known = {it for it in places if it.id and (it in found or it.scope in naming)}
-    return {it for it in known if it.scope != tunnels.GATEWAYS}
+    return {it for it in known if it.scope != gateways.GATEWAYS}
 
 
 def replace_stale(

@@ -19,7 +19,7 @@ from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tls.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items
@@ -187,7 +187,7 @@ class _Walk:
         tunnel = self._value(place)
         if not isinstance(tunnel, ServedTunnel):
             return None
-        self.places.add(Place(tunnels.GATEWAYS, tunnel.gateway))
+        self.places.add(Place(gateways.GATEWAYS, tunnel.gateway))
         return tunnel
 
     def _holder(self, key: NameKey, kind: kinds.Kind) -> Place | None:
@@ -249,7 +249,7 @@ class _Walk:
         place = tunnels_place(self._account)
         self.places.add(place)
         found = (it for it in self._entries(place) if isinstance(it, ServedTunnel))
-        self.places.update(Place(tunnels.GATEWAYS, it.gateway) for it in found)
+        self.places.update(Place(gateways.GATEWAYS, it.gateway) for it in found)
 
     def _entries(self, place: Place) -> tuple[object, ...]:
         """Return the entries of a list, none if it has not been read."""

@@ -14,7 +14,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_places
 from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, Wanted, digest, routes_place
 from chalicelib.model.tls import tls_certificates
-from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
@@ -142,7 +142,7 @@ def _decoder(place: Place) -> Callable[[Item], Value | None]:
     path = place.scope.partition("#")[2]
     if place.scope == accounts.SCOPE:
         return lambda item: Switch(switches.is_on(item))
-    if place.scope == tunnels.GATEWAYS:
+    if place.scope == gateways.GATEWAYS:
         return gateways.decode
     if path in _EDGES:
         return lambda item: item

@@ -1,18 +1,26 @@
-"""Gateways that are up, and their addresses. Only the gateway writes its record, and it expires with its lease."""
+"""Gateways: their records, leases and ends.
+
+A gateway has one lease, in its record. Its tunnels are online while the lease runs. A gateway is live while its lease
+runs, lapsed when its lease is over, and ended when its record contains `ended`. An ended gateway never comes back.
+"""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from chalicelib import clock
-from chalicelib.model.audit import trail
 from chalicelib.model.base import records
+from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.base.records import Stored
-from chalicelib.model.changes import Change
-from chalicelib.model.tunnels.tunnels import GATEWAYS
-from chalicelib.storage.records import direct_writes, table
+from chalicelib.model.tunnels import ends
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, Write
+from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
-from chalicelib.storage.records.writes import Overtaken
+
+GATEWAYS = items.scope(EDGE, "/gateways")
+CLOCK_SKEW = 5  # seconds by which a lease must be over before its gateway is fenced
+
+_NEW = Condition("attribute_not_exists(#id)")
+_ENDED = Condition("attribute_exists(#body.#ended)")
 
 
 @dataclass(frozen=True)
@@ -20,7 +28,9 @@ class Gateway:
     """A gateway, and the address at which edge hosts connect to its tunnels.
 
     `socket` is the path that an edge host on the same machine uses; it is not stored. SSH clients connect to
-    `ssh_address` and verify one of `host_keys`, which are authorized_keys lines.
+    `ssh_address` and verify one of `host_keys`, which are authorized_keys lines. A `draining` gateway accepts no
+    clients, and `port` is then its newest link port. `lease` is the Unix second at which its lease ends, `ended` the
+    one at which the gateway was ended, 0 before.
     """
 
     id: str
@@ -30,67 +40,131 @@ class Gateway:
     region: str = field(default="", compare=False)
     ssh_address: str = field(default="", compare=False)
     host_keys: tuple[str, ...] = field(default=(), compare=False)
+    draining: bool = field(default=False, compare=False)
+    lease: int = field(default=0, compare=False)
+    ended: int = field(default=0, compare=False)
+
+    @property
+    def is_live(self) -> bool:
+        return not self.ended and self.lease > clock.seconds()
+
+    def has_lapsed(self, seconds: int) -> bool:
+        """Return whether the lease has been over for more than some seconds."""
+        return self.lease + seconds < clock.seconds()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Record(Stored):
-    """The record of a gateway. Gateways of earlier versions write only host and port."""
+    """The record of a gateway. Gateways of earlier versions write only the first five fields or two of them.
+
+    `swept_until` is the Unix second until which an edge host has claimed to end the tunnels of an ended gateway.
+    """
 
     host: str
     port: int
     region: str = ""
     ssh_address: str = ""
     host_keys: list[str] = field(default_factory=list)
+    draining: bool = False
+    ended: int = 0
+    swept_until: int = 0
 
 
-def announce(gateway: Gateway, *, lease: int) -> None:
-    """Register a gateway as up for `lease` seconds. Raises aws.Unavailable."""
-    until = clock.seconds() + lease
-    if not direct_writes.renew(GATEWAYS, gateway.id, lease=until):
-        body = {
-            "host": gateway.host,
-            "port": gateway.port,
-            "region": gateway.region,
-            "ssh_address": gateway.ssh_address,
-            "host_keys": [*gateway.host_keys],
-        }
-        direct_writes.put(GATEWAYS, gateway.id, body, lease=until)
+def announce(gateway: Gateway, *, lease: int) -> bool:
+    """Register a new gateway, live for `lease` seconds. Return False if its id was used. Raises aws.Unavailable."""
+    body = {
+        "host": gateway.host,
+        "port": gateway.port,
+        "region": gateway.region,
+        "ssh_address": gateway.ssh_address,
+        "host_keys": [*gateway.host_keys],
+        "draining": gateway.draining,
+    }
+    sets = {"body": body, "schema": OLDEST_FORMAT, "lease": clock.seconds() + lease}
+    return direct_writes.do_logged(Write.update(GATEWAYS, gateway.id, _NEW, sets=sets, adds={"revision": 1}))
 
 
-def withdraw(id: str) -> None:
-    """Remove the record of a gateway, also after its lease. Raises aws.Unavailable."""
-    for gateway in (it for it in table.every(GATEWAYS) if it.id == id):
-        with suppress(Overtaken):
-            (Change(trail.EDGE).remove(gateway) if gateway.is_live else Change(trail.EDGE).end(gateway)).commit()
+def renew(id: str, *, lease: int) -> bool:
+    """Renew the lease of a live gateway. Return False if its lease is over or it is ended. Raises aws.Unavailable."""
+    return direct_writes.do_if(Write.update(GATEWAYS, id, _live(), sets={"lease": clock.seconds() + lease}))
+
+
+def change(gateway: Gateway) -> bool:
+    """Store the link port of a live gateway, and whether it drains. The lease stays.
+
+    Return False if its lease is over or it is ended. Raises aws.Unavailable.
+    """
+    sets = {"body.port": gateway.port, "body.draining": gateway.draining}
+    return direct_writes.do_logged(Write.update(GATEWAYS, gateway.id, _live(), sets=sets, adds={"revision": 1}))
+
+
+def fence(id: str, *, skew: int = CLOCK_SKEW) -> bool:
+    """End a gateway whose lease has been over for more than `skew` seconds. All its tunnels are then offline.
+
+    Return False if it has a later lease or is ended already. Raises aws.Unavailable.
+    """
+    return direct_writes.do_logged(fencing(id, skew=skew))
+
+
+def fencing(id: str, *, skew: int = CLOCK_SKEW) -> Write:
+    """Return the write of `fence`, for the transaction that takes a name from the gateway."""
+    lapsed = Condition("#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - skew})
+    return Write.update(GATEWAYS, id, lapsed, sets={"body.ended": clock.seconds()}, adds={"revision": 1})
+
+
+def leave(id: str) -> None:
+    """End a gateway that stops, whatever its lease. Its own process calls this. Raises aws.Unavailable."""
+    now = clock.seconds()
+    running = Condition("attribute_exists(#id) AND attribute_not_exists(#body.#ended)")
+    sets = {"body.ended": now, "lease": now}
+    direct_writes.do_logged(Write.update(GATEWAYS, id, running, sets=sets, adds={"revision": 1}))
+
+
+def claim_sweep(id: str, *, seconds: int) -> bool:
+    """Claim to end the tunnels of an ended gateway for some seconds. Return False if another host has claimed it.
+
+    Raises aws.Unavailable.
+    """
+    now = clock.seconds()
+    free = "(attribute_not_exists(#body.#swept_until) OR #body.#swept_until <= :now)"
+    condition = Condition(f"{_ENDED.text} AND {free}", {"now": now})
+    return direct_writes.do_if(Write.update(GATEWAYS, id, condition, sets={"body.swept_until": now + seconds}))
+
+
+def remove(id: str) -> None:
+    """Delete the record of an ended gateway. Its list must be empty. Raises aws.Unavailable."""
+    direct_writes.do_logged(Write.delete(GATEWAYS, id, _ENDED))
 
 
 def read(id: str) -> Gateway | None:
-    """Return a gateway, or None if it is not up. Raises aws.Unavailable."""
-    found = table.find(GATEWAYS, id)
-    return decode(found) if found else None
+    """Return a gateway, or None if it is not live. Raises aws.Unavailable."""
+    found = read_each([id]).get(id)
+    return found if found and found.is_live else None
+
+
+def read_each(ids: Iterable[str]) -> dict[str, Gateway]:
+    """Return gateways by id, also those that are not live. One call for a hundred. Raises aws.Unavailable."""
+    found = map(Item.from_record, table.records((GATEWAYS, id) for id in sorted({*ids})).values())
+    return {item.id: _decode(item, stored) for item, stored in records.decoded(_Record, found)}
 
 
 def decode(item: Item) -> Gateway | None:
-    """Return the gateway of an item, or None if it is malformed."""
-    return next((_decode(found, stored) for found, stored in records.decoded(_Record, [item])), None)
+    """Return the gateway of an item, or None if it is malformed or not live."""
+    found = (_decode(found, stored) for found, stored in records.decoded(_Record, [item]))
+    return next((it for it in found if it.is_live), None)
 
 
-def list_gateways() -> list[tuple[Gateway, bool]]:
-    """Return all gateways, and whether each is up. Raises aws.Unavailable.
-
-    The tunnels of a gateway that is down may still have records.
-    """
-    found = records.decoded(_Record, table.every(GATEWAYS))
-    return [(_decode(item, stored), item.is_live) for item, stored in found]
+def list_gateways() -> list[Gateway]:
+    """Return all gateways, also those that are not live. One Query. Raises aws.Unavailable."""
+    return [_decode(item, stored) for item, stored in records.decoded(_Record, table.every(GATEWAYS))]
 
 
 def list_for_clients() -> list[Gateway]:
-    """Return the gateways that are up, one for each SSH address and region, with all its host keys.
+    """Return the live gateways, one for each SSH address and region, with all its host keys.
 
-    Gateways that announce no SSH address are left out. One Query. Raises aws.Unavailable.
+    Gateways that drain or announce no SSH address are left out. One Query. Raises aws.Unavailable.
     """
-    found = records.decoded(_Record, table.newest(GATEWAYS))
-    return _merge(_decode(item, stored) for item, stored in found if stored.ssh_address)
+    return _merge(it for it in list_gateways() if it.is_live and it.ssh_address and not it.draining)
 
 
 def _merge(found: Iterable[Gateway]) -> list[Gateway]:
@@ -102,6 +176,10 @@ def _merge(found: Iterable[Gateway]) -> list[Gateway]:
     return [merged[key] for key in sorted(merged)]
 
 
+def _live() -> Condition:
+    return Condition("#lease > :now AND attribute_not_exists(#body.#ended)", {"now": clock.seconds()})
+
+
 def _decode(item: Item, stored: _Record) -> Gateway:
     return Gateway(
         item.id,
@@ -110,4 +188,7 @@ def _decode(item: Item, stored: _Record) -> Gateway:
         region=stored.region,
         ssh_address=stored.ssh_address,
         host_keys=tuple(stored.host_keys),
+        draining=stored.draining,
+        lease=ends.lease_end(item),
+        ended=stored.ended,
     )

@@ -11,12 +11,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from chalicelib import clock, ids
-from chalicelib.model import changes
 from chalicelib.model.audit import details, trail
 from chalicelib.model.audit.details import Details
 from chalicelib.model.audit.trail import Trail
 from chalicelib.model.base import kinds, records
-from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.base.records import Ending, Stored
 from chalicelib.model.changes import Change
 from chalicelib.model.names import base_names, histories, special_names
@@ -29,9 +27,6 @@ from chalicelib.storage.records.change_log import Place
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-GATEWAYS = items.scope(
-    EDGE, "/gateways"
-)  # a record gets a new revision when the tunnels of the gateway may have changed
 Proto = Literal["http", "https", "tcp", "tls"]
 
 
@@ -218,26 +213,19 @@ def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[st
     return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
 
 
-def close_tunnel(
-    account: str, id: str, *, gateway: str = "", usage: Traffic | None = None, by: Trail = trail.EDGE
-) -> bool:
-    """Close a tunnel and release its name. Return False if it was not online. Raises aws.Unavailable.
+def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Trail = trail.EDGE) -> bool:
+    """Close a tunnel and release its name. Return False if it has no record. Raises aws.Unavailable.
 
-    Only the gateway that serves the tunnel passes `gateway` and the final `usage`; it then publishes the change itself.
+    Only the gateway that serves the tunnel passes the final `usage`.
     """
     change = Change(by)
-    if gateway:  # edge hosts must stop serving the tunnel first
-        changes.delete(change, ends.gateway_scope(gateway), id)
-    elif (item := table.find(scope(account), id)) and (gateway := _gateway_of(item)):
-        changes.delete(change, ends.gateway_scope(gateway), id)
-        direct_writes.touch(GATEWAYS, gateway)
 
     def attempt() -> bool:
         item = table.find(scope(account), id)
         if item:
             end = clock.seconds()
-            removal = change.remove(item, details=_describe_end(item, end, usage))
-            removal.also(*ends.record_end(item, end), *ends.unlist(item)).commit()
+            others = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
+            change.remove(item, details=_describe_end(item, end, usage)).also(*others).commit()
         return item is not None
 
     return writes.retried(attempt)
@@ -276,12 +264,6 @@ def hostport_of(name: str) -> str:
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
     """Return the event details of a tunnel's time online and usage."""
     return {**ends.describe_duration(item, end), **trail.details_of(asdict(usage) if usage else {})}
-
-
-def _gateway_of(item: Item) -> str:
-    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
-    gateway = item.body.get("gateway")
-    return gateway if isinstance(gateway, str) else ""
 
 
 def scope(account: str) -> str:

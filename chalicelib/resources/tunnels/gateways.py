@@ -5,7 +5,6 @@ from typing import Any
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels import gateways
-from chalicelib.model.tunnels.tunnels import GATEWAYS as GATEWAYS_SCOPE
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
@@ -37,7 +36,7 @@ class GatewayList(Shape):
 
 
 def _get(_call: Call) -> Item:
-    return Item(GATEWAYS_SCOPE, "", {})  # the list is no record: its ETag depends only on what is shown
+    return Item(gateways.GATEWAYS, "", {})  # the list is no record: its ETag depends only on what is shown
 
 
 def _show(_item: Item, _call: Call) -> dict[str, Any]:

@@ -72,11 +72,7 @@ def exchange(before: Item, after: Item) -> Item | None:
 
 def renew(scope: str, id: str, *, lease: int) -> bool:
     """Set the second when an item's lease ends; return False if it has ended. Raises aws.Unavailable."""
-    try:
-        dynamodb.do(_renewed(scope, id, lease))
-    except ConditionFailed:
-        return False
-    return True
+    return do_if(_renewed(scope, id, lease))
 
 
 def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str, str]]:
@@ -97,11 +93,22 @@ def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str,
     return lost
 
 
-def put(scope: str, id: str, body: Mapping[str, Any], *, lease: int) -> None:
-    """Write an item with a lease without a condition, for items with a single writer. Raises aws.Unavailable."""
-    sets = {"body": dict(body), "schema": dynamodb.OLDEST_FORMAT, **items.leased(lease)}
-    write = Write.update(scope, id, Condition(""), sets=sets, adds={"revision": 1})
-    dynamodb.transact([write, *change_log.entries([write])])
+def do_if(write: Write) -> bool:
+    """Do a write that needs no log entry; return False if its condition is false. Raises aws.Unavailable."""
+    try:
+        dynamodb.do(write)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def do_logged(write: Write) -> bool:
+    """Do a write with its entry in the change log; return False if its condition is false. Raises aws.Unavailable."""
+    try:
+        dynamodb.transact([write, *change_log.entries([write])])
+    except TransactionFailed:
+        return False
+    return True
 
 
 def set_mark(item: Item, name: str, value: Any) -> None:
@@ -124,15 +131,6 @@ def merge(scope: str, id: str, body: Mapping[str, Any], **attributes: int) -> No
         dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#body)"), sets=sets, adds={"revision": 1}))
     except ConditionFailed:
         dynamodb.do(Write.put({"scope": scope, "id": id, "body": dict(body), "revision": 1, **attributes}))
-
-
-def touch(scope: str, id: str) -> None:
-    """Raise the revision of an item if it exists, for readers that wait for a new revision.
-
-    Raises aws.Unavailable.
-    """
-    with suppress(ConditionFailed):
-        dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#id)"), adds={"revision": 1}))
 
 
 def _attributes(key: UniqueKey, attributes: Mapping[str, Any]) -> Write:

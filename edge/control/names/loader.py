@@ -15,7 +15,7 @@ from typing import Any
 from chalicelib import domains
 from chalicelib.model.accounts import accounts
 from chalicelib.model.names import bans
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import gateways
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import loading
 from edge.control.names.account_names import AccountNames
@@ -243,7 +243,7 @@ class Loader:
 
     def _accounts_of(self, place: Place) -> Iterable[str]:
         """Return the accounts that a changed record may affect."""
-        if place.scope == tunnels.GATEWAYS:
+        if place.scope == gateways.GATEWAYS:
             return [account for account, it in self._accounts.items() if place.id in it.gateways]
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]

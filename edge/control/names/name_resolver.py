@@ -17,7 +17,7 @@ from chalicelib.model.serving.account_places import Found, Wanted
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tls.tls_certificates import SealedCertificate
-from chalicelib.model.tunnels import gateways, tunnels
+from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.client import aws
 from chalicelib.storage.records.change_log import Place
@@ -103,9 +103,11 @@ class NameResolver:
     @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
         """Read all gateways. Return the places of those that changed, since leases end without a log entry."""
-        live = (self._locate(it) for it, is_up in gateways.list_gateways() if is_up)
+        live = (self._locate(it) for it in gateways.list_gateways() if it.is_live)
         before = self._gateways
-        self._gateways = {Place(tunnels.GATEWAYS, it.id): Found(f"{it.host}:{it.port}", it) for it in live}
+        self._gateways = {
+            Place(gateways.GATEWAYS, it.id): Found(f"{it.host}:{it.port} {it.region} {it.draining}", it) for it in live
+        }
         differing = before.items() ^ self._gateways.items()
         return frozenset(place for place, _ in differing)
 
@@ -118,7 +120,7 @@ class NameResolver:
 
     def _with_gateways(self, found: Mapping[Place, Found]) -> dict[Place, Found]:
         """Return values with the gateways of the last refresh."""
-        used = (place for place in found if place.scope == tunnels.GATEWAYS)
+        used = (place for place in found if place.scope == gateways.GATEWAYS)
         return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
 
     def _update(

@@ -6,6 +6,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from edge.control.lost_gateways import end_lost_gateways
 from edge.store.records import Grant, Opening, Store
 from edge.store.table import TableStore
+from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
 
@@ -35,19 +36,19 @@ def ended(admin: Client) -> list[str]:
 def test_the_tunnels_of_a_lost_gateway_end_with_one_event_each(records: TableStore, admin: Client) -> None:
     lapsed = [opened(records, admin.account, LOST, f"{name}.tunnels.localhost", lease=0) for name in "ab"]
     alive = opened(records, admin.account, ALIVE, "c.tunnels.localhost", lease=60)
-    records.announce_gateway(LOST, lease=0)
+    set_lease(LOST.id, -6)
     for _ in range(3):
         end_lost_gateways(records)
     assert ended(admin) == sorted(lapsed)
-    assert records.list_gateways() == [(ALIVE, True)]
+    assert records.list_gateways() == [ALIVE]
     assert [it.id for it in records.list_tunnels(ALIVE.id)] == [alive]
 
 
 def test_a_lost_gateway_stays_until_its_last_tunnel_has_ended(records: TableStore, admin: Client) -> None:
     opened(records, admin.account, LOST, "a.tunnels.localhost", lease=60)
-    records.announce_gateway(LOST, lease=0)
+    set_lease(LOST.id, -6)
     end_lost_gateways(records)
-    assert ({it.id for it, _ in records.list_gateways()}, ended(admin)) == ({ALIVE.id, LOST.id}, [])
+    assert ({it.id for it in records.list_gateways()}, ended(admin)) == ({ALIVE.id, LOST.id}, [])
 
 
 def test_the_tunnels_of_live_gateways_are_not_read(records: TableStore, admin: Client) -> None:

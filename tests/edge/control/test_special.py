@@ -13,7 +13,8 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
-from chalicelib.model.tunnels.tunnels import GATEWAYS, ServedTunnel, Traffic
+from chalicelib.model.tunnels.gateways import GATEWAYS
+from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Place
 from edge.control.special import SpecialNames

@@ -26,6 +26,7 @@ from edge.store.table import TableStore
 from tests import openssl
 from tests.edge.control.special_fakes import Envoy
 from tests.edge.envoy import messages
+from tests.gateway_leases import set_lease
 from tests.queries import calls
 from tests.transports import Client
 
@@ -167,10 +168,10 @@ def test_ports_follow_tunnels_edges_and_gateways(host: Host, admin: Client) -> N
     tunnel = host.open(admin.account, PORT, "tcp")
     host.follow()
     assert (host.envoy.names, host.special.tunnel_at("20001")) == ({"port/20001"}, tunnel)
-    host.store.announce_gateway(GATEWAY, lease=0)
+    set_lease(GATEWAY.id, 0)
     host.follow()
     assert host.envoy.names == set()
-    host.store.announce_gateway(GATEWAY, lease=60)
+    set_lease(GATEWAY.id, 60)
     host.follow()
     assert host.envoy.names == {"port/20001"}
     host.store.close(tunnel, Traffic())

@@ -267,12 +267,16 @@ def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: 
 
 def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
     other, began = Gateway("gw-2", "192.0.2.2", 4433), time.time() - 0.001
-    either.announce_gateway(other, lease=0)
-    assert sorted(either.list_gateways(), key=lambda it: it[0].id) == [(GATEWAY, True), (other, False)]
-    either.announce_gateway(other, lease=60)
+    assert either.announce_gateway(other, lease=60)
+    assert not either.announce_gateway(other, lease=60)
+    assert sorted((it.id, it.is_live) for it in either.list_gateways()) == [("gw-1", True), ("gw-2", True)]
     assert other.id in changed_ids(either, began)
+    assert either.change_gateway(replace(other, port=5000, draining=True))
+    assert sorted((it.port, it.draining) for it in either.list_gateways()) == [(4433, False), (5000, True)]
     either.withdraw_gateway("gw-1")
-    assert (either.list_gateways(), changed_ids(either, began)) == ([(other, True)], {GATEWAY.id, other.id})
+    assert [it.id for it in either.list_gateways()] == ["gw-2"]
+    assert changed_ids(either, began) == {GATEWAY.id, other.id}
+    assert [either.renew_gateway(id, lease=60) for id in ("gw-1", "gw-2")] == [False, True]
     assert either.list_changes(time.time() + 1) == []
 
 

@@ -145,7 +145,7 @@ async def _as_envoy(edge: Edge) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     context = ssl.create_default_context(cadata=edge.store.authority.pem)
     context.check_hostname = False
     authority.load_into(context, edge.store.authority.issue("edge"))
-    ((gateway, _),), (tunnel,) = edge.store.list_gateways(), edge.store.online
+    (gateway,), (tunnel,) = edge.store.list_gateways(), edge.store.online
     return await asyncio.open_connection("127.0.0.1", gateway.port, ssl=context, server_hostname=tunnel.lower())
 
 

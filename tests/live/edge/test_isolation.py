@@ -196,7 +196,7 @@ def test_what_an_upstream_does_not_read_takes_little_of_the_memory_for_sockets_t
 
 
 def test_whoever_reaches_the_hop_without_its_certificate_gets_nothing(edge: Edge) -> None:
-    port = edge.store.list_gateways()[0][0].port
+    port = edge.store.list_gateways()[0].port
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     edge.ssh(edge.key("acct_A"), "-R", "hop:80:localhost:1").says("is online")

@@ -41,7 +41,7 @@ def test_the_gateway_does_not_say_what_it_runs_on(edge: Edge) -> None:
 
 
 def test_a_client_verifies_the_gateway_by_what_it_announces(edge: Edge, tmp_path: Path) -> None:
-    ((gateway, _),) = edge.store.up.values()
+    (gateway,) = edge.store.up.values()
     host, _, port = gateway.ssh_address.rpartition(":")
     known, wrong = tmp_path / "known_hosts", tmp_path / "wrong"
     known.write_text("".join(f"[{host}]:{port} {line}\n" for line in gateway.host_keys))

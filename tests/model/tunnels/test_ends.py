@@ -28,7 +28,7 @@ def test_a_tunnel_whose_name_is_taken_over_has_its_end_told_once(admin: Client) 
     told = {"credential": "sshcr_1", "name": NAME, "public_url": f"https://{NAME}", "seconds": seconds}
     assert (event["details"], int(seconds) < 30) == (told, True)
     assert (event["revision"], carried()) == (2, [])
-    assert not tunnels.close_tunnel(admin.account, first, gateway="gw-1", usage=tunnels.Traffic(1, 2, 3))
+    assert not tunnels.close_tunnel(admin.account, first, usage=tunnels.Traffic(1, 2, 3))
     assert tunnels.close_tunnel(admin.account, second)
     assert [id for id, _ in ended(admin)] == [second, first]
 

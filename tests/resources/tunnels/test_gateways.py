@@ -30,7 +30,8 @@ def announced(*some: Gateway, lease: int = 60) -> Iterator[None]:
         yield
     finally:
         for gateway in some:
-            gateways.withdraw(gateway.id)
+            gateways.leave(gateway.id)
+            gateways.remove(gateway.id)
 
 
 def shown(*entries: tuple[str, str, list[str]]) -> dict[str, object]:
@@ -46,7 +47,7 @@ def test_every_key_sees_the_gateways_that_are_up(admin: Client) -> None:
         east, west = ("east.example.com:2222", "east", [ONE]), ("west.example.com:22", "west", [ONE, OTHER])
         answer = limited.get("/gateways")
         assert (answer.status, answer.json) == (200, shown(east, west))
-        gateways.withdraw(EAST.id)
+        gateways.leave(EAST.id)
         assert limited.get("/gateways").json == shown(west)
     with announced(WEST, lease=-1):
         assert limited.get("/gateways").json == shown()

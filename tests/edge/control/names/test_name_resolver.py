@@ -11,7 +11,7 @@ from chalicelib import __main__ as operator
 from chalicelib.model.edges.served import UNREADABLE
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
-from chalicelib.model.tunnels import name_bans, tunnels
+from chalicelib.model.tunnels import gateways, name_bans, tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto
 from chalicelib.storage.client import dynamodb
@@ -344,9 +344,9 @@ def test_a_gateway_that_is_down_takes_its_tunnels_along(
 ) -> None:
     open_tunnel(table, admin)
     known = load(resolver, NAME)
-    place = Place(tunnels.GATEWAYS, "gw-1")
+    place = Place(gateways.GATEWAYS, "gw-1")
     assert (resolver.refresh_gateways(), known.is_affected_by(place)) == (frozenset(), True)
-    table.withdraw_gateway("gw-1")
+    gateways.leave("gw-1")
     assert resolver.refresh_gateways() == {place}
     with calls() as made:
         records = resolver.read_changed(known, [place])

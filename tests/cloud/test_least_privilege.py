@@ -127,6 +127,8 @@ def _work_as_an_edge(admin: Client) -> None:
     edge.list_managed_apps()
     edge.list_sign_in_keys()
     edge.list_tunnels("gw-1")
+    edge.record_refusal(leased, "refused")
+    edge.read_refusal(leased)
     edge.list_blocked_networks()
     edge.list_banned_patterns()
     edge.list_banned_names()

@@ -99,7 +99,7 @@ def change(gateway: Gateway) -> bool:
 
 
 def fence(id: str, *, skew: int = CLOCK_SKEW) -> bool:
-    """End a gateway whose lease has been over for more than `skew` seconds. All its tunnels are then offline.
+    """End a gateway after the end of its lease and `skew` seconds. All its tunnels are then offline.
 
     Return False if it has a later lease or is ended already. Raises aws.Unavailable.
     """

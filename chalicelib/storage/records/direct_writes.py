@@ -94,7 +94,7 @@ def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str,
 
 
 def do_if(write: Write) -> bool:
-    """Do a write that needs no log entry; return False if its condition is false. Raises aws.Unavailable."""
+    """Do a write without a log entry; return False if its condition is false. Raises aws.Unavailable."""
     try:
         dynamodb.do(write)
     except ConditionFailed:

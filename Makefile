@@ -34,7 +34,7 @@ define NPM_CI
 	"for what $(2): check that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
 endef
 
-.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi test fuzz client-python \
+.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi cli test fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot stubs format requirements \
 	advisories
 
@@ -79,7 +79,10 @@ openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt and the table
 	@$(BIN)/python -m infra.build.openapi --list
 	@$(BIN)/python -m infra.build.records
 
-test: .venv/dev .venv-cloud/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
+cli: .venv/dev .venv-cli/ready $(OPENAPI) ## Make build/cli: the wheel of the command line, twice, and compare the two.
+	@$(BIN)/python -m infra.build.cli
+
+test: .venv/dev .venv-cloud/ready .venv-cli/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
 
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
@@ -125,7 +128,7 @@ check: .venv/dev stubs ## Format and lint check, types, import rules, sizes and 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=cli $(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/readability
 
 stubs: .venv/dev ## Generate the types of Envoy's messages into build/stubs, for mypy.
@@ -174,12 +177,14 @@ $(DOCS): $(OPENAPI) docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv
 .venv/bench: requirements/bench.txt | .venv/dev
 .venv-cloud/ready: requirements/cloud.txt
 .venv-edge/ready: requirements/edge.txt
+.venv-cli/ready: requirements/cli.txt
 .venv-clients/ready: requirements/clients.txt
 
 # What is needed beside it is fetched at the same time.
 run cloud test fuzz test-clients: BESIDE := .venv-cloud/ready
+test: BESIDE += .venv-cli/ready
 
-.venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-clients/ready:
+.venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-cli/ready .venv-clients/ready:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
 	@"$(PYTHON)" -m infra.environments $@ $(BESIDE)
 

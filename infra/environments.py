@@ -70,6 +70,7 @@ ENVIRONMENTS = {
         Environment(".venv/peer", "requirements/peer.txt", "OpenBao, which the benchmarks sign beside"),
         Environment(".venv-cloud/ready", "requirements/cloud.txt", "what the embedded cloud needs"),
         Environment(".venv-edge/ready", "requirements/edge.txt", "what the live edge needs"),
+        Environment(".venv-cli/ready", "requirements/cli.txt", "what the command line needs"),
         Environment(".venv-clients/ready", "requirements/clients.txt", "the generator of the Go client"),
     )
 }

@@ -57,6 +57,7 @@ NEEDS = {
     "the embedded cloud": Need(made=".venv-cloud/ready"),
     "the environment of make": Need(made=".venv/dev"),
     "the generator of the Go client": Need(made=".venv-clients/ready"),
+    "the environment of the command line": Need(made=".venv-cli/ready"),
     "the live edge": Need(made=".venv-edge/ready"),
     "the page of the reference": Need(made="chalicelib/documents/docs.html"),
 }

@@ -1,0 +1,3 @@
+"""The command line of tunnel-edge, `te`."""
+
+__version__ = "3.0.0"

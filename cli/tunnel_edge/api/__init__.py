@@ -1,0 +1,1 @@
+"""The service: its HTTP API, and the commands that its OpenAPI document describes."""

@@ -1,0 +1,205 @@
+"""HTTP requests to the service: retries, pages, idempotency keys, and the renewal of a rejected token."""
+
+import email.utils
+import ipaddress
+import json
+import random
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+
+from tunnel_edge import __version__
+from tunnel_edge.api.errors import UnreachableError, from_answer
+from tunnel_edge.errors import FAILED, NOT_SIGNED_IN, USAGE, CommandError
+
+VERSION = "2"
+ATTEMPTS = 3
+_MAX_WAIT = 30.0  # seconds; a command that would wait longer reports the answer instead
+_REPEATED = {429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A successful answer. Names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        """Return the body as JSON, None if it is empty."""
+        try:
+            return json.loads(self.content) if self.content else None
+        except ValueError as error:
+            raise CommandError(f"The service answered with something other than JSON: {error}.", FAILED) from error
+
+
+class Client:
+    """Calls one service. `token` is called for each request and returns "" if there is none.
+
+    `renew` is called once after a 401 and returns a new token, "" if it could not obtain one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: Callable[[], str] = str,
+        renew: Callable[[], str] = str,
+        cacert: str = "",
+        timeout: float = 30.0,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self.url = checked_url(url)
+        self._token, self._renew = token, renew
+        self._timeout, self._attempts = timeout, attempts
+        self._pool = open_pool(cacert)
+
+    def get(self, path: str, **query: str) -> Any:
+        """Return the JSON of a GET."""
+        return self.send("GET", path, query=query).json
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return the JSON of a POST."""
+        return self.send("POST", path, body).json
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a request. A token that the service rejects is renewed once.
+
+        Raises ApiError, UnreachableError.
+        """
+        url = self._address(path) + (f"?{urlencode(query, doseq=True)}" if query else "")
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        sent = self._headers(method, content, headers or {})
+        answer = self._attempt(method, url, content, sent)
+        if answer.status == 401 and (token := self._renew()):
+            answer = self._attempt(method, url, content, {**sent, "Authorization": f"Bearer {token}"})
+        if answer.status >= 400:
+            raise from_answer(answer.status, answer.content)
+        return answer
+
+    def pages(self, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Mapping[str, Any]]:
+        """Yield the bodies of all pages of a list, by `next_page_uri`."""
+        page = self.send("GET", path, query=query).json
+        yield page
+        while following := page.get("next_page_uri"):
+            page = self.send("GET", following).json
+            yield page
+
+    def _address(self, path: str) -> str:
+        """Return the address of a path or of a `next_page_uri`, always below this service."""
+        if path.startswith("/"):
+            return self.url + path
+        if path.startswith(f"{self.url}/"):
+            return path
+        parts = urlsplit(path)
+        if parts.scheme and urlsplit(self.url).hostname != parts.hostname:
+            raise CommandError(f"The service referred to another host: {path}", FAILED)
+        return self.url + parts.path + (f"?{parts.query}" if parts.query else "")
+
+    def _headers(self, method: str, content: bytes | None, given: Mapping[str, str]) -> dict[str, str]:
+        """Return all headers. A POST gets an idempotency key, which makes it safe to repeat."""
+        headers = {"Service-Version": VERSION, "User-Agent": f"te/{__version__}", "Accept": "application/json"}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        if method == "POST":
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        if token := self._token():
+            headers["Authorization"] = f"Bearer {token}"
+        return headers | dict(given)
+
+    def _attempt(self, method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """Send a request up to three times, if it may be repeated. Raises UnreachableError."""
+        attempts = self._attempts if method in ("GET", "POST") else 1
+        for left in reversed(range(attempts)):
+            try:
+                answer = self._once(method, url, content, headers)
+            except urllib3.exceptions.HTTPError as error:
+                if not left:
+                    raise UnreachableError(f"{self.url} is unreachable: {_reason(error)}") from error
+                time.sleep(_backoff(attempts - left))
+            else:
+                wait = _wait(answer, attempts - left)
+                if not left or answer.status not in _REPEATED or wait > _MAX_WAIT:
+                    return answer
+                time.sleep(wait)
+        raise AssertionError
+
+    def _once(self, method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
+        response = self._pool.request(
+            method, url, body=content, headers=dict(headers), timeout=self._timeout, retries=False, redirect=False
+        )
+        return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, response.data)
+
+
+def checked_url(url: str) -> str:
+    """Return the address of a service without a slash at the end.
+
+    A token is sent over https, or over http to a loopback address. Raises CommandError for any other address.
+    """
+    parts = urlsplit(url)
+    if not url:
+        raise CommandError("There is no service: sign in with te login URL, or set TE_URL.", NOT_SIGNED_IN)
+    is_plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    if is_plain and _is_safe(parts.scheme, parts.hostname or ""):
+        return url.rstrip("/")
+    raise CommandError(
+        f"{url} is no address of a service: use https://HOST, or http:// with a loopback address such as 127.0.0.1.",
+        USAGE,
+    )
+
+
+def _is_safe(scheme: str, host: str) -> bool:
+    return bool(host) and (scheme == "https" or (scheme == "http" and is_loopback(host)))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is `localhost` or a loopback address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def open_pool(cacert: str = "") -> urllib3.PoolManager:
+    """Return connections that verify the server's certificate. `cacert` adds authorities."""
+    context = ssl.create_default_context()
+    if cacert:
+        try:
+            context.load_verify_locations(cafile=cacert)
+        except (OSError, ssl.SSLError) as error:
+            raise CommandError(f"{cacert} is no file with PEM certificates: {error}", USAGE) from error
+    return urllib3.PoolManager(ssl_context=context)
+
+
+def _reason(error: urllib3.exceptions.HTTPError) -> str:
+    """Return the cause of a failed connection in a few words."""
+    cause = error.__cause__ or error.__context__ or error
+    return str(getattr(cause, "strerror", None) or cause)
+
+
+def _wait(answer: Answer, attempt: int) -> float:
+    """Return the seconds to wait before the next attempt: `Retry-After` if it is sent."""
+    after = answer.headers.get("retry-after", "")
+    if after.isdigit():
+        return float(after)
+    if after and (at := email.utils.parsedate_tz(after)):
+        return max(0.0, email.utils.mktime_tz(at) - time.time())
+    return _backoff(attempt)
+
+
+def _backoff(attempt: int) -> float:
+    return float(0.2 * 2**attempt * random.uniform(0.75, 1.25))

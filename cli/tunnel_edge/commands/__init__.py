@@ -1,0 +1,1 @@
+"""The commands: from words to calls."""

@@ -1,0 +1,18 @@
+"""Exit codes, and the error that a command reports before it exits with one."""
+
+FAILED = 1
+USAGE = 2
+NOT_FOUND = 3
+NOT_SIGNED_IN = 4
+UNREACHABLE = 5
+CONFLICT = 6
+TUNNEL_REJECTED = 7
+INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """A command failed. The message is for the person at the terminal."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code

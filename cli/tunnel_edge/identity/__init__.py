@@ -1,0 +1,1 @@
+"""Profiles, stored tokens, and sign-in."""

@@ -1,0 +1,69 @@
+"""Files that only their owner may read, in folders that only their owner may enter."""
+
+import os
+import stat
+from pathlib import Path
+
+from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
+
+
+def config_folder() -> Path:
+    """Return the folder of `config.toml`."""
+    if chosen := os.environ.get("TE_CONFIG_DIR"):
+        return Path(chosen)
+    from platformdirs import user_config_path
+
+    return user_config_path("te", appauthor=False)
+
+
+def state_folder() -> Path:
+    """Return the folder of credentials, keys, host keys and sockets."""
+    if chosen := os.environ.get("TE_CONFIG_DIR"):
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("te", appauthor=False)
+
+
+def private_folder(folder: Path) -> Path:
+    """Create a folder with mode 0700, and return it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "posix" and stat.S_IMODE(folder.stat().st_mode) != 0o700:
+        folder.chmod(0o700)
+    return folder
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Replace a file as a whole, with mode 0600."""
+    private_folder(file.parent)
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as output:
+            output.write(content)
+        new.replace(file)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def read_private(file: Path) -> bytes | None:
+    """Return the content of a file, None if there is none.
+
+    Raises CommandError if another user owns it or can read it.
+    """
+    try:
+        with file.open("rb") as opened:
+            if os.name == "posix":
+                _check(file, os.fstat(opened.fileno()))
+            return opened.read()
+    except FileNotFoundError:
+        return None
+
+
+def _check(file: Path, status: os.stat_result) -> None:
+    """Raise CommandError unless only this user can read the file."""
+    if status.st_uid != os.geteuid():
+        raise CommandError(f"{file} belongs to another user. Remove it, and sign in again: rm '{file}'", NOT_SIGNED_IN)
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise CommandError(f"Others can read {file}. Repair it with: chmod 600 '{file}'", NOT_SIGNED_IN)

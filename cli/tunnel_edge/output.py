@@ -1,0 +1,95 @@
+"""What commands print: tables for people, JSON for programs, and errors."""
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+FORMATS = ("table", "json", "ndjson", "id")
+
+
+def default_format() -> str:
+    """Return `table` on a terminal, otherwise `json`."""
+    return "table" if sys.stdout.isatty() else "json"
+
+
+def plain(text: str) -> str:
+    """Return a text without control characters, which could change the terminal."""
+    return "".join(
+        character if character in "\n\t" or unicodedata.category(character)[0] != "C" else "�" for character in text
+    )
+
+
+def note(text: str) -> None:
+    """Print a line for people to standard error."""
+    print(plain(text), file=sys.stderr, flush=True)
+
+
+def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> None:
+    """Print one object: as lines of fields, as JSON, or as its id only."""
+    if chosen == "id":
+        print(plain(str(value.get("id", ""))))
+    elif chosen == "table":
+        width = max((len(name) for name in value), default=0)
+        for name, field in value.items():
+            print(f"{name:<{width}}  {plain(_cell(field, utc)).replace(chr(10), chr(10) + ' ' * (width + 2))}")
+    else:
+        print(json.dumps(value, ensure_ascii=False, indent=None if chosen == "ndjson" else 2))
+
+
+def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence[str], *, utc: bool = False) -> None:
+    """Print objects: as a table, a JSON array, a line of JSON each, or an id each."""
+    if chosen in ("ndjson", "id"):
+        for item in items:
+            print(
+                plain(str(item.get("id", ""))) if chosen == "id" else json.dumps(item, ensure_ascii=False), flush=True
+            )
+    elif chosen == "json":
+        print(json.dumps(list(items), ensure_ascii=False, indent=2))
+    else:
+        _show_table([[_one_line(_cell(item.get(name), utc)) for name in columns] for item in items], columns)
+
+
+def _show_table(rows: list[list[str]], columns: Sequence[str]) -> None:
+    """Print rows below the names of the columns. The last column is cut at the terminal's width."""
+    table = [[name.upper() for name in columns], *rows]
+    widths = [max(len(row[index]) for row in table) for index in range(len(columns))]
+    limit = os.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for number, row in enumerate(table):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        line = line[: limit - 1] + "…" if limit and len(line) > limit else line
+        print(f"\x1b[1m{line}\x1b[0m" if number == 0 and has_colours() else line)
+
+
+def has_colours() -> bool:
+    """Return whether standard output is a terminal that shows colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _one_line(text: str) -> str:
+    return plain(" ".join(text.split()))
+
+
+def _cell(value: Any, utc: bool) -> str:
+    """Return a value as text. A time is local, or in UTC on request."""
+    if isinstance(value, str):
+        return _time(value, utc)
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _time(text: str, utc: bool) -> str:
+    """Return a time as `2026-01-31 15:04:05`, any other text unchanged."""
+    if len(text) != 20 or text[10] != "T" or text[-1] != "Z":
+        return text
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at:%Y-%m-%d %H:%M:%SZ}" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"

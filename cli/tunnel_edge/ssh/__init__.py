@@ -1,0 +1,1 @@
+"""SSH: the agent, certificates, and configuration of OpenSSH."""

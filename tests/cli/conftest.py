@@ -1,0 +1,92 @@
+"""The wheel of the command line, installed in an empty environment, and users of it with an empty HOME."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from infra.build import cli
+from tests import needs
+from tests.conftest import ROOT, Served
+from tests.transports import RECORD
+
+
+@dataclass(frozen=True)
+class User:
+    """A user of the command line, with a home of their own."""
+
+    te: Path  # the program
+    home: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of their processes: nothing of this one's."""
+        path = f"{self.te.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"
+        return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **self.settings}
+
+    def with_settings(self, **settings: str) -> "User":
+        return replace(self, settings={**self.settings, **settings})
+
+    def run(self, *arguments: str, typed: str = "", timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run `te` with these arguments and this standard input."""
+        return subprocess.run(
+            [str(self.te), *arguments],
+            input=typed,
+            env=self.environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def login(self, api: Served) -> "User":
+        """Sign in with the key of a served API."""
+        done = self.run("login", api.base_url, "--key", typed=f"{api.token}\n")
+        assert done.returncode == 0, done.stderr
+        return self
+
+
+@pytest.fixture(scope="session")
+def te(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program of the wheel, installed in an environment that has only what it needs."""
+    needs.need("the environment of the command line", "the environment of make")
+    folder = tmp_path_factory.mktemp("wheel")
+    return install(cli.build_wheel(folder), folder / "environment")
+
+
+def install(wheel: Path, environment: Path) -> Path:
+    """Install the wheel, with its dependencies from .venv-cli, whose versions are pinned."""
+    uv, python = str(ROOT / ".venv/bin/uv"), ROOT / ".venv-cli/bin/python"
+    subprocess.run([uv, "venv", "--quiet", "--python", str(python), str(environment)], check=True)
+    installed = [uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--compile-bytecode"]
+    subprocess.run([*installed, "--python", str(environment / "bin/python"), str(wheel)], check=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    (pinned,) = (ROOT / ".venv-cli").glob("lib/python3*/site-packages")
+    (packages / "pinned.pth").write_text(f"{pinned.resolve()}\n")
+    return environment / "bin" / "te"
+
+
+@pytest.fixture
+def user(te: Path, tmp_path: Path) -> User:
+    """Return a user with an empty home."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    return User(te, home)
+
+
+@pytest.fixture
+def api(served: Served) -> Served:
+    """Return a served API, for the admin of a new account."""
+    newcomer = served.newcomer()
+    RECORD.secrets.add(newcomer.token)
+    return newcomer
+
+
+@pytest.fixture
+def admin_user(user: User, api: Served) -> User:
+    """Return a user who has signed in as the admin of a new account."""
+    return user.login(api)

@@ -2,6 +2,8 @@
 
 import json
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import pytest
 
@@ -21,6 +23,13 @@ def said(output: Output, *arguments: str) -> list[str]:
     assert captured.err == ""
     RECORD.secrets.update(re.findall(TOKEN, captured.out))
     return captured.out.splitlines()
+
+
+def run(*arguments: str) -> list[str]:
+    """Return the lines that a command prints to standard output, whatever it reports beside."""
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
+        main([*arguments])
+    return printed.getvalue().splitlines()
 
 
 def refused(*arguments: str) -> object:

@@ -26,7 +26,7 @@ from chalicelib.storage.records.references import replace_references
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
-_ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
+ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
 _KEPT_FOR = 7 * 24 * 60 * 60  # seconds: a CA forgets an unfinished order before
 _RESERVATION = "reserved_domain"  # the hidden value of a certificate that names its reservation
 
@@ -53,18 +53,18 @@ class LostCertificate(NamedTuple):
 def put_order(due: DueRenewal, order: UnfinishedOrder) -> None:
     """Store an unfinished order of a reservation, instead of an earlier one. Raises aws.Unavailable."""
     record = {"body": vars(order), "expires": clock.seconds() + _KEPT_FOR, "revision": 1}
-    dynamodb.do(Write.put({"scope": _ORDERS, "id": _id(due), **record}))
+    dynamodb.do(Write.put({"scope": ORDERS, "id": _id(due), **record}))
 
 
 def find_order(due: DueRenewal) -> UnfinishedOrder | None:
     """Return the unfinished order of a reservation, or None. Raises MalformedRecord, aws.Unavailable."""
-    record = dynamodb.get(_ORDERS, _id(due))
+    record = dynamodb.get(ORDERS, _id(due))
     return decoding.decode(UnfinishedOrder, record["body"]) if record else None
 
 
 def remove_order(due: DueRenewal) -> Write:
     """Return the write that removes the unfinished order of a reservation, if there is one."""
-    return Write.delete(_ORDERS, _id(due))
+    return Write.delete(ORDERS, _id(due))
 
 
 def drop_order(due: DueRenewal) -> None:

@@ -15,6 +15,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records.decoding import MalformedRecord
 
 ID = "session"
+PREFIX = "session#"  # of the scopes
 _EXISTS = Condition("attribute_exists(#id)")
 
 
@@ -98,7 +99,7 @@ def end(id: str) -> None:
 
 def scope_of(id: str) -> str:
     """Return the storage scope of a session."""
-    return f"session#{hashlib.sha256(id.encode()).hexdigest()}"
+    return f"{PREFIX}{hashlib.sha256(id.encode()).hexdigest()}"
 
 
 def _update(id: str, sets: Mapping[str, Any], condition: Condition) -> bool:

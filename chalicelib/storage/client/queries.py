@@ -1,6 +1,7 @@
 """Queries and scans of the table, page by page, as plain records."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from chalicelib.storage.client import aws, dynamodb
@@ -46,3 +47,33 @@ def scan(values: Mapping[str, Any] = _NONE, **expressions: str) -> Iterator[list
         if "LastEvaluatedKey" not in answer:
             return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One of `total` parts of the table, which are scanned in parallel. The first has the number 0."""
+
+    number: int
+    total: int
+
+
+def scan_page(
+    segment: Segment, after: Mapping[str, str] | None, values: Mapping[str, Any] = _NONE, **expressions: str
+) -> tuple[list[dict[str, Any]], dict[str, str] | None]:
+    """Return the next page of a segment, and the key after which the following page begins, or None at the end.
+
+    Raises aws.Unavailable.
+    """
+    selected = dynamodb.expressed(values, **expressions) if expressions else {}
+    request: dict[str, Any] = {
+        "TableName": dynamodb.table_name(),
+        "ConsistentRead": True,
+        "Segment": segment.number,
+        "TotalSegments": segment.total,
+        **selected,
+    }
+    if after:
+        request["ExclusiveStartKey"] = dynamodb.attributes(after)
+    answer = aws.call("dynamodb", "scan", **request)
+    last = answer.get("LastEvaluatedKey")
+    return [dynamodb.plain(found) for found in answer["Items"]], dynamodb.plain(last) if last else None

@@ -1,0 +1,1 @@
+"""Accounts as a whole: which records belong to one, what leaves with it, and where its secrets are."""

@@ -1,0 +1,129 @@
+"""The file of an exported account: one JSON object per line. The first names the account, the last counts the others.
+
+A line has the class of a record and its attributes in DynamoDB's format, so that no type is lost.
+"""
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.base import kinds
+from chalicelib.model.tenants import record_classes, sealed_values
+from chalicelib.model.tenants.record_classes import RecordClass
+from chalicelib.storage.client import aws, dynamodb, queries
+
+FORMAT = 1
+_UNNAMED: Mapping[str, Any] = {"holder": None, "home": None, "successor": None, "body": {}}
+
+
+class NotAnExport(Exception):
+    """A file is not a complete export. The message says which line is wrong."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A record of an export, with its class."""
+
+    record_class: RecordClass
+    record: Mapping[str, Any]
+
+
+def digest(account: str) -> str:
+    """Return the digest of an account's id, for records that must not contain the id."""
+    return hashlib.sha256(account.encode()).hexdigest()
+
+
+def begin(account: str) -> str:
+    """Return the first line."""
+    return json.dumps({"format": FORMAT, "account": account, "exported_at": clock.rfc3339(clock.now())})
+
+
+def end(count: int) -> str:
+    """Return the last line."""
+    return json.dumps({"records": count})
+
+
+def export(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a record of an account: none if it is omitted, several for a list of revocations.
+
+    Raises UnclassifiedRecord, aws.Unavailable.
+    """
+    found = record_classes.classify(record["scope"], record["id"])
+    if found.portability == "omitted" or record.get("expires", clock.seconds() + 1) <= clock.seconds():
+        return
+    kept = _without_tunnel(record) if found.removal == "name" else record
+    if kept:
+        yield to_line(Exported(found, sealed_values.without(kept)))
+    if found.removal == "list":
+        yield from _chunks(record["scope"])
+
+
+def to_line(exported: Exported) -> str:
+    """Return a record as a line."""
+    written = {"class": exported.record_class.name, "record": dynamodb.attributes(exported.record)}
+    return json.dumps(written, default=_base64)
+
+
+def read(lines: Iterable[str]) -> tuple[str, Iterator[Exported]]:
+    """Return the account of an export, and its records. Raises NotAnExport, also while records are read."""
+    numbered = enumerate(lines, 1)
+    first = _parse(*next(numbered, (1, "")))
+    if first.get("format") != FORMAT or not kinds.ACCOUNTS.has(str(first.get("account"))):
+        raise NotAnExport(f"Line 1 is not the beginning of an export of format {FORMAT}.")
+    return first["account"], _records(numbered)
+
+
+def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[Exported]:
+    count, found = 0, None
+    for number, line in numbered:
+        found = _parse(number, line)
+        if "records" in found:
+            break
+        yield _decode(number, found)
+        count += 1
+    if found is None or found.get("records") != count or next(numbered, None):
+        raise NotAnExport("The export is not complete: its last line does not count its records. Export again.")
+
+
+def _decode(number: int, line: Mapping[str, Any]) -> Exported:
+    try:
+        record = dynamodb.plain(line["record"])
+        found = record_classes.classify(record["scope"], record["id"])
+    except (record_classes.UnclassifiedRecord, LookupError, TypeError, ValueError, AttributeError):
+        raise NotAnExport(f"Line {number} is not a record of this version.") from None
+    if found.portability == "omitted" or sealed_values.find(record):
+        raise NotAnExport(f"Line {number} is a record that no export contains.")
+    return Exported(found, record)
+
+
+def _parse(number: int, line: str) -> dict[str, Any]:
+    try:
+        found = aws.parse(line.encode())
+    except ValueError:
+        found = None
+    if found is None:
+        raise NotAnExport(f"Line {number} is not a JSON object.")
+    return found
+
+
+def _without_tunnel(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key of a name without its tunnel. Return {} if nothing else has the name."""
+    held = {**record, **_UNNAMED} if kinds.TUNNELS.has(record.get("holder", "")) else dict(record)
+    left = {name: value for name, value in held.items() if value is not None}
+    is_used = left.get("sharers") or left.get("holder") or left.get("rests", 0) > clock.seconds()
+    return left if is_used else {}
+
+
+def _chunks(scope: str) -> Iterator[str]:
+    values = {"scope": scope, "head": "head"}
+    for page in queries.pages(values, limit=None, KeyConditionExpression="#scope = :scope AND #id < :head"):
+        for chunk in page:
+            yield to_line(Exported(record_classes.classify(scope, chunk["id"]), chunk))
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()

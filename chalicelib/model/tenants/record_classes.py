@@ -1,0 +1,177 @@
+"""Classes of all stored records, and what the export and the deletion of an account do with them.
+
+Every record belongs to exactly one class. A test compares the classes with the kinds and with docs/operations.md.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from chalicelib import ids
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
+from chalicelib.storage.client.dynamodb import Condition
+
+# "portable" records are exported and imported. "described" ones are exported without their secret and cannot be
+# imported. "omitted" ones are not exported: they expire soon, or another process makes them again.
+Portability = Literal["portable", "described", "omitted"]
+# What the deletion of an account does. It can keep "trail" records. A "name" keeps its cooldown and a "list" of
+# revocations its entries, both without the account's id. "shared" records are those of several accounts.
+Removal = Literal["remove", "trail", "name", "list", "shared", "none"]
+Record = Mapping[str, Any]
+
+ACCOUNT = ids.pattern(kinds.ACCOUNTS.prefix).strip("^$")
+_ANY_ID = "[^#]+"
+
+
+class UnclassifiedRecord(Exception):
+    """A record belongs to no class. The message has its scope and id."""
+
+
+@dataclass(frozen=True)
+class RecordClass:
+    """A class of records. `scope` and `id` are regular expressions with `A` for the id of an account."""
+
+    name: str
+    scope: str
+    id: str = ".+"
+    portability: Portability = "omitted"
+    removal: Removal = "remove"
+
+    def has(self, scope: str, id: str) -> bool:
+        """Return whether a record with this key belongs to the class."""
+        return bool(self._scope.fullmatch(scope) and self._id.fullmatch(id))
+
+    @cached_property
+    def _scope(self) -> re.Pattern[str]:
+        return _compiled(self.scope)
+
+    @cached_property
+    def _id(self) -> re.Pattern[str]:
+        return _compiled(self.id)
+
+
+# A new kind needs a line here: its resources are exported, or the reason why not.
+PORTABILITY: Mapping[Kind, Portability] = {
+    kinds.API_KEYS: "described",  # only digests of their tokens are stored
+    kinds.BOT_USERS: "portable",
+    kinds.CERTIFICATE_AUTHORITIES: "portable",
+    kinds.FEDERATED_CREDENTIALS: "portable",
+    kinds.HTTP_RESPONSE_BACKENDS: "portable",
+    kinds.HTTPS_EDGES: "portable",
+    kinds.HTTPS_EDGE_ROUTES: "portable",
+    kinds.AUDIT_EVENTS: "portable",
+    kinds.RESERVED_ADDRS: "portable",
+    kinds.RESERVED_DOMAINS: "portable",
+    kinds.SSH_CERTIFICATE_AUTHORITIES: "portable",
+    kinds.SSH_CREDENTIALS: "portable",
+    kinds.SSH_HOST_CERTIFICATES: "portable",
+    kinds.SSH_REVOCATIONS: "portable",
+    kinds.SSH_USER_CERTIFICATES: "portable",
+    kinds.TCP_EDGES: "portable",
+    kinds.TLS_CERTIFICATES: "portable",
+    kinds.TLS_EDGES: "portable",
+    kinds.TUNNEL_GROUPS: "portable",
+    kinds.TUNNELS: "omitted",  # gateways have them
+    kinds.USERS: "portable",
+    kinds.WEIGHTED_BACKENDS: "portable",
+}
+
+
+def _of_kind(kind: Kind) -> RecordClass:
+    path = re.sub(r"{\w+}", _ANY_ID, kind.path)
+    removal: Removal = "trail" if kind is kinds.AUDIT_EVENTS else "remove"
+    shards = "(/[0-9]+|/edge)?" if kind is kinds.AUDIT_EVENTS else "(/[0-9]+)?"
+    return RecordClass(kind.noun, f"A#{path}{shards}", f"{kind.prefix}_.+", PORTABILITY[kind], removal)
+
+
+CLASSES: tuple[RecordClass, ...] = (
+    *(_of_kind(kind) for kind in PORTABILITY),
+    RecordClass("account", "accounts", "A", "portable"),
+    RecordClass("route", "A#/edges/https/routes", "edghts_[^/]+/edghtsrt_.+", "portable"),
+    RecordClass("marks of events", "A#/audit_events", "~.+", "portable", "trail"),
+    RecordClass("marks of certificates", "A#/ssh_(host|user)_certificates", "~.+", "portable"),
+    RecordClass("keys of an owner", f"A#/audit_events/keys/{_ANY_ID}", ".+", "portable", "trail"),
+    RecordClass("counts of names", "A#/names", "count", "portable"),
+    RecordClass("cooldowns", "A#/names/cooldown", "[0-9]+", "portable"),
+    RecordClass("usage", "A#/usage/[0-9-]+", ".+", "portable"),
+    RecordClass("trials of edges", "A#/edge_trials"),
+    RecordClass("idempotency keys", "A#/idempotency/.+", "request"),
+    # Unique keys.
+    RecordClass("name of an account", "account_name#.+", "claim"),
+    RecordClass("token", "token#.+", "claim"),
+    RecordClass("federated credential's key", "federated#.+", "claim", "portable"),
+    RecordClass("identity", "identity#A/.+", "claim", "portable"),
+    RecordClass("public key", "public_key#.+", "claim", "portable"),
+    RecordClass("name of an owner", "(user_name|name)#A#.+", "claim", "portable"),
+    RecordClass("hostport", "hostports#(A/)?.+", "claim", "portable"),
+    RecordClass("proved domain", "domain#.+", "claim", "portable"),
+    RecordClass("reserved domain", "reserved_domain#A/.+", "claim", "portable"),
+    RecordClass("name", "tunnel_name#.+", "claim", "portable", "name"),
+    RecordClass("SSH authority's key", "ssh_authority#.+", "claim", "portable"),
+    RecordClass("match of a route", "match#A#.+", "claim", "portable"),
+    # Lists with records of several accounts.
+    RecordClass("list of revocations", "krl#.+", "head", "portable", "list"),
+    RecordClass("listed edge", "edge#/edges/[0-9]+", "edg[a-z]+_.+", "portable"),
+    RecordClass("special names of an edge", "edge#/special/[0-9]+", "A/edg[a-z]+_.+", "portable"),
+    RecordClass("special names of a tunnel", "edge#/special/[0-9]+", "A/tn_.+"),
+    RecordClass("check of a proof", "edge#/looks", "[0-9]+/A/.+", "portable"),
+    RecordClass("proved domain below another", "edge#/proved/.+", ".+", "portable"),
+    RecordClass("renewal", "edge#/renewals", "[0-9]+/A/.+", "portable"),
+    RecordClass("unfinished order", "edge#/orders", "(.+/)?A/.+"),
+    RecordClass("lost certificate", "edge#/revocations", "A/.+"),
+    RecordClass("served name", "edge#/served_names/.+", "tn_.+", "portable", "trail"),
+    RecordClass("left hostport", "edge#/left_hostports/.+", ".+", "portable", "trail"),
+    RecordClass("status of an edge", "edge#/hosts/.+/statuses", "A/.+"),
+    RecordClass("tunnel of a gateway", "edge#/gateways/.+/tunnels", "tn_.+"),
+    RecordClass("session of a visitor", "session#.+", "session"),
+    RecordClass("operator's event", "operator#/audit_events", "evt_.+", "omitted", "trail"),
+    RecordClass("change log", "changes#[0-9]+", ".+", "omitted", "shared"),
+    # Records without the id of an account: of the service, or found by the id of another record.
+    RecordClass("denied requests of a key", "token#.+", "denied", "omitted", "none"),
+    RecordClass("refusals of a federated credential", "federated#.+", "refused", "omitted", "none"),
+    RecordClass("chunk of revocations", "krl#.+", "[0-9a-f]{2}", "portable", "none"),
+    RecordClass("challenge", "acme_challenge#.+", ".+", "omitted", "none"),
+    RecordClass("keys of an issuer", "issuer#.+", "keys", "omitted", "none"),
+    RecordClass("used token", "jti#.+", "claim", "omitted", "none"),
+    RecordClass("keys of the sign-in service", "sign_in_keys", ".+", "omitted", "none"),
+    RecordClass("key of the link", "edge_authority#hop", "claim", "omitted", "none"),
+    RecordClass(
+        "state of the service",
+        "edge#/(authorities|banned_names|banned_patterns|blocked_networks|gateways|hosts|oauth_apps|settings|acme/.+)",
+        ".+",
+        "omitted",
+        "none",
+    ),
+    RecordClass("imported account", "operator#/imports", "[0-9a-f]{64}"),
+)
+
+
+def classify(scope: str, id: str) -> RecordClass:
+    """Return the class of the record with a key. Raises UnclassifiedRecord."""
+    found = next((it for it in CLASSES if it.has(scope, id)), None)
+    if found is None:
+        raise UnclassifiedRecord(f"{scope} {id}")
+    return found
+
+
+def of_account(account: str) -> Condition:
+    """Return the condition that a record contains the id of an account where a class has it.
+
+    The change log is not covered: its entries have lists of keys.
+    """
+    texts = (
+        "contains(#scope, :account)",
+        "contains(#id, :account)",
+        "begins_with(#home, :own)",
+        "#account = :account",
+        "#body.#account = :account",
+        "contains(#body.#resource_id, :account)",
+    )
+    return Condition(" OR ".join(texts), {"account": account, "own": f"{account}#"})
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\bA\b", ACCOUNT, pattern), re.DOTALL)

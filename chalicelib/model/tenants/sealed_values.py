@@ -1,0 +1,71 @@
+"""The attributes of records that have sealed values, and their encryption contexts.
+
+A test compares the places with every call that seals a value.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.model.names import issued_certificates
+from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
+from chalicelib.storage import vault
+from chalicelib.storage.records import places
+
+Record = Mapping[str, Any]
+_OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
+
+
+@dataclass(frozen=True)
+class SealedValue:
+    """A ciphertext in a record: the path of its attribute, and its encryption context."""
+
+    path: tuple[str, ...]
+    ciphertext: bytes
+    context: Mapping[str, str]
+
+
+def find(record: Record) -> list[SealedValue]:
+    """Return all sealed values of a record."""
+    return [it for it in _find(record) if isinstance(it.ciphertext, bytes) and it.ciphertext]
+
+
+def without(record: Record) -> dict[str, Any]:
+    """Return a record without its sealed values."""
+    left = {name: value for name, value in record.items() if name != "sealed"}
+    for value in find(left):
+        left = _emptied(left, value.path)
+    return left
+
+
+def _find(record: Record) -> Iterator[SealedValue]:
+    scope, id = places.of_item(record["scope"], record["id"])
+    account, body = scope.partition("#")[0], _map(record, "body")
+    own = vault.context(account, id)
+    yield from (SealedValue(("sealed", name), value, own) for name, value in _map(record, "sealed").items())
+    for name, provider in _map(record, *_OAUTH).items():
+        secret = provider.get("client_secret") if isinstance(provider, Mapping) else None
+        yield SealedValue((*_OAUTH, name, "client_secret"), secret or b"", own)
+    if scope == managed_apps.SCOPE:
+        yield SealedValue(("body", "client_secret"), body.get("client_secret", b""), managed_apps.CONTEXT)
+    elif scope == signing_keys.SCOPE:
+        yield SealedValue(("body", "sealed"), body.get("sealed", b""), signing_keys.CONTEXT)
+    elif scope.startswith(sessions.PREFIX) and isinstance(body.get("account"), str):
+        yield SealedValue(("body", "tokens"), body.get("tokens", b""), sessions.context(body["account"]))
+    elif scope == issued_certificates.ORDERS and isinstance(body.get("certificate_id"), str):
+        context = vault.context(id.partition("/")[0], body["certificate_id"])
+        yield SealedValue(("body", "key"), body.get("key", b""), context)
+
+
+def _map(record: Record, *path: str) -> Record:
+    """Return the map at a path, {} if there is none."""
+    found: Any = record
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _emptied(record: Record, path: tuple[str, ...]) -> dict[str, Any]:
+    """Return a record with empty bytes at a path."""
+    name, *rest = path
+    return {**record, name: _emptied(record[name], (*rest,)) if rest else b""}

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
+from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
 Standing = Literal["known", "unreserved", "unknown"]  # of the host that is requested
@@ -16,9 +17,13 @@ _PATH = "/.well-known/acme-challenge/"
 class ChallengeResponse:
     """The response to a challenge. `location` is the address of a redirect, or ""."""
 
-    status: Literal[200, 308, 404]
+    status: Literal[200, 308, 404, 503]
     body: str = ""
     location: str = ""
+
+
+UNKNOWN, UNRESERVED = ChallengeResponse(404, pages.NO_TUNNEL), ChallengeResponse(404, pages.NO_CHALLENGE)
+UNAVAILABLE = ChallengeResponse(503)  # the records cannot be read
 
 
 class PendingDomains:
@@ -49,4 +54,6 @@ def respond(path: str, pending: PendingChallenge | None, standing: Standing, htt
     token = path.partition("?")[0].removeprefix(_PATH)
     if pending and token == pending.token:
         return ChallengeResponse(200, pending.answer)
-    return ChallengeResponse(308, location=f"{https}{path}") if standing == "known" else ChallengeResponse(404)
+    if standing == "known":
+        return ChallengeResponse(308, location=f"{https}{path}")
+    return UNRESERVED if standing == "unreserved" else UNKNOWN

@@ -18,6 +18,7 @@ from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control import lost_gateways, pressure
+from edge.control.challenge_server import ChallengeServer
 from edge.control.names.loader import Loader
 from edge.control.names.loading import AccountReader
 from edge.control.names.name_builder import EnvoyNames
@@ -87,13 +88,13 @@ class Control:
         reports = settings, store, self.discovery, self._special, self._resolver, self._service
         self._reporting = Reporting(*reports, lambda account: self._loader.is_changing(account))
         self._loader = Loader(settings, self._resolver, builder, sender, self._reporting.report_name, self._reads)
+        self._challenges = ChallengeServer(settings, store, self._resolver, self._reads, self._loader.budget)
         self._open_ports = OpenPorts(settings.directory)
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the last complete read of the log
         self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
-        self._is_complete = False  # all names are loaded: what the catalog lacks can be removed from Envoy
-        self.discovery.catalog.is_complete = False
+        self._is_complete = self.discovery.catalog.is_complete = False  # with it, Envoy can lose what the catalog lacks
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""
@@ -108,7 +109,7 @@ class Control:
             async with self.discovery.run(socket):
                 following = (self._follow(), *(task.run() for task in self._periodic_tasks()))
                 serving = (self._loader.serve(), self._special.serve(), self._ports.serve(), self._serve_metrics())
-                others = (self._reporting.serve(), pressure.write_changes(self._settings))
+                others = (self._reporting.serve(), self._challenges.serve(), pressure.write_changes(self._settings))
                 await tasks.run_all(*following, *serving, *others)
 
     def _on_demand(self, demand: Demand) -> None:
@@ -145,6 +146,7 @@ class Control:
         self._loader.apply(places)
         self._special.apply(places)
         self._reporting.apply(places)
+        self._challenges.apply(places)
         self._read_at = time.monotonic()
 
     async def _handle_answers(self) -> None:

@@ -10,7 +10,6 @@ Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
 NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
-UNRESERVED_PREFIX = "unreserved/"  # of parts of routes that refuse challenges of certificate authorities
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
 
 
@@ -83,4 +82,4 @@ def _brings_visitors(key: Key) -> bool:
 
 def _is_whole_or_refuses(part: str) -> bool:
     """Return whether a part is a whole resource, or refuses visitors. It comes before visitors, and leaves last."""
-    return part in ("", BLOCKED_PART) or part.startswith(UNRESERVED_PREFIX)
+    return part in ("", BLOCKED_PART)

@@ -5,7 +5,7 @@ from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, parts, v3
 from edge.envoy.filters import kept_headers
-from edge.envoy.resources import UNRESERVED_PREFIX, Key, Resource, encode, encode_part
+from edge.envoy.resources import Resource, encode
 from edge.process.settings import Settings
 
 EVERY_PATH, NO_TIMEOUT = v3.RouteMatch(prefix="/"), v3.Duration()
@@ -19,27 +19,18 @@ _SITE = v3.VirtualHost(
     retry_policy=v3.RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1)),
 )
 REDIRECTING = "http"  # routes of the plain HTTP port
+CHALLENGE_CLUSTER = "challenges"  # control, which answers challenges
 
 
 def build_all_redirects(settings: Settings) -> Resource:
-    """Return the routes that redirect every host to https."""
+    """Return the routes that redirect every host to https, and send challenges to control."""
+    challenges = v3.Route(match=v3.RouteMatch(prefix=_CHALLENGES), route=v3.RouteAction(cluster=CHALLENGE_CLUSTER))
     return encode(
         v3.RouteConfiguration(
             name=REDIRECTING,
             ignore_port_in_host_matching=True,
-            virtual_hosts=[v3.VirtualHost(name="every", domains=["*"], routes=[_redirect(settings)])],
+            virtual_hosts=[v3.VirtualHost(name="every", domains=["*"], routes=[challenges, _redirect(settings)])],
         )
-    )
-
-
-def build_unreserved_redirect_part(name: str, settings: Settings) -> Resource:
-    """Return the part of these for a name with TLS passed through that refuses challenges.
-
-    Its upstream could answer a redirected challenge. For other names the routes behind TLS refuse challenges.
-    """
-    host = v3.VirtualHost(name=name, domains=[name], routes=[build_challenge_refusal(), _redirect(settings)])
-    return encode_part(
-        Key("routes", REDIRECTING, UNRESERVED_PREFIX + name), v3.RouteConfiguration(virtual_hosts=[host])
     )
 
 

@@ -111,6 +111,11 @@ class Settings:
         """Return the socket of control for Envoy. Envoy runs in its folder, because socket paths must be short."""
         return self.directory / "discovery.sock"
 
+    @property
+    def challenge_socket(self) -> Path:
+        """Return the socket at which control answers challenges over HTTP-01."""
+        return self.directory / "challenges.sock"
+
     @cached_property
     def access_log_file(self) -> str:
         """Return the path of Envoy's access log. The default is absolute, because Envoy runs in another folder."""

@@ -7,7 +7,7 @@ from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import AccountView
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tunnels.tunnels import ServedTunnel
-from edge.envoy import clusters, edge_listeners, listeners, routes
+from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.filters import blocking, sign_in
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.resources import Changes, Key, Resource
@@ -94,10 +94,7 @@ class SpecialServing:
         chain = https_listener.INTERNAL if has_listener else tls_contexts.version_of(plan)
         listener = self._build_listener(plan)
         for host in hosts:
-            is_unreserved = view.refuses_challenges(view.account, host)
-            yield self._build_part(host, chain, refuses_challenges=is_unreserved)
-            if is_unreserved and plan.is_stream:
-                yield routes.build_unreserved_redirect_part(host, self._settings)
+            yield self._build_part(host, chain, refuses_challenges=view.refuses_challenges(view.account, host))
             if has_listener:
                 yield clusters.build_listener_cluster(host, listener.key.name)
         if hosts and has_listener:
@@ -120,8 +117,6 @@ class SpecialServing:
         yield listeners.build_tunnel_listener(tunnel, self._settings)
         yield clusters.build_listener_cluster(plan.name, listeners.tunnel_name(tunnel.id))
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
-        if plan.site.refuses_challenges:
-            yield routes.build_unreserved_redirect_part(plan.name, self._settings)
 
     def _build_shields(self, plans: SpecialPlans) -> Iterator[Resource]:
         """Yield parts for names below special wildcards that the wildcard's edge does not serve."""

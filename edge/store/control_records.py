@@ -11,6 +11,8 @@ from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.sign_in import managed_apps, signing_keys
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tunnels import ends, gateways, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -76,6 +78,10 @@ class ControlRecords:
     @raises_unavailable
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
+
+    @raises_unavailable
+    def find_challenge(self, domain: str) -> PendingChallenge | None:
+        return challenge_records.find(domain)
 
     # Statuses of edges
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.ssh import acl
+from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel, Traffic
 from chalicelib.storage.records.change_log import Change
@@ -205,6 +206,9 @@ class Store(Protocol):
 
     def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account with an ended lease offline, with one audit event each."""
+
+    def find_challenge(self, domain: str) -> PendingChallenge | None:
+        """Return the pending challenge of a domain over HTTP-01, or None."""
 
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         """Mark an edge host as up for `lease` seconds."""

@@ -124,6 +124,7 @@ def _work_as_an_edge(admin: Client) -> None:
     _prove_as_an_edge(admin, edge)
     assert edge.list_changes(0)
     edge.list_gateways()
+    edge.find_challenge("app.example.com")
     edge.list_managed_apps()
     edge.list_sign_in_keys()
     edge.list_tunnels("gw-1")

@@ -17,6 +17,8 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels import tunnels
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
@@ -47,6 +49,7 @@ class Memory:
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
+    challenges: dict[str, PendingChallenge] = field(default_factory=dict)  # by domain
     statuses: dict[tuple[str, str, str], Report] = field(default_factory=dict)  # by host, account and edge
     trials: dict[tuple[str, str], Report] = field(default_factory=dict)  # by account and edge
     changed: dict[str, datetime] = field(default_factory=dict)  # times of the last changes of edges
@@ -279,6 +282,10 @@ class Memory:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
 
+    def find_challenge(self, domain: str) -> PendingChallenge | None:
+        self.reach()
+        return self.challenges.get(domain)
+
     def announce_host(self, host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
         self.reach()
         with self.lock:
@@ -349,7 +356,12 @@ class Memory:
         status = edge_states.decide(plan, view, reports, self.changed[edge], clock.now()).status
         return status if status.revision else None
 
-    # What a test does in the place of the API
+    # What a test does in the place of the issuer and the API
+
+    def challenge(self, domain: str, token: str, answer: str) -> None:
+        """Publish the answer of a challenge."""
+        self.challenges[domain] = PendingChallenge(token, answer)
+        self.log.append(_change(Place(f"{challenge_records.PREFIX}{domain}", domain)))
 
     def reserve(self, held: ServedReservation) -> None:
         """Keep a reserved domain, or what has become of it."""

@@ -34,7 +34,8 @@ class MemoryResolver:
             proved = {it.domain: it.account for it in [*store.held.values()] if it.is_proved}
             return proofs.find_proving(host, proved) or ""
         owners = {self._base_name(name): account for name, account in self._list_names()}
-        return owners.get(self._base_name(host), "")
+        base_name = self._base_name(host)
+        return owners.get(base_name, "") if base_name else ""
 
     def read(self, account: str, host: str, known: AccountRecords | None) -> AccountRecords:
         return self._read(account, (known.names if known else frozenset()) | {host})

@@ -41,7 +41,7 @@ _MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
 
 
 class Loader:
-    """The names that one edge host has loaded.
+    """The names that one edge host has loaded. Other reads of cold names count against its `budget`, too.
 
     `report` receives Envoy's errors about a plan, none when the name is unloaded.
     """
@@ -61,7 +61,7 @@ class Loader:
         self.metrics = NameMetrics(limits.max_loaded_mib << 20)
         self._reader, self._builder, self._sender, self._reads = reader, builder, sender, reads
         self._loaded = LoadedNames(loading.find_bounds(limits))
-        self._budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
+        self.budget = ReadBudget(limits.max_cold_reads, self._domain, time.monotonic())
         bounds = limits.max_negative_answers, limits.max_unknown_names, limits.max_connection_duration
         self._unserved = Unserved(self._domain, *bounds)
         self._pages = self._unserved.pages
@@ -162,7 +162,7 @@ class Loader:
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal
-        return f"{exceeded}_budget" if (exceeded := self._budget.take(name, time.monotonic())) else ""
+        return f"{exceeded}_budget" if (exceeded := self.budget.take(name, time.monotonic())) else ""
 
     def _cold_refusal(self, name: str) -> str:
         if name in self._unserved.refused:
@@ -277,7 +277,7 @@ class Loader:
         for loaded in self._loaded.list_unused(now):
             self._accounts[loaded.account].unload(loaded.name)
         self._end_pages(self._unserved.take_expired(now))
-        self._budget.forget_idle(now)
+        self.budget.forget_idle(now)
         self._restore_next()
         self.metrics.loaded.set(len(self._loaded))
         self.metrics.loaded_bytes.set(self._loaded.kib << 10)

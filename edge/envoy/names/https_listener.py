@@ -8,7 +8,7 @@ import re
 from edge.envoy import listeners, matchers, parts, routes, stream_filters, v3
 from edge.envoy.filters import proxies
 from edge.envoy.matchers import OnMatch
-from edge.envoy.names import managers, tls_contexts
+from edge.envoy.names import challenges, managers, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import NAME_PREFIX, Key, Resource, encode, encode_part
 from edge.process.settings import Settings
@@ -27,8 +27,9 @@ _NAME_TO_CLUSTER = v3.NetworkFilterState(
 
 
 def build_public(settings: Settings) -> tuple[Resource, ...]:
-    """Return the public listeners and routes that do not depend on names."""
-    return listeners.build_http_listener(settings), build_https_listener(settings), routes.build_all_redirects(settings)
+    """Return what the public listeners have and does not depend on names."""
+    http = routes.build_all_redirects(settings), challenges.build_cluster(settings)
+    return listeners.build_http_listener(settings), build_https_listener(settings), *http
 
 
 def build_https_listener(settings: Settings) -> Resource:

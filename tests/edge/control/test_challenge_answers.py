@@ -4,15 +4,11 @@ import pytest
 
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 from edge.control import challenge_answers
-from edge.control.challenge_answers import ChallengeResponse, PendingDomains, Standing
+from edge.control.challenge_answers import UNKNOWN, UNRESERVED, ChallengeResponse, PendingDomains, Standing
 
 PATH, HTTPS = "/.well-known/acme-challenge/token", "https://app.example.com"
 PENDING = PendingChallenge("token", "token.print")
-ANSWERED, REDIRECTED, REFUSED = (
-    ChallengeResponse(200, "token.print"),
-    ChallengeResponse(308, location=f"{HTTPS}{PATH}"),
-    ChallengeResponse(404),
-)
+ANSWERED, REDIRECTED = ChallengeResponse(200, "token.print"), ChallengeResponse(308, location=f"{HTTPS}{PATH}")
 
 
 @pytest.mark.parametrize(
@@ -22,11 +18,11 @@ ANSWERED, REDIRECTED, REFUSED = (
         (PATH, PENDING, "unknown", ANSWERED),  # proved, but nothing listens there yet
         (f"{PATH}?x", PENDING, "known", ANSWERED),
         (PATH, None, "known", REDIRECTED),
-        (PATH, None, "unreserved", REFUSED),
-        (PATH, None, "unknown", REFUSED),
+        (PATH, None, "unreserved", UNRESERVED),
+        (PATH, None, "unknown", UNKNOWN),
         (f"{PATH}2", PENDING, "known", ChallengeResponse(308, location=f"{HTTPS}{PATH}2")),
-        (f"{PATH}2", PENDING, "unreserved", REFUSED),
-        ("/.well-known/acme-challenge/", PENDING, "unknown", REFUSED),
+        (f"{PATH}2", PENDING, "unreserved", UNRESERVED),
+        ("/.well-known/acme-challenge/", PENDING, "unknown", UNKNOWN),
     ],
 )
 def test_a_challenge_is_answered(

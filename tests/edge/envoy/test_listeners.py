@@ -38,7 +38,7 @@ def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
 def test_behind_proxies_each_public_port_reads_from_them_alone_who_a_visitor_is() -> None:
     tunnel = ServedTunnel("acct_a", "tn_1", "gw-1", "tunnels.localhost:20001", proto="tcp")
     for settings, read in ((SETTINGS, []), (BELIEVING, ["envoy.filters.listener.proxy_protocol"])):
-        http, https, _ = map(messages.decode, https_listener.build_public(settings))
+        http, https, *_ = map(messages.decode, https_listener.build_public(settings))
         port = messages.decode(listeners.build_tunnel_port_listener(tunnel, "20001", settings))
         for body in (http, https, port):
             names = [it["name"] for it in body.get("listener_filters", [])]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import routes, v3
@@ -34,25 +33,18 @@ def test_the_virtual_host_of_a_tunnel() -> None:
     assert [messages.to_json(it) for it in config.virtual_hosts] == [HOST]
 
 
-def test_the_port_without_tls_redirects_every_host() -> None:
-    def redirect(name: str, host: str) -> Any:
-        to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
-        return {"name": name, "domains": [host], "routes": [{"match": {"prefix": "/"}, "redirect": to}]}
-
+def test_the_port_without_tls_redirects_every_host_and_sends_challenges_to_control() -> None:
+    to: Any = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT", "port_redirect": 8443}
+    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "route": {"cluster": "challenges"}}
+    every = {"name": "every", "domains": ["*"], "routes": [challenges, {"match": {"prefix": "/"}, "redirect": to}]}
     body = messages.decode(routes.build_all_redirects(SETTINGS))
-    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [redirect("every", "*")]}
-    response = {"status": 404, "body": {"inline_string": pages.NO_CHALLENGE}}
-    challenges = {"match": {"prefix": "/.well-known/acme-challenge/"}, "direct_response": response}
-    own = redirect("a.example.com", "a.example.com")
-    assert messages.decode(routes.build_unreserved_redirect_part("a.example.com", SETTINGS)) == {
-        "virtual_hosts": [{**own, "routes": [challenges, *own["routes"]]}]
-    }
+    assert body == {"name": "http", "ignore_port_in_host_matching": True, "virtual_hosts": [every]}
 
 
 @pytest.mark.parametrize(("port", "said"), [(443, {}), (8443, {"port_redirect": 8443})])
 def test_a_redirect_names_another_port_than_that_of_https(port: int, said: Mapping[str, int]) -> None:
     body = messages.decode(routes.build_all_redirects(replace(SETTINGS, edge_port=port)))
-    assert body["virtual_hosts"][0]["routes"][0]["redirect"] == {
+    assert body["virtual_hosts"][0]["routes"][1]["redirect"] == {
         "https_redirect": True,
         "response_code": "PERMANENT_REDIRECT",
         **said,

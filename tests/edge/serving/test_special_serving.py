@@ -12,6 +12,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.envoy.names import https_listener
 from edge.envoy.resources import Changes
 from edge.plan import names
 from edge.process.settings import Settings
@@ -47,13 +48,18 @@ def records(
 
 
 def update(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> set[str]:
+    """Serve all special names of an account. Return the names of the changed resources."""
+    return told(change(serving, known, names_of_tunnels))
+
+
+def change(serving: SpecialServing, known: AccountRecords, names_of_tunnels: Iterable[str] = ()) -> Changes:
     """Serve all special names of an account. Return the changed resources."""
     plans = (names.plan_edge(id, known, NOW, SERVICE) for id in known.edges)
     special = tuple(it for it in plans if it and names.is_special_edge(it.edge))
     ports = (names.plan_port(str(port), known, NOW, SERVICE) for port in range(20000, 20003))
     tunnels = (names.plan_name(name, known, NOW, SERVICE) for name in names_of_tunnels)
     found = SpecialPlans(special, tuple(tunnels), tuple(it for it in ports if it.edge or it.tunnel))
-    return told(serving.update(found, AccountView(known, SERVICE)))
+    return serving.update(found, AccountView(known, SERVICE))
 
 
 def told(changes: Changes) -> set[str]:
@@ -66,7 +72,6 @@ def edge(host: str = HOST, id: str = "edghts_1", **more: Any) -> ServedEdge:
     return worlds.edge(worlds.route(), id=id, hosts=(host,), **more)
 
 
-REDIRECT = f"routes:http:unreserved/{HOST}"
 UPSTREAM = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/upstream"}
 MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edghts_1/DIGEST"}
 
@@ -79,7 +84,7 @@ MUTUAL = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:edge/edght
         (edge(version="1.3"), {f"listener:https:{HOST}"}),
         (edge(authorities=["ca_1"]), MUTUAL),
         (edge(authorities=["ca_2"]), set()),
-        (edge(place="upstream"), {*UPSTREAM, REDIRECT}),
+        (edge(place="upstream"), UPSTREAM),
     ],
 )
 def test_each_kind_of_edge_has_what_its_handshakes_need(
@@ -89,21 +94,21 @@ def test_each_kind_of_edge_has_what_its_handshakes_need(
     assert {it for it in found if not it.startswith("cluster:stream")} == expected
 
 
-def test_a_reserved_name_with_tls_upstream_may_answer_challenges() -> None:
-    reserved = ServedReservation(A, "rd_1", HOST, is_proved=True)
-    tunnel = worlds.tunnel(name=HOST, proto="tls")
+@pytest.mark.parametrize("is_reserved", [True, False])
+def test_only_reserved_names_with_tls_upstream_may_answer_challenges(*, is_reserved: bool) -> None:
+    reservations = [ServedReservation(A, "rd_1", HOST, is_proved=True)] if is_reserved else []
+    build = https_listener.build_special_part if is_reserved else https_listener.build_unreserved_special_part
+    expected, tunnel = build(HOST, https_listener.INTERNAL, SETTINGS), worlds.tunnel(name=HOST, proto="tls")
     for known, names_of_tunnels in (
-        (records(edge(place="upstream"), reservations=[reserved]), []),
-        (records(tunnels=[tunnel], reservations=[reserved]), [HOST]),
+        (records(edge(place="upstream"), reservations=reservations), []),
+        (records(tunnels=[tunnel], reservations=reservations), [HOST]),
     ):
-        found = update(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)
-        assert f"listener:https:{HOST}" in found
-        assert REDIRECT not in found
+        assert change(SpecialServing(SETTINGS, "PEM"), known, names_of_tunnels)[expected.key] == expected
 
 
 def test_a_tunnel_with_tls_passed_through_has_a_listener_and_no_certificate(serving: SpecialServing) -> None:
     tunnel = worlds.tunnel(name=HOST, proto="tls")
-    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1", REDIRECT}
+    passed = {f"listener:https:{HOST}", f"cluster:name/{HOST}", "listener:tunnel/tn_1"}
     assert update(serving, records(tunnels=[tunnel]), [HOST]) == passed
     assert update(serving, records(), [HOST]) == {f"-{it}" for it in passed}
 

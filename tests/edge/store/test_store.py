@@ -21,6 +21,8 @@ from chalicelib.model.edges.edges import HttpsEdge
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names import base_names, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tunnels import name_bans, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
@@ -674,6 +676,18 @@ def test_control_reads_which_names_and_patterns_are_banned(records: TableStore) 
     for name in (NAME, "*bank*", "tunnels.localhost:20022"):
         operator.main(["names", "ban", name])
     assert records.list_banned_names() == [NAME, "*bank*"]
+
+
+def test_control_reads_the_answer_of_a_challenge_that_the_log_reports(either: Store) -> None:
+    domain, pending, since = "app.example.com", PendingChallenge("token", "token.print"), time.time() - 1
+    assert either.find_challenge(domain) is None
+    if isinstance(either, Memory):
+        either.challenge(domain, pending.token, pending.answer)
+    else:
+        challenge_records.put(domain, pending)
+    assert either.find_challenge(domain) == pending
+    places = {place for change in either.list_changes(since) for place in change.places}
+    assert domain in map(challenge_records.find_domain, places)
 
 
 def test_special_names_of_edges_and_tunnels_are_listed_together(

@@ -24,10 +24,14 @@ def _reserve(edge: Edge, *names: str) -> None:
 
 def _by_http(edge: Edge, name: str, path: str = _PATH) -> str:
     """Return the status of a request without TLS."""
-    head = f"GET {path} HTTP/1.1\r\nhost: {name}.{edge.settings.tunnel_domain}\r\nconnection: close\r\n\r\n"
+    return _request_by_http(edge, f"{name}.{edge.settings.tunnel_domain}", path).split()[1]
+
+
+def _request_by_http(edge: Edge, host: str, path: str) -> str:
+    """Return the response to a request without TLS."""
     with socket.create_connection(("127.0.0.1", edge.settings.http_port), 10) as connection:
-        connection.sendall(head.encode())
-        return connection.recv(4096).split()[1].decode()
+        connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
+        return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
 
 
 def _is_refused(edge: Edge, name: str, *protocols: str) -> bool:
@@ -47,6 +51,19 @@ def _is_refused(edge: Edge, name: str, *protocols: str) -> bool:
             return True
 
 
+def _check_pending_domain(edge: Edge) -> None:
+    """Check that the challenge of a proved domain is answered as soon as it is written, also after a restart."""
+    domain = "app.example.com"
+    edge.store.held["rd_own"] = ServedReservation(ACCOUNT, "rd_own", domain, is_proved=True)
+    for number in range(3):
+        edge.store.challenge(domain, f"token{number}", f"token{number}.print")
+        path = _PATH.replace("token", f"token{number}")
+        assert _request_by_http(edge, domain, path).endswith(f"token{number}.print")
+    assert _request_by_http(edge, domain, _PATH).split()[1] == "308"
+    edge.restart_control()
+    until(lambda: _request_by_http(edge, domain, path).endswith("token2.print"))
+
+
 @needs_envoy
 @pytest.mark.needs("curl")
 def test_challenges_are_answered_by_the_holders_of_reserved_names_alone(tmp_path: Path, origin: int) -> None:
@@ -54,10 +71,10 @@ def test_challenges_are_answered_by_the_holders_of_reserved_names_alone(tmp_path
         _reserve(edge, "mine")
         edge.ssh(edge.key(ACCOUNT), "-R", f"mine:80:127.0.0.1:{origin}", "-R", f"free:80:127.0.0.1:{origin}")
         until(lambda: edge.status("mine") == edge.status("free") == "200")
-        assert [edge.status(it, path=_PATH) for it in ("mine", "free")] == ["200", "404"]
-        until(lambda: _by_http(edge, "mine") == "308")
-        assert [edge.status(it, path=_PATH) for it in ("free", "unknown")] == ["404", "404"]  # where http redirects to
+        assert [edge.status(it, path=_PATH) for it in ("mine", "free", "unknown")] == ["200", "404", "404"]
+        assert [_by_http(edge, it) for it in ("mine", "free", "unknown")] == ["308", "404", "404"]
         assert [_by_http(edge, it, "/") for it in ("mine", "free", "unknown")] == ["308"] * 3
+        _check_pending_domain(edge)
         assert [_is_refused(edge, it, "acme-tls/1") for it in ("mine", "free", "unknown")] == [True] * 3
         assert [_is_refused(edge, it, "h2", "http/1.1") for it in ("mine", "free", "unknown")] == [False] * 3
         edge.store.held.clear()
@@ -85,11 +102,8 @@ def test_handshakes_of_challenges_reach_upstreams_of_reserved_names_alone(tmp_pa
                 return True
 
         until(lambda: reaches("free", "h2"))
-        until(
-            lambda: [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]
-        )  # else it could answer by https
         until(lambda: reaches("mine", "acme-tls/1"))
-        assert [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]
+        assert [_by_http(edge, it) for it in ("mine", "free")] == ["308", "404"]  # else it could answer over https
         assert [reaches("free", *it) for it in (["acme-tls/1"], ["h2", "acme-tls/1"], ["h2"])] == [False, False, True]
 
 

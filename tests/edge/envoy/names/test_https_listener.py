@@ -22,7 +22,7 @@ def test_a_special_name_has_an_entry_in_the_matcher_of_the_public_listener(to: s
 
 
 def test_the_public_listener_chooses_a_chain_by_the_server_name() -> None:
-    redirecting, front, _ = https_listener.build_public(SETTINGS)
+    redirecting, front, *_ = https_listener.build_public(SETTINGS)
     assert (redirecting.key, front.key) == (Key("listener", "http"), Key("listener", "https"))
     body = messages.decode(front)
     on_no_match = body["filter_chain_matcher"].pop("on_no_match")

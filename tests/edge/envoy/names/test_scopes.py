@@ -12,8 +12,7 @@ from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import scopes
-from edge.envoy.resources import Key, split_stages
-from edge.envoy.routes import build_unreserved_redirect_part
+from edge.envoy.resources import Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
@@ -101,11 +100,3 @@ def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None
 
 def test_no_server_name_is_as_long_as_a_reserved_secret() -> None:
     assert [len(it) for it in (LINK_SECRET, OPERATOR_SECRET)] == [256, 256]
-
-
-def test_challenges_are_refused_before_visitors_come_and_until_they_have_left() -> None:
-    refusal, name = build_unreserved_redirect_part(NAME, SETTINGS), Key("listener", "https", NAME)
-    added = split_stages({name: refusal, refusal.key: refusal})
-    assert [list(it) for it in added] == [[refusal.key], [name], []]
-    removed = split_stages({name: None, refusal.key: None})
-    assert [list(it) for it in removed] == [[], [name], [refusal.key]]

@@ -1,0 +1,33 @@
+"""Reads that requests at the same time share, so that many requests for one name cause few reads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class SharedReads(Generic[K, T]):
+    """Reads by key, one at a time for each key. No request gets a read that began before the request."""
+
+    def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
+        self._read = read
+        self._running: dict[K, asyncio.Task[T]] = {}
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # until the running one has ended
+
+    async def get(self, key: K) -> T:
+        """Return the result of a read that begins now or later. Raises what it raises."""
+        if key not in self._waiting:
+            self._waiting[key] = asyncio.create_task(self._run(key))
+        return await asyncio.shield(self._waiting[key])  # others may wait for it
+
+    async def _run(self, key: K) -> T:
+        if running := self._running.get(key):
+            await asyncio.wait([running])
+        own = self._running[key] = self._waiting.pop(key)
+        try:
+            return await self._read(key)
+        finally:
+            if self._running.get(key) is own:
+                del self._running[key]

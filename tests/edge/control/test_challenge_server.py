@@ -1,0 +1,168 @@
+"""Control's answers to challenges: from the records as they are at the request."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records.change_log import Place
+from edge.control import challenge_answers
+from edge.control.challenge_answers import ChallengeResponse
+from edge.control.challenge_server import ChallengeServer
+from edge.control.names.reads import StoreReads
+from edge.plan.cold_reads import ReadBudget
+from edge.process.settings import Settings
+from edge.store.records import Grant, Opening
+from tests.edge.control.waiting import until
+from tests.edge.memory import Memory
+from tests.edge.memory_resolver import MemoryResolver
+
+DOMAIN, OTHER = "app.example.com", "other.example.com"
+PATH = "/.well-known/acme-challenge/token"
+ANSWER = ChallengeResponse(200, "token.print")
+
+
+def redirect(host: str) -> ChallengeResponse:
+    return ChallengeResponse(308, location=f"https://{host}:8443{PATH}")
+
+
+class World:
+    """A server on a store in memory, with some names. `follow` is a read of the log."""
+
+    def __init__(self, folder: Path, most_reads: int = 100) -> None:
+        self.settings, self.store = Settings(directory=folder), Memory()
+        for number, domain in enumerate([DOMAIN, OTHER, "mine.tunnels.localhost"]):
+            id = f"rd_{number}"
+            self.store.held[id] = ServedReservation("acct_a", id, domain, is_proved=domain != OTHER)
+        self.store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
+        for name in ("mine.tunnels.localhost", "free.tunnels.localhost"):
+            opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "127.0.0.1", name, f"https://{name}")
+            self.store.open(opening, lease=60, most=10)
+        budget = ReadBudget(most_reads, self.settings.tunnel_domain, time.monotonic())
+        resolver = MemoryResolver(self.store)
+        resolver.refresh_gateways()
+        self.server = ChallengeServer(self.settings, self.store, resolver, StoreReads(2), budget)
+
+    def follow(self) -> None:
+        self.server.apply(place for change in self.store.list_changes(0) for place in change.places)
+
+    async def respond(self, host: str, path: str = PATH) -> ChallengeResponse:
+        """Return the response to a request, while the log is read."""
+        response = asyncio.create_task(self.server.respond(host, path))
+        while not response.done():
+            self.follow()
+            await asyncio.sleep(0.01)
+        return response.result()
+
+
+def run(folder: Path, work: Callable[[World], Awaitable[None]], **options: int) -> None:
+    async def begin() -> None:
+        await work(World(folder, **options))
+
+    asyncio.run(begin())
+
+
+def test_each_name_is_answered_for_what_it_is(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.store.challenge(DOMAIN, "token", ANSWER.body)
+        world.follow()
+        cases = {
+            DOMAIN: ANSWER,
+            f"{DOMAIN.upper()}:8080": ANSWER,
+            OTHER: challenge_answers.UNKNOWN,  # not proved
+            "mine.tunnels.localhost": redirect("mine.tunnels.localhost"),
+            "free.tunnels.localhost": challenge_answers.UNRESERVED,
+            "none.tunnels.localhost": challenge_answers.UNKNOWN,
+            "tunnels.localhost": challenge_answers.UNKNOWN,
+            "127.0.0.1:8080": challenge_answers.UNKNOWN,
+            "": challenge_answers.UNKNOWN,
+            "*.example.com": challenge_answers.UNKNOWN,
+            "\xff.example": challenge_answers.UNKNOWN,
+        }
+        assert {host: await world.respond(host) for host in cases} == cases
+        assert await world.respond(DOMAIN, f"{PATH}2") == replace(
+            redirect(DOMAIN), location=redirect(DOMAIN).location + "2"
+        )
+        del world.store.challenges[DOMAIN]
+        assert await world.respond(DOMAIN) == redirect(DOMAIN)
+
+    run(tmp_path, work)
+
+
+def test_a_request_waits_for_a_challenge_that_was_written_before_it(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.follow()
+        world.store.challenge(DOMAIN, "token", ANSWER.body)
+        response = asyncio.create_task(world.server.respond(DOMAIN, PATH))
+        await asyncio.sleep(0.05)
+        world.server.apply([])  # this read may have begun before the request
+        await asyncio.sleep(0.05)
+        assert not response.done()
+        world.follow()
+        assert await response == ANSWER
+
+    run(tmp_path, work)
+
+
+def test_only_domains_in_the_log_have_their_answers_read(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.store.challenge(DOMAIN, "token", ANSWER.body)
+        world.store.log.clear()
+        assert await world.respond(DOMAIN) == redirect(DOMAIN)
+        world.server.apply([Place(f"acme_challenge#{DOMAIN}", DOMAIN)])
+        assert await world.respond(DOMAIN) == ANSWER
+
+    run(tmp_path, work)
+
+
+def test_above_the_bound_of_cold_reads_pending_domains_are_answered(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.store.challenge(DOMAIN, "token", ANSWER.body)
+        world.follow()
+        found = [await world.respond("mine.tunnels.localhost") for _ in range(2)]
+        assert found == [redirect("mine.tunnels.localhost"), challenge_answers.UNKNOWN]
+        assert [await world.respond(DOMAIN) for _ in range(20)] == [ANSWER] * 20
+
+    run(tmp_path, work, most_reads=1)
+
+
+def test_without_the_store_nothing_is_redirected(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.store.is_away = True
+        for host in (DOMAIN, "mine.tunnels.localhost"):
+            assert await world.server.respond(host, PATH) == challenge_answers.UNAVAILABLE
+
+    run(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (f"GET {PATH} HTTP/1.1\r\nhost: {DOMAIN}\r\n\r\n", b"HTTP/1.1 200 "),
+        (f"HEAD {PATH} HTTP/1.1\r\nhost: {DOMAIN}\r\n\r\n", b"HTTP/1.1 200 "),
+        (f"GET {PATH} HTTP/1.0\r\n\r\n", b"HTTP/1.1 404 "),
+        ("nonsense\r\n\r\n", b""),
+        ("", b""),
+    ],
+)
+def test_the_socket_answers_one_request_of_a_connection(tmp_path: Path, sent: str, status: bytes) -> None:
+    async def work(world: World) -> None:
+        world.store.challenge(DOMAIN, "token", ANSWER.body)
+        world.follow()
+        serving = asyncio.create_task(world.server.serve())
+        await until(lambda: world.settings.challenge_socket.exists())
+        reader, writer = await asyncio.open_unix_connection(str(world.settings.challenge_socket))
+        writer.write(sent.encode())
+        writer.write_eof()
+        response = await reader.read(-1)
+        assert response[: len(status) or None] == status
+        assert response.endswith(ANSWER.body.encode()) is sent.startswith("GET") & (b" 200 " in response)
+        writer.close()
+        serving.cancel()
+
+    run(tmp_path, work)

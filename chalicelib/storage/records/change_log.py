@@ -19,7 +19,7 @@ from chalicelib.storage.records import places
 from chalicelib.storage.records.shards import Shards
 
 OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of clocks
-_SHARDS = Shards("changes#", 4).scopes
+SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
 # The scopes of items that the edge reads, or needs to decide about rights, and of the keys that decide who owns a name.
 _LOGGED = re.compile(
@@ -63,7 +63,7 @@ def entry_of(place: Place) -> Write:
 def _record(places: Sequence[Sequence[str]]) -> Write:
     now = time.time()
     record = {
-        "scope": random.choice(_SHARDS),
+        "scope": random.choice(SHARDS),
         "id": f"{int(now * 1000):013}-{secrets.token_hex(8)}",
         "body": {"places": places},
         "expires": int(now) + _RETENTION,
@@ -73,7 +73,7 @@ def _record(places: Sequence[Sequence[str]]) -> Write:
 
 def since(moment: float) -> list[Change]:
     """Return the changes after a Unix time on the writers' clocks. Raises aws.Unavailable."""
-    return [change for shard in _SHARDS for change in _of_shard(shard, f"{int(moment * 1000):013}")]
+    return [change for shard in SHARDS for change in _of_shard(shard, f"{int(moment * 1000):013}")]
 
 
 def _of_shard(shard: str, after: str) -> Iterable[Change]:

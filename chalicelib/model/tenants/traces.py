@@ -1,0 +1,90 @@
+"""The records that are left of an account after its resources were deleted: their removal, and what must stay.
+
+A list of revocations stays until its last entry has ended, and the cooldown of a name for a day. Both get the digest of
+the account's id instead of the id.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+from chalicelib import clock
+from chalicelib.model.tenants import portable, record_classes
+from chalicelib.storage.client import dynamodb, queries
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
+from chalicelib.storage.records import change_log, cooldowns
+
+Record = Mapping[str, Any]
+Events = Literal["keep", "delete"]
+_EXISTS = Condition("attribute_exists(#id)")
+_OWN = ("holder", "home", "successor", "sharers")  # attributes of the key of a name that name resources
+
+
+def is_trail(record: Record) -> bool:
+    """Return whether a record is an audit event, or belongs to the events. Raises UnclassifiedRecord."""
+    return record_classes.classify(record["scope"], record["id"]).removal == "trail"
+
+
+def remove(record: Record, account: str) -> None:
+    """Remove a record that contains the id of an account, or only the id if the record must stay.
+
+    Does nothing if the record changes meanwhile. Raises UnclassifiedRecord, aws.Unavailable.
+    """
+    place, removal = (record["scope"], record["id"]), record_classes.classify(record["scope"], record["id"]).removal
+    if removal == "list":
+        write = Write.update(*place, _EXISTS, sets={"body.account": portable.digest(account)})
+    elif removal == "name":
+        write = _release(record, account)
+    else:
+        write = Write.delete(*place, _unchanged(record))
+    with suppress(ConditionFailed):  # the next scan finds it
+        dynamodb.do(write)
+
+
+def find_changes(account: str) -> Iterator[Record]:
+    """Yield the entries of the change log that contain the id of an account. Raises aws.Unavailable."""
+    for shard in change_log.SHARDS:
+        for page in queries.pages({"scope": shard}, limit=None, KeyConditionExpression="#scope = :scope"):
+            yield from (entry for entry in page if len(_others(entry, account)) < len(entry["body"]["places"]))
+
+
+def forget_changes(account: str) -> int:
+    """Remove the ids of an account from the change log. Return the number of changed entries.
+
+    Call it when all readers have read these entries. Raises aws.Unavailable.
+    """
+    found = list(find_changes(account))
+    for entry in found:
+        dynamodb.do(_reduced(entry, _others(entry, account)))
+    return len(found)
+
+
+def _others(entry: Record, account: str) -> list[list[str]]:
+    """Return the keys in an entry that do not contain the id of an account."""
+    return [place for place in entry["body"]["places"] if not any(account in text for text in place)]
+
+
+def _reduced(entry: Record, places: list[list[str]]) -> Write:
+    place = entry["scope"], entry["id"]
+    return Write.update(*place, Condition(""), sets={"body.places": places}) if places else Write.delete(*place)
+
+
+def _release(record: Record, account: str) -> Write:
+    """Return the write that leaves only the cooldown of a name, or the operator's ban."""
+    place, now = (record["scope"], record["id"]), clock.seconds()
+    is_own = record.get("account") == account
+    is_banned = bool(record.get("holder")) and not str(record.get("home", "")).startswith(f"{account}#")
+    until = record.get("rests", 0)
+    if is_own and record.get("sharers"):
+        until = now + cooldowns.PERIOD
+    if until <= now and not is_banned:
+        return Write.delete(*place, _unchanged(record))
+    left = {"sharers": None} if is_banned else {**dict.fromkeys(_OWN), "body": {}, "expires": until}
+    owner = {"account": portable.digest(account) if until > now else None, "rests": until if until > now else None}
+    return Write.update(*place, _unchanged(record), sets={**left, **owner}, adds={"revision": 1})
+
+
+def _unchanged(record: Record) -> Condition:
+    if "revision" not in record:
+        return Condition("attribute_exists(#id) AND attribute_not_exists(#revision)")
+    return Condition("#revision = :revision", {"revision": record["revision"]})

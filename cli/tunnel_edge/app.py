@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tunnel_edge import __version__, output
+from tunnel_edge import __version__
 from tunnel_edge.commands.options import Command, Group, Options
 from tunnel_edge.errors import INTERRUPTED, USAGE, CommandError
 
@@ -15,10 +15,33 @@ _COMMANDS = {
     "logout": "tunnel_edge.commands.login:logout",
     "whoami": "tunnel_edge.commands.login:whoami",
     "profiles": "tunnel_edge.commands.login:list_profiles",
+    "api": "tunnel_edge.commands.api:call_api",
+    "revoke": "tunnel_edge.commands.api:revoke",
+    "offboard": "tunnel_edge.commands.api:offboard",
+    "events": "tunnel_edge.commands.events:events",
+    "completion": "tunnel_edge.commands.completion:completion",
 }
 
 
-@click.group(cls=Group, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+class Root(Group):
+    """All commands: those of this program, and one group for each kind of the service."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        from tunnel_edge.commands import kinds
+
+        return sorted({*super().list_commands(ctx), *kinds.names()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command. The operations of the service are read only for a kind."""
+        if found := super().get_command(ctx, cmd_name):
+            return found
+        from tunnel_edge.commands import kinds
+
+        return kinds.build(cmd_name)
+
+
+@click.group(cls=Root, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def te() -> None:
     """Tunnels, SSH certificates and every resource of a tunnel-edge service."""
 
@@ -29,13 +52,10 @@ def version() -> None:
     click.echo(__version__)
 
 
-def main() -> None:
-    """Run the command of the arguments, and exit with its code."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
     """Run a command. Return its exit code."""
+    if instruction := os.environ.get("_TE_COMPLETE"):
+        return _complete(instruction)
     context = None
     try:
         with te.make_context("te", arguments) as context:
@@ -56,8 +76,24 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
+def _complete(instruction: str) -> int:
+    """Print completions for a shell."""
+    from click.shell_completion import shell_complete
+
+    from tunnel_edge.commands import completion
+
+    return shell_complete(te, {}, "te", completion.VARIABLE, instruction)
+
+
+def help_page() -> str:
+    """Return the list of all commands, for a page of 80 columns."""
+    return te.get_help(click.Context(te, info_name="te", terminal_width=80)) + "\n"
+
+
 def _report(error: CommandError, context: click.Context | None) -> None:
     """Print an error: its sentences, or its body with JSON output."""
+    from tunnel_edge import output
+
     found = context.meta.get("tunnel_edge.commands.options") if context else None
     shown_as = (found if isinstance(found, Options) else Options()).shown_as
     body = getattr(error, "body", None)

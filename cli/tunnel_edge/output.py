@@ -50,7 +50,20 @@ def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence
     elif chosen == "json":
         print(json.dumps(list(items), ensure_ascii=False, indent=2))
     else:
-        _show_table([[_one_line(_cell(item.get(name), utc)) for name in columns] for item in items], columns)
+        _show_table([[_one_line(_cell(_value(item, name), utc)) for name in columns] for item in items], columns)
+
+
+def show_row(item: Mapping[str, Any], columns: Sequence[str], *, utc: bool = False) -> None:
+    """Print one line of a table that has no end."""
+    print("  ".join(_one_line(_cell(_value(item, name), utc)) for name in columns), flush=True)
+
+
+def _value(item: Mapping[str, Any], column: str) -> Any:
+    """Return the field of a column, where `actor.name` is a field of a field."""
+    value: Any = item
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _show_table(rows: list[list[str]], columns: Sequence[str]) -> None:

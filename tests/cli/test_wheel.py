@@ -12,6 +12,7 @@ import tunnel_edge
 from infra.build import cli
 from tests.cli.conftest import User
 from tests.conftest import ROOT
+from tunnel_edge import app
 
 MAX_PACKAGES = 12
 
@@ -53,3 +54,9 @@ def closure(name: str, requirements: list[str]) -> set[str]:
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             found |= closure(requirement.name, metadata.requires(requirement.name) or [])
     return found
+
+
+def test_the_list_of_commands_is_that_of_the_program(user: User) -> None:
+    assert user.run("--help").stdout == app.help_page()
+    for name in ("login", "ssh-certificate-authorities", "events"):
+        assert f"  {name} " in app.help_page()

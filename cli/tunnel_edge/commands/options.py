@@ -3,13 +3,14 @@
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from tunnel_edge import output
-from tunnel_edge.identity import session
-from tunnel_edge.identity.session import Session
+
+if TYPE_CHECKING:
+    from tunnel_edge.identity.session import Session
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,10 @@ class Options:
         """Return the format of the output."""
         return self.format or output.default_format()
 
-    def open_session(self) -> Session:
+    def open_session(self) -> "Session":
         """Return the session of the chosen profile."""
+        from tunnel_edge.identity import session  # with urllib3, which takes longer than everything else
+
         return session.open_session(self.profile)
 
     def show(self, value: Mapping[str, Any]) -> None:

@@ -36,6 +36,11 @@ def private_folder(folder: Path) -> Path:
 def write_private(file: Path, content: bytes) -> None:
     """Replace a file as a whole, with mode 0600."""
     private_folder(file.parent)
+    write_secret(file, content)
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """Replace a file in any folder as a whole, with mode 0600."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     new.unlink(missing_ok=True)
     try:

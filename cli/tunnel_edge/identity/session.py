@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tunnel_edge.api.client import Client
+from tunnel_edge.api.client import ATTEMPTS, Client
 from tunnel_edge.errors import NOT_SIGNED_IN, USAGE, CommandError
 from tunnel_edge.identity import profiles, store
 from tunnel_edge.identity.profiles import Profile
@@ -40,7 +40,7 @@ class Token:
         return self.value
 
 
-def open_session(name: str = "") -> Session:
+def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS) -> Session:
     """Return the session of a profile, or of the environment. Raises CommandError if there is no token."""
     profile = load_profile(name)
     url = os.environ.get("TE_URL") or profile.url
@@ -50,7 +50,13 @@ def open_session(name: str = "") -> Session:
         _require_same_service(profile, url)
         secret = _stored(profile)
         token, storage = Token(secret.token if secret else ""), store.location(profile.name, profile.storage)
-    return Session(profile, Client(url, token.current, token.renewed, profile.cacert), storage)
+    return Session(profile, Client(url, token.current, token.renewed, profile.cacert, timeout, attempts), storage)
+
+
+def open_public(name: str = "") -> Client:
+    """Return a client that sends no token."""
+    profile = load_profile(name)
+    return Client(os.environ.get("TE_URL") or profile.url, cacert=profile.cacert)
 
 
 def load_profile(name: str = "") -> Profile:

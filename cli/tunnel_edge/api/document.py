@@ -1,0 +1,149 @@
+"""The operations of the service, reduced from its OpenAPI document: their commands, flags and bodies."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tunnel_edge.errors import USAGE, CommandError
+
+_FILE = Path(__file__).with_name("kinds.json")
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a body or a query. `path` has dots between the names of nested fields.
+
+    `type` is `text`, `integer`, `boolean`, `texts`, `map:text`, `map:integer`, `map` or `json`.
+    """
+
+    path: str
+    type: str
+    help: str = ""
+    is_required: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Return the flag of this field."""
+        return f"--{self.path.replace('_', '-')}"
+
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether the flag may occur several times."""
+        return self.type == "texts" or self.type.startswith("map")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the service with the words of its command."""
+
+    id: str
+    words: tuple[str, ...]
+    method: str
+    path: str
+    summary: str
+    fields: tuple[Field, ...]
+    query: tuple[Field, ...]
+    headers: tuple[str, ...]
+    items: str  # the name of the list in the answer, "" for other operations
+    columns: tuple[str, ...]
+    is_open: bool  # works without a token
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the ids in the path."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+@cache
+def load() -> tuple[Operation, ...]:
+    """Return all operations."""
+    return tuple(
+        Operation(
+            found["operation"],
+            tuple(found["words"]),
+            found["method"],
+            found["path"],
+            found["summary"],
+            tuple(Field(*field) for field in found.get("fields", ())),
+            tuple(Field(*field) for field in found.get("query", ())),
+            tuple(found.get("headers", ())),
+            found.get("items", ""),
+            tuple(found.get("columns", ())),
+            found.get("open", False),
+        )
+        for found in json.loads(_FILE.read_text(encoding="utf-8"))
+    )
+
+
+def body_of(fields: Iterable[Field], given: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the body that flags describe, by path. Raises CommandError that names the flag."""
+    body: dict[str, Any] = {}
+    for field in fields:
+        if values := given.get(field.path):
+            *above, name = field.path.split(".")
+            inner = body
+            for part in above:
+                inner = inner.setdefault(part, {})
+                if not isinstance(inner, dict):
+                    raise CommandError(f"{field.flag}: --{part} is not an object, so it has no such field.", USAGE)
+            inner[name] = parse(field, values)
+    return body
+
+
+def parse(field: Field, values: Sequence[str]) -> Any:
+    """Return the value of a flag from the texts that were given. Raises CommandError."""
+    texts = [read_text(field.flag, value) for value in values]
+    if field.type == "texts":
+        return [] if texts == ["[]"] else texts
+    if field.type.startswith("map"):
+        return _parse_map(field, texts)
+    return _parse_one(field.flag, field.type, texts[-1])
+
+
+def read_text(flag: str, value: str) -> str:
+    """Return a value, or for `@FILE` and `@-` the text of a file or of standard input. `@@` begins a text with `@`."""
+    if value.startswith("@@") or not value.startswith("@"):
+        return value.removeprefix("@") if value.startswith("@@") else value
+    try:
+        return sys.stdin.read() if value == "@-" else Path(value[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{flag}: {value[1:]} cannot be read: {error}", USAGE) from error
+
+
+def _parse_map(field: Field, texts: Sequence[str]) -> dict[str, Any]:
+    """Return a map from `k=v`. A key that occurs twice in a free map has a list of values."""
+    if texts == ["{}"]:
+        return {}
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or (key in found and field.type != "map"):
+            problem = "occurs twice" if equals else "has no '='"
+            raise CommandError(f"{field.flag}: '{text}' {problem}. Give each entry once, as key=value.", USAGE)
+        if field.type == "map":
+            found[key] = [*_as_list(found[key]), value] if key in found else value
+        else:
+            found[key] = _parse_one(field.flag, field.type.removeprefix("map:"), value)
+    return found
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _parse_one(flag: str, kind: str, text: str) -> Any:
+    """Return a text as a value of a type. Raises CommandError that says what would be accepted."""
+    if kind == "text":
+        return text
+    try:
+        if kind == "integer":
+            return int(text)
+        return _BOOLEANS[text.lower()] if kind == "boolean" else json.loads(text)
+    except (ValueError, KeyError):
+        accepted = {"integer": "an integer", "boolean": "true or false"}.get(kind, "JSON")
+        raise CommandError(f"{flag}: '{text}' is not {accepted}.", USAGE) from None

@@ -1,0 +1,68 @@
+"""`te completion`, and the ids that it offers."""
+
+import os
+from typing import Any
+
+import click
+from click.shell_completion import ShellComplete, add_completion_class, get_completion_class
+
+from tunnel_edge.api import document
+from tunnel_edge.api.document import Operation
+from tunnel_edge.commands.options import Command
+from tunnel_edge.identity import session
+
+VARIABLE = "_TE_COMPLETE"
+SECONDS = 0.3  # for the list of ids
+_POWERSHELL = """\
+Register-ArgumentCompleter -Native -CommandName te -ScriptBlock {
+    param($word, $ast, $position)
+    $words = $ast.CommandElements | ForEach-Object { $_.Extent.Text }
+    $env:%(complete_var)s = "powershell_complete"
+    $env:TE_WORDS = ($words | Select-Object -Skip 1) -join "`n"
+    $env:TE_WORD = $word
+    te | ForEach-Object { [System.Management.Automation.CompletionResult]::new($_) }
+    Remove-Item Env:%(complete_var)s, Env:TE_WORDS, Env:TE_WORD
+}
+"""
+
+
+@add_completion_class
+class PowerShell(ShellComplete):
+    """Completion for PowerShell, which click has none for."""
+
+    name = "powershell"
+    source_template = _POWERSHELL
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the finished words and the one that is typed."""
+        words, word = os.environ.get("TE_WORDS", "").splitlines(), os.environ.get("TE_WORD", "")
+        return (words[:-1] if word and words else words), word
+
+    def format_completion(self, item: Any) -> str:
+        """Return the line for one completion."""
+        return str(item.value)
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, flags and ids in a shell."""
+    found = get_completion_class(shell)
+    if found is not None:
+        root = click.get_current_context().find_root().command
+        template = found(root, {}, "te", VARIABLE)
+        click.echo(template.source_template % template.source_vars())
+
+
+def ids(operation: Operation, ctx: click.Context, name: str, incomplete: str) -> list[str]:
+    """Return the ids of the list that an argument's id is in, none if the service is slow."""
+    path = operation.path.partition(f"/{{{name}}}")[0]
+    found = next((each for each in document.load() if each.items and each.path == path), None)
+    if found is None:
+        return []
+    try:
+        client = session.open_session(timeout=SECONDS, attempts=1).client
+        entries = client.get(path.format_map(ctx.params), limit="100")[found.items]
+    except Exception:  # whatever fails, there is no completion: a message would be typed into the command
+        return []
+    return [entry["id"] for entry in entries if entry["id"].startswith(incomplete)]

@@ -1,0 +1,118 @@
+"""The reduced OpenAPI document of the command line: one command for each operation, with its flags."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# Columns of tables, in this order, if the kind has such a field.
+_COLUMNS = (
+    "id", "name", "domain", "addr", "hostports", "match_type", "match", "status_code", "labels", "backends", "scopes",
+    "owner_id", "ssh_certificate_authority_id", "principals", "proto", "public_url", "action", "actor.name",
+    "resource_id", "active", "description", "issuer", "subject_common_name", "not_after", "valid_until", "expires_at",
+    "started_at", "created_at",
+)  # fmt: skip
+_MOST_COLUMNS = 6
+_METHODS = {"PATCH": "update", "DELETE": "delete", "PUT": "set", "GET": "get"}
+_SCALARS = {"string": "text", "integer": "integer", "boolean": "boolean"}
+
+
+def reduce(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a short description of each operation's command."""
+    return [
+        _operation(document, path, method.upper(), operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method != "parameters"
+    ]
+
+
+def _operation(document: Mapping[str, Any], path: str, method: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    found = [_resolve(document, it) for it in operation.get("parameters", [])]
+    headers = [it["name"] for it in found if it["in"] == "header" and it["name"] != "Service-Version"]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    content = _success(document, operation)
+    answer = _resolve(document, content.get("application/json", {}).get("schema", {}))
+    items = _items(document, answer) if operation["operationId"].startswith("list_") else ("", [])
+    reduced = {
+        "operation": operation["operationId"],
+        "words": _words(document["paths"], path, method, operation["operationId"]),
+        "method": method,
+        "path": path,
+        "summary": operation["summary"],
+        "query": [[it["name"], _SCALARS[it["schema"]["type"]], _help(it)] for it in found if it["in"] == "query"],
+        "headers": [name for name in headers if method != "GET"],
+        "fields": [] if body is None else [*_fields(document, _resolve(document, body), ())],
+        "items": items[0],
+        "columns": items[1],
+        "open": operation.get("security") == [],
+    }
+    return {name: value for name, value in reduced.items() if value}
+
+
+def _words(paths: Mapping[str, Any], path: str, method: str, operation: str) -> list[str]:
+    """Return the words of a command: the path with hyphens, and a verb."""
+    segments = path.strip("/").split("/")
+    words = [re.sub(r"[_.]", "-", segment) for segment in segments if not segment.startswith("{")]
+    if operation.startswith("list_"):
+        return [*words, "list"]
+    if method == "POST":
+        has_items = any(other.startswith(f"{path}/{{") for other in paths) or len(segments) == 1
+        return [*words, "create"] if has_items else words
+    if method == "DELETE" and "put" in paths[path]:
+        return [*words, "unset"]
+    return [*words, _METHODS[method]]
+
+
+def _success(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the content of the successful answer, by media type."""
+    answer = next(value for status, value in operation["responses"].items() if status.startswith("2"))
+    content: Mapping[str, Any] = _resolve(document, answer).get("content", {})
+    return content
+
+
+def _items(document: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return the name of the list in an answer, and the columns of its table."""
+    name, schema = next((name, value) for name, value in answer["properties"].items() if value.get("type") == "array")
+    fields = _resolve(document, schema["items"])["properties"]
+    return name, [it for it in _COLUMNS if it.partition(".")[0] in fields][:_MOST_COLUMNS]
+
+
+def _fields(document: Mapping[str, Any], schema: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[list[Any]]:
+    """Yield the fields of a body: the path, the type, and the help. An object is followed by its own fields."""
+    for name, value in schema.get("properties", {}).items():
+        field, path = _resolve(document, value), (*above, name)
+        required = name in schema.get("required", ()) and not above
+        yield [".".join(path), _type(document, field), _help({**field, **value}), required]
+        yield from _fields(document, field, path)
+
+
+def _type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
+    """Return the type of a flag: `text`, `integer`, `boolean`, `texts`, `map:text`, `map:integer`, `map` or `json`."""
+    if field.get("type") == "array":
+        item = _resolve(document, field["items"])
+        return "texts" if item.get("type") == "string" else "json"
+    if field.get("type") == "object" and not field.get("properties"):
+        values = field.get("additionalProperties")
+        kind = _SCALARS.get(_resolve(document, values).get("type", "")) if isinstance(values, dict) else ""
+        return f"map:{kind}" if kind else "map"
+    return _SCALARS.get(field.get("type", ""), "json")
+
+
+def _resolve(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema, parameter or answer in place of a reference to it."""
+    if len(value.get("allOf", ())) == 1:
+        value = value["allOf"][0]
+    while "$ref" in value:
+        found: Any = document
+        for part in value["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        value = found
+    return value
+
+
+def _help(value: Mapping[str, Any]) -> str:
+    """Return the first sentence of a description, and the accepted values."""
+    text = re.split(r"(?<=\.)\s", " ".join(str(value.get("description", "")).split()), maxsplit=1)[0].rstrip(".")
+    values = value.get("enum") or value.get("schema", {}).get("enum") or []
+    text = text if len(text) <= 100 else f"{text[:99]}…"
+    return " ".join(filter(None, [text, f"({', '.join(map(str, values))})" if values else ""]))

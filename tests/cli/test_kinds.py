@@ -1,0 +1,188 @@
+"""Every operation of the OpenAPI document is one command, and its sample can be expressed in flags."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from chalicelib.documents import openapi
+from infra.build import cli, kinds
+from tests.cli.conftest import User
+from tests.conftest import Served
+from tunnel_edge.api import document
+from tunnel_edge.api.document import Field, Operation
+from tunnel_edge.app import te
+from tunnel_edge.errors import CommandError
+
+cli.write_kinds()
+DOCUMENT = json.loads(openapi.FILE.read_text())
+OPERATIONS = {each.id: each for each in document.load()}
+
+
+def documented() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each operation of the document with its method and path."""
+    for path, methods in DOCUMENT["paths"].items():
+        yield from ((method.upper(), path, it) for method, it in methods.items() if method != "parameters")
+
+
+def test_the_wheel_has_the_reduced_document(te: Any) -> None:
+    (packed,) = te.parent.parent.glob("lib/python3*/site-packages/tunnel_edge/api/kinds.json")
+    assert json.loads(packed.read_text()) == kinds.reduce(DOCUMENT)
+
+
+def test_every_operation_is_one_command() -> None:
+    words = {}
+    for method, path, operation in documented():
+        found = OPERATIONS[operation["operationId"]]
+        assert (found.method, found.path) == (method, path)
+        command: click.Command = te
+        for word in found.words:
+            assert isinstance(command, click.Group)
+            following = command.get_command(click.Context(command), word)
+            assert following is not None
+            command = following
+        assert not isinstance(command, click.Group)
+        words[found.words] = command
+    assert len(words) == len(OPERATIONS) == len([*documented()])
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        ("list_api_keys", "api-keys list"),
+        ("create_http_response_backend", "backends http-response create"),
+        ("create_https_edge_route", "edges https routes create"),
+        ("replace_https_edge_tls_termination", "edges https tls-termination set"),
+        ("delete_https_edge_tls_termination", "edges https tls-termination unset"),
+        ("get_ssh_certificate_authority_policy", "ssh-certificate-authorities policy get"),
+        ("offboard_user", "users offboard"),
+        ("get_me", "me get"),
+    ],
+)
+def test_commands_are_named_by_their_paths(operation: str, words: str) -> None:
+    assert " ".join(OPERATIONS[operation].words) == words
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda each: each.id)
+def test_each_sample_can_be_expressed_in_flags(operation: Operation) -> None:
+    body = DOCUMENT["paths"][operation.path][operation.method.lower()].get("requestBody")
+    content = body["content"]["application/json"] if body else {}
+    samples = [content.get("example"), *(it["value"] for it in content.get("examples", {}).values())]
+    for sample in filter(None, samples):
+        assert document.body_of(operation.fields, flags_of(operation.fields, sample)) == sample
+
+
+def flags_of(fields: tuple[Field, ...], sample: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the texts of flags for a body. JSON is used only for an empty object."""
+    found: dict[str, tuple[str, ...]] = {}
+    for field in fields:
+        value: Any = sample
+        for name in field.path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None and (field.type != "json" or value == {}):
+            found[field.path] = texts_of(field, value)
+    return found
+
+
+def texts_of(field: Field, value: Any) -> tuple[str, ...]:
+    """Return the texts that a flag has for a value."""
+    if field.type == "texts":
+        return tuple(value) or ("[]",)
+    if field.type.startswith("map"):
+        pairs = [(key, each) for key, it in value.items() for each in (it if isinstance(it, list) else [it])]
+        return tuple(f"{key}={each}" for key, each in pairs) or ("{}",)
+    return (str(value).lower() if isinstance(value, bool) else str(value) if field.type != "json" else "{}",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "value"),
+    [
+        ("text", "-1", "-1"),
+        ("text", "@@home", "@home"),
+        ("text", "", ""),
+        ("integer", "3600", 3600),
+        ("boolean", "True", True),
+        ("texts", "[]", []),
+        ("map:text", "a=b=c", {"a": "b=c"}),
+        ("map:integer", "a=1", {"a": 1}),
+        ("map", "a=1", {"a": "1"}),
+        ("json", "{}", {}),
+    ],
+)
+def test_texts_become_values(kind: str, given: str, value: Any) -> None:
+    assert document.parse(Field("field", kind), [given]) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        ("integer", "one", "--a-field: 'one' is not an integer."),
+        ("boolean", "yes", "--a-field: 'yes' is not true or false."),
+        ("json", "{", "--a-field: '{' is not JSON."),
+        ("map:text", "a", "--a-field: 'a' has no '='. Give each entry once, as key=value."),
+    ],
+)
+def test_other_texts_are_wrong_usage_and_name_the_flag(kind: str, given: str, message: str) -> None:
+    with pytest.raises(CommandError) as rejected:
+        document.parse(Field("a_field", kind), [given])
+    assert (str(rejected.value), rejected.value.code) == (message, 2)
+
+
+def test_a_kind_is_created_listed_changed_and_deleted(admin_user: User) -> None:
+    created = admin_user.run(
+        *("backends", "http-response", "create", "--status-code", "503", "--headers", "Retry-After=9"),
+        *("--body", "@-", "--description", "closed"),
+        typed="Back soon.",
+    )
+    assert created.returncode == 0, created.stderr
+    backend = json.loads(created.stdout)
+    assert (backend["headers"], backend["body"]) == ({"Retry-After": "9"}, "Back soon.")
+    listed = admin_user.run("backends", "http-response", "list")
+    assert json.loads(listed.stdout) == [backend]
+    table = admin_user.run("backends", "http-response", "list", "-o", "table", "--utc", "--columns", "id,status_code")
+    assert table.stdout.split() == ["ID", "STATUS_CODE", backend["id"], "503"]
+    changed = admin_user.run(
+        "backends", "http-response", "update", backend["id"], "--description", "open", "-o", "json"
+    )
+    assert json.loads(changed.stdout)["description"] == "open"
+    stale = admin_user.run("backends", "http-response", "delete", backend["id"], "--if-match", '"stale"')
+    assert (stale.returncode, json.loads(stale.stderr)["error_code"]) == (6, "precondition_failed")
+    deleted = admin_user.run("backends", "http-response", "delete", backend["id"])
+    assert (deleted.returncode, deleted.stdout) == (0, "")
+    missing = admin_user.run("backends", "http-response", "get", backend["id"], "-o", "table")
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "operation: op_" in missing.stderr
+
+
+def test_all_pages_of_a_list_are_followed(admin_user: User) -> None:
+    for _ in range(3):
+        assert admin_user.run("backends", "http-response", "create").returncode == 0
+    some = admin_user.run("backends", "http-response", "list", "--limit", "2", "-o", "id")
+    assert len(some.stdout.split()) == 2
+    every = admin_user.run("backends", "http-response", "list", "--limit", "2", "--all", "-o", "id")
+    assert len({*every.stdout.split()}) == 3
+    paged = admin_user.run("api", "GET", "/backends/http_response?limit=2", "--paginate", "-o", "id")
+    assert paged.stdout == every.stdout
+
+
+def test_a_token_is_written_to_one_place(admin_user: User, api: Served) -> None:
+    shown = admin_user.run("api-keys", "create", "--scopes", "edges:read", "--scopes", "backends:read")
+    key = json.loads(shown.stdout)
+    assert (key["scopes"], bool(key["token"])) == (["edges:read", "backends:read"], True)
+    written = admin_user.run("api-keys", "create", "--token-file", "key", "--scopes", "edges:read")
+    token = (admin_user.home / "key").read_text().strip()
+    assert (admin_user.home / "key").stat().st_mode & 0o777 == 0o600
+    assert "token" not in json.loads(written.stdout)
+    me = admin_user.with_settings(TE_URL=api.base_url, TE_TOKEN=token).run("whoami")
+    assert json.loads(me.stdout)["key"]["scopes"] == ["edges:read"]
+
+
+def test_open_operations_need_no_token(admin_user: User, user: User, api: Served) -> None:
+    authority = admin_user.run("ssh-certificate-authorities", "create", "-o", "id").stdout.strip()
+    shown = user.with_settings(TE_URL=api.base_url, TE_CONFIG_DIR=str(user.home / "empty")).run(
+        "ssh-certificate-authorities", "public-key", "get", authority
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("ssh-ed25519 ")

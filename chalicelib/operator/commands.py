@@ -26,7 +26,7 @@ from chalicelib.operator import (
 )
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
 from chalicelib.operator.sign_in import oauth_apps, sign_in_keys
-from chalicelib.operator.tenants import deletion, exporting
+from chalicelib.operator.tenants import deletion, exporting, importing
 from chalicelib.storage import diagnosis
 from chalicelib.storage.client.aws import AwsError
 
@@ -56,7 +56,7 @@ for _command in (
     *(oauth_apps.group, sign_in_keys.group),
 ):
     root.add_command(_command)
-for _command in (exporting.export, deletion.delete):
+for _command in (exporting.export, importing.import_, deletion.delete):
     accounts.group.add_command(_command)
 
 

@@ -15,6 +15,7 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
+WITHOUT_KEY = "without_key"  # imported without its private key, which no export contains
 WALK = "walk"  # the progress of an offboarding
 OFFBOARDED = "offboarded"  # the Unix second from which the last walk of an offboarding may begin
 

@@ -55,7 +55,7 @@ def export(record: Mapping[str, Any]) -> Iterator[str]:
     found = record_classes.classify(record["scope"], record["id"])
     if found.portability == "omitted" or record.get("expires", clock.seconds() + 1) <= clock.seconds():
         return
-    kept = _without_tunnel(record) if found.removal == "name" else record
+    kept = _without_exclusive_holder(record) if found.removal == "name" else record
     if kept:
         yield to_line(Exported(found, sealed_values.without(kept)))
     if found.removal == "list":
@@ -110,11 +110,10 @@ def _parse(number: int, line: str) -> dict[str, Any]:
     return found
 
 
-def _without_tunnel(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the key of a name without its tunnel. Return {} if nothing else has the name."""
-    held = {**record, **_UNNAMED} if kinds.TUNNELS.has(record.get("holder", "")) else dict(record)
-    left = {name: value for name, value in held.items() if value is not None}
-    is_used = left.get("sharers") or left.get("holder") or left.get("rests", 0) > clock.seconds()
+def _without_exclusive_holder(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key of a name without its tunnel or ban. Return {} if nothing else has the name."""
+    left = {name: value for name, value in {**record, **_UNNAMED}.items() if value is not None}
+    is_used = left.get("sharers") or left.get("rests", 0) > clock.seconds()
     return left if is_used else {}
 
 

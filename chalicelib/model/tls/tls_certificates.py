@@ -10,6 +10,7 @@ from chalicelib import clock, crypto
 from chalicelib.model.audit import details
 from chalicelib.model.base import kinds, packing, records
 from chalicelib.model.base.records import Described, Traced
+from chalicelib.model.base.switches import WITHOUT_KEY
 from chalicelib.storage import vault
 from chalicelib.storage.records import decoding, items, table
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -149,7 +150,7 @@ def open_private_key(sealed: SealedCertificate) -> bytes:
 
 def _sealed_certificate(item: Item) -> SealedCertificate | None:
     try:
-        served = ServedCertificate.of(item)
+        served = None if item.unseen.get(WITHOUT_KEY) else ServedCertificate.of(item)
         return SealedCertificate(served, item.sealed["private_key"]) if served else None
     except MalformedRecord as malformed:
         decoding.report(item.scope, item.id, malformed)

@@ -16,6 +16,7 @@ from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.switches import WITHOUT_KEY
 from chalicelib.model.ssh import authorities, policies
 from chalicelib.model.ssh.authorities import IssuedCertificate
 from chalicelib.model.ssh.policies import PolicyBounds
@@ -70,7 +71,8 @@ class Signer:
 def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     """Return the authority of a request for a certificate of a kind, and whether it has revoked the key.
 
-    Raises Forbidden if the caller's key lacks the scope, UnknownReference, aws.Unavailable.
+    Raises Forbidden if the caller's key lacks the scope, UnknownReference, Conflict if the authority was imported
+    without its private key, aws.Unavailable.
     """
     if caller.limits.scopes:
         caller.require(scopes.of_authority("POST", kind, request.ssh_certificate_authority_id))
@@ -80,6 +82,8 @@ def signer(caller: Caller, kind: Kind, request: Any) -> Signer:
     if found is None:
         rule = f"must be an id listed at {kinds.SSH_CERTIFICATE_AUTHORITIES.path}"
         raise UnknownReference("'ssh_certificate_authority_id' names nothing.", {"ssh_certificate_authority_id": rule})
+    if found.unseen.get(WITHOUT_KEY):
+        raise Conflict("This authority was imported without its private key: create another one and sign with it.")
     return Signer(found, fingerprint, has_revoked_key)
 
 

@@ -1,0 +1,150 @@
+"""Records of an export on their way into another account: their validation, and their new form.
+
+An edited file must not reach another account or the service: each record must belong to the exported account, and the
+unique keys must be the keys of its items.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib import clock
+from chalicelib.model.base import kinds
+from chalicelib.model.base.switches import WITHOUT_KEY
+from chalicelib.model.tenants.portable import Exported, NotAnExport
+from chalicelib.model.tenants.record_classes import ACCOUNT
+from chalicelib.storage.records import places
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+
+Record = Mapping[str, Any]
+Place = tuple[str, str]
+_FREE_TEXT = ("description", "metadata")
+_OWNED = re.compile(ACCOUNT)
+_WITH_PRIVATE_KEY = (kinds.SSH_CERTIFICATE_AUTHORITIES, kinds.TLS_CERTIFICATES)
+
+
+@dataclass
+class Arrivals:
+    """The result of the validation of an export. `lost` lists the secrets that must be made again."""
+
+    account: str
+    claims: set[tuple[str, str, str]] = field(default_factory=set)  # scope of a unique key, and path of its item
+    held: set[tuple[str, str, str]] = field(default_factory=set)
+    lists: set[str] = field(default_factory=set)  # scopes of lists of revocations
+    chunks: set[str] = field(default_factory=set)
+    lost: list[str] = field(default_factory=list)
+
+    def check(self, exported: Exported) -> None:
+        """Check one record. Raises NotAnExport."""
+        record = exported.record
+        key = f"{record['scope']} {record['id']}"
+        try:
+            self._check(exported)
+        except MalformedRecord as malformed:
+            raise NotAnExport(f"The record {key} is malformed. {malformed}") from None
+        except (LookupError, TypeError, AttributeError, ValueError):
+            raise NotAnExport(f"The record {key} is malformed.") from None
+
+    def complete(self) -> None:
+        """Check that items and unique keys agree. Raises NotAnExport."""
+        if self.chunks - self.lists:
+            raise NotAnExport(f"The list {min(self.chunks - self.lists)} has no head.")
+        if differing := self.claims ^ self.held:
+            scope, path, _ = min(differing)
+            raise NotAnExport(
+                f"The key {scope} and the record {path} do not agree: the account was changed during the export. "
+                "Disable the account and export it again."
+            )
+
+    def _check(self, exported: Exported) -> None:
+        record, scope, id = exported.record, exported.record["scope"], exported.record["id"]
+        if exported.record_class.name == "chunk of revocations":
+            self.chunks.add(scope)
+            return
+        if {*_OWNED.findall(" ".join(_owners(record)))} != {self.account}:
+            raise NotAnExport(f"The record {scope} {id} does not belong to {self.account}.")
+        if exported.record_class.removal == "list":
+            self.lists.add(scope)
+        elif id == "claim":
+            self.held |= {(scope, path, "") for path in _holders(record)}
+        elif scope.startswith(f"{self.account}#") or id == self.account:
+            self._check_item(exported)
+
+    def _check_item(self, exported: Exported) -> None:
+        item = Item.from_record(exported.record)
+        if item.malformed:
+            raise item.malformed
+        kind = kinds.ACCOUNTS if item.id == self.account else kinds.at(_generic(item.path))
+        if kind is None or not kind.has(item.id):
+            return
+        if item.body:
+            kind.stored_type.of(item.body)
+        for name, module in item.modules.items():
+            kinds.stored_type_of_module(name).of(module)
+        if exported.record_class.portability == "portable" and kind is not kinds.ACCOUNTS:
+            path = f"{item.path}/{item.id}"
+            self.claims |= {(key.scope, path, "") for key in item.unique_keys}
+        self.lost += _lost(kind, item)
+
+
+def translate(record: Record, old: str, new: str) -> dict[str, Any]:
+    """Return a record with another account's id everywhere except in free text."""
+    found: dict[str, Any] = _translated(record, old, new)
+    item = places.of_item(found["scope"], found["id"])
+    kind = kinds.at(_generic(item[0].partition("#")[2]))
+    if kind in _WITH_PRIVATE_KEY and kind.has(item[1]):
+        found["unseen"] = {**found.get("unseen", {}), WITHOUT_KEY: True}
+    return found
+
+
+def is_due(record: Record) -> bool:
+    """Return whether a record has not expired."""
+    return bool(record.get("expires", clock.seconds() + 1) > clock.seconds())
+
+
+def _translated(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, Mapping):
+        return {
+            _translated(name, old, new): member if name in _FREE_TEXT else _translated(member, old, new)
+            for name, member in value.items()
+        }
+    if isinstance(value, set | frozenset):
+        return {_translated(member, old, new) for member in value}
+    return [_translated(member, old, new) for member in value] if isinstance(value, list) else value
+
+
+def _owners(record: Record) -> Iterator[str]:
+    """Yield the attributes of a record that name its account."""
+    body = record.get("body", {})
+    yield from (record["scope"], record["id"], record.get("home", ""), record.get("account", ""))
+    yield str(body.get("account", "")) if isinstance(body, Mapping) else ""
+
+
+def _holders(record: Record) -> Iterable[str]:
+    """Return the paths of the items that have a unique key."""
+    holder = [f"{record['home'].partition('#')[2]}/{record['holder']}"] if record.get("holder") else []
+    return [*holder, *record.get("sharers", ())]
+
+
+def _generic(path: str) -> str:
+    """Return the path of a list as in the table of kinds."""
+    for kind in kinds.TABLE:
+        if kind.path and re.fullmatch(re.sub(r"{\w+}", "[^/]+", kind.path), path):
+            return kind.path
+    return path
+
+
+def _lost(kind: kinds.Kind, item: Item) -> Iterator[str]:
+    """Yield the secrets of an item that no export contains."""
+    about = f"{item.id} {item.body.get('description', '')}".rstrip()
+    if kind is kinds.API_KEYS:
+        yield f"API key {about} of {item.body.get('owner_id', '')}"
+    elif kind in _WITH_PRIVATE_KEY:
+        yield f"private key of the {kind.name} {about}"
+    for name, provider in item.modules.get("oauth", {}).get("provider", {}).items():
+        if provider and provider.get("client_id"):
+            yield f"client secret of {name} in the module oauth of the route {item.id}"

@@ -1,0 +1,216 @@
+"""`accounts import`: an export into an account that was just created. It can be stopped at any time and run again."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts as stored_accounts
+from chalicelib.model.accounts import switching
+from chalicelib.model.audit import trail
+from chalicelib.model.audit.partitions import WITHOUT_EDGE
+from chalicelib.model.base import kinds
+from chalicelib.model.changes import Change
+from chalicelib.model.tenants import arrivals, portable
+from chalicelib.model.tenants.arrivals import Arrivals
+from chalicelib.model.tenants.portable import Exported, NotAnExport
+from chalicelib.operator.accounts import check_account
+from chalicelib.operator.command_line import CommandError, OperatorCommand, account_argument, reason_option
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, TransactionFailed, Write
+from chalicelib.storage.records import change_log, items, table, unique_keys
+from chalicelib.storage.records.items import Item
+
+_IMPORTS = "operator#/imports"
+_AT_ONCE = 50
+_MAX_SHOWN = 20  # conflicts
+_SETTINGS = ("name", "active", "created_at")  # fields of the new account that stay
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Import:
+    """The import of a file into an account."""
+
+    account: str
+    file: Path
+    report: Callable[[str], object]
+
+    def run(self) -> list[str]:
+        """Import the file; return the secrets that must be made again. Raises UnknownId, CommandError."""
+        check_account(self.account)
+        try:
+            found = self._validate()
+        except NotAnExport as wrong:
+            raise CommandError(f"{self.file}: {wrong} Nothing was imported.") from None
+        self._begin(found.account)
+        self._write(found.account, "claim")
+        self._write(found.account, "other")
+        self._finish(found.account)
+        return found.lost
+
+    def _validate(self) -> Arrivals:
+        """Check all records of the file. Raises NotAnExport."""
+        with self.file.open(encoding="utf-8", errors="replace") as lines:
+            account, records = portable.read(lines)
+            found = Arrivals(account)
+            for exported in records:
+                found.check(exported)
+        found.complete()
+        return found
+
+    def _begin(self, old: str) -> None:
+        """Check for conflicts, and record that the import has begun. Raises CommandError."""
+        place = (_IMPORTS, portable.digest(old))
+        marker = dynamodb.get(*place)
+        body = {"account": self.account, "is_complete": False}
+        if marker and marker["body"] == body:
+            return  # continues
+        if marker:
+            raise CommandError(f"This account was already imported, into {marker['body']['account']}.")
+        self._check_target()
+        conflicts = [*self._find_conflicts(old)]
+        if conflicts:
+            shown = "\n".join(conflicts[:_MAX_SHOWN])
+            raise CommandError(f"Nothing was imported. There are {len(conflicts)} conflicts:\n{shown}")
+        with suppress(ConditionFailed):  # another process begins it too, and the next run finds out
+            dynamodb.do(Write.put({"scope": place[0], "id": place[1], "body": body, "revision": 1}, _ABSENT))
+
+    def _check_target(self) -> None:
+        """Raise CommandError if the account has more than a new one."""
+        for kind in kinds.TABLE:
+            most = 1 if kind in (kinds.USERS, kinds.API_KEYS) else 0
+            is_listed = kind.path and "{" not in kind.path and kind is not kinds.AUDIT_EVENTS
+            if is_listed and len(table.page(items.scope(self.account, kind.path), before=None, count=2)[0]) > most:
+                raise CommandError(f"{self.account} is not new: it has {kind.path}. Import into a new account.")
+
+    def _find_conflicts(self, old: str) -> Iterator[str]:
+        """Yield a sentence for each record that another account has, or that is there already."""
+        if table.find(stored_accounts.SCOPE, old):
+            yield f"The exported account {old} is there: delete it first."
+        for some in _batches(self._records(old, "all")):
+            wanted = {_place(record): record for record in some}
+            for place, present in table.records(wanted).items():
+                if not (_may_replace(present, old) or "packed" in present):  # chunks follow the head of their list
+                    yield f"{place[0]} is taken: {_advice(place)}"
+
+    def _write(self, old: str, part: str) -> None:
+        """Write the records that are not there yet. Raises CommandError if another writer has taken one."""
+        count = 0
+        for some in _batches(self._records(old, part)):
+            wanted = {_place(record): record for record in some}
+            present = table.records(wanted)
+            missing = [
+                _put(record, present.get(place), self.account)
+                for place, record in wanted.items()
+                if place not in present or _may_replace(present[place], old)
+            ]
+            try:
+                if missing:
+                    dynamodb.transact([*missing, *change_log.entries(missing)])
+            except TransactionFailed as failed:
+                request = missing[failed.places[0]].request
+                taken = (request.get("Item") or request["Key"])["scope"]["S"]
+                raise CommandError(f"{taken} was taken during the import. Run the command again.") from None
+            count += len(some)
+            self.report(f"{count:,} records …")
+
+    def _finish(self, old: str) -> None:
+        """Take over the settings of the account, and copy the states of owners and the rules to their keys."""
+        settings = next(self._settings(), None)
+        if settings:
+            changes.rewrite(Change(trail.OPERATOR), stored_accounts.SCOPE, self.account, partial(_configure, settings))
+        trail.let_edge_act(self.account)
+        for owner in stored_accounts.list_owners(self.account):
+            switching.update_keys(self.account, owner.id)
+        switching.copy_rules(self.account)
+        digest = portable.digest(old)
+        complete = Write.update(_IMPORTS, digest, _EXISTS, sets={"body.is_complete": True}, adds={"revision": 1})
+        dynamodb.transact([complete, trail.operator_event("account.import", self.account)])
+
+    def _settings(self) -> Iterator[Item]:
+        for exported in self._read():
+            if exported.record["scope"] == stored_accounts.SCOPE:
+                yield Item.from_record(exported.record)
+
+    def _records(self, old: str, part: str) -> Iterator[Record]:
+        """Yield the records to write: unique keys ("claim"), the others ("other"), or all."""
+        for exported in self._read():
+            record = exported.record
+            is_key = record["id"] == unique_keys.ID
+            if _is_imported(exported) and part in ("all", "claim" if is_key else "other"):
+                yield arrivals.translate(record, old, self.account)
+
+    def _read(self) -> Iterator[Exported]:
+        with self.file.open(encoding="utf-8") as lines:
+            yield from portable.read(lines)[1]
+
+
+_ABSENT, _EXISTS = Condition("attribute_not_exists(#id)"), Condition("attribute_exists(#id)")
+
+
+def _is_imported(exported: Exported) -> bool:
+    record = exported.record
+    is_own = exported.record_class.portability == "portable" and record["scope"] != stored_accounts.SCOPE
+    return is_own and record["id"] != WITHOUT_EDGE and arrivals.is_due(record)
+
+
+def _place(record: Record) -> tuple[str, str]:
+    return record["scope"], record["id"]
+
+
+def _may_replace(present: Record, old: str) -> bool:
+    """Return whether a stored record gives way: it has expired, or is what the deletion of the account left."""
+    body = present.get("body")
+    owners = {present.get("account"), body.get("account") if isinstance(body, Mapping) else None}
+    is_left = bool(owners & {portable.digest(old), old})
+    is_free = not present.get("holder") and not present.get("sharers")
+    return not arrivals.is_due(present) or (is_left and is_free)
+
+
+def _put(record: Record, present: Record | None, account: str) -> Write:
+    """Return the write of a record. A list of revocations that was left only gets its account again."""
+    if present is None:
+        return Write.put(record, _ABSENT)
+    same = Condition("#revision = :present", {"present": present["revision"]})
+    if "stamp" in present:
+        sets = {"body.account": account, "expires": None}
+        return Write.update(*_place(record), same, sets=sets, adds={"revision": 1})
+    return Write.put(record, same)
+
+
+def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while some := list(islice(records, _AT_ONCE)):
+        yield some
+
+
+def _advice(place: tuple[str, str]) -> str:
+    kind = place[0].partition("#")[0]
+    if kind in ("user_name", "name"):
+        return "create the account with another --admin NAME."
+    return "another account has it, or the export was imported already."
+
+
+def _configure(settings: Item, account: Item) -> Item:
+    """Return an account with the settings of an exported one."""
+    taken = {name: value for name, value in settings.body.items() if name not in _SETTINGS}
+    return replace(account, body={**account.body, **taken}, modules={**account.modules, **settings.modules})
+
+
+@click.command("import", cls=OperatorCommand, help="Write an export into an account that was just created.")
+@account_argument
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The export.")
+@reason_option
+def import_(account: str, file: Path) -> None:
+    """Run the command `accounts import`."""
+    lost = Import(account, file, partial(print, file=sys.stderr, flush=True)).run()
+    print(f"{file} was imported into {account}.")
+    for secret in lost:
+        print(f"make again: {secret}")

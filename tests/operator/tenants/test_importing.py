@@ -1,0 +1,154 @@
+"""`accounts import`: an export becomes the content of a new account, or nothing is written."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.tenants import portable
+from chalicelib.operator.accounts import create_account
+from chalicelib.operator.command_line import CommandError
+from chalicelib.operator.tenants import deletion, exporting
+from chalicelib.operator.tenants.importing import Import
+from tests import samples
+from tests.operator.commands import refused, run
+from tests.operator.tenants import busy, killing, worlds
+from tests.transports import Client
+
+LISTS = (
+    *(
+        "/backends/http_response",
+        "/backends/tunnel_group",
+        "/backends/weighted",
+        "/bot_users",
+        "/certificate_authorities",
+    ),
+    *("/edges/https", "/edges/tcp", "/edges/tls", "/federated_credentials", "/reserved_domains", "/reserved_addrs"),
+    *("/ssh_certificate_authorities", "/ssh_credentials", "/ssh_host_certificates", "/ssh_user_certificates"),
+    *("/certificate_authorities", "/tls_certificates"),
+)
+
+
+def shown(client: Client) -> dict[str, Any]:
+    """Return all lists of an account, as the API shows them, without client secrets."""
+    return {path: json.loads(client.get(path).text.replace(worlds.SECRET, "")) for path in LISTS}
+
+
+def move_away(client: Client, file: Path) -> None:
+    """Export an account into a file, and delete it."""
+    exporting.export_account(client.account, file, lambda _: None)
+    deletion.Deletion(client.account, "delete", lambda _: None, sleep=lambda _: None).run()
+
+
+def arrive(client: Client, name: str = "acme") -> Client:
+    """Return a client of the admin of an account that was just created."""
+    account, user, token = create_account(name, "first")
+    return Client(client.transport, account=account.id, user=user.id).with_token(token)
+
+
+def test_a_deleted_account_returns_with_its_ids_and_names(admin: Client, tmp_path: Path) -> None:
+    made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
+    before, route = shown(admin), admin.get(made["oauth"]).json
+    move_away(admin, file)
+    new = arrive(admin)
+    printed = run("accounts", "import", new.account, str(file))
+    assert printed[0] == f"{file} was imported into {new.account}."
+    lost = "\n".join(printed[1:])
+    assert all(
+        id in lost for id in (made["/api_keys"], made["/ssh_certificate_authorities"], made["/tls_certificates"])
+    )
+    assert "client secret of github in the module oauth of the route" in lost
+    after = shown(new)
+    assert after == before
+    oauth = route["oauth"]["provider"]["github"]
+    shown_oauth = new.get(made["oauth"]).json["oauth"]["provider"]["github"]
+    assert shown_oauth == {**oauth, "client_secret": ""}
+    assert worlds.naming(admin.account) == []
+    authority = made["/ssh_certificate_authorities"]
+    assert new.get(f"/ssh_certificate_authorities/{authority}/krl").status == 200
+    signed = new.post("/ssh_user_certificates", {**_request(), "ssh_certificate_authority_id": authority})
+    assert (signed.status, signed.json["error_code"]) == (409, "conflict")
+    events = new.get("/audit_events?limit=100").json["audit_events"]
+    assert {it["resource_id"] for it in events} >= {made["/backends/http_response"], made["/bot_users"]}
+    again = str(refused("accounts", "import", new.account, str(file)))
+    assert again == f"This account was already imported, into {new.account}."
+
+
+def test_an_import_with_one_conflict_writes_nothing(admin: Client, stranger: Client, tmp_path: Path) -> None:
+    made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
+    credential = admin.get(f"/ssh_credentials/{made['/ssh_credentials']}").json
+    move_away(admin, file)
+    stranger.create("/ssh_credentials", {"public_key": credential["public_key"]})
+    new, before = arrive(admin), worlds.scan()
+    message = str(refused("accounts", "import", new.account, str(file)))
+    assert message.startswith("Nothing was imported. There are 1 conflicts:\npublic_key#SHA256:")
+    assert worlds.scan() == before
+
+
+def test_an_account_that_is_there_or_not_new_is_a_conflict(admin: Client, stranger: Client, tmp_path: Path) -> None:
+    file = tmp_path / "acme.ndjson"
+    admin.create("/bot_users", {"name": "deployer"})
+    exporting.export_account(admin.account, file, lambda _: None)
+    new, before = arrive(admin), worlds.scan()
+    message = str(refused("accounts", "import", new.account, str(file)))
+    assert f"The exported account {admin.account} is there: delete it first." in message
+    stranger.create("/backends/http_response", {})
+    message = str(refused("accounts", "import", stranger.account, str(file)))
+    assert message == f"{stranger.account} is not new: it has /backends/http_response. Import into a new account."
+    assert [it for it in worlds.scan() if it not in before and new.account in repr(it)] == []
+
+
+def test_an_import_that_is_killed_ten_times_under_load_is_complete(
+    admin: Client, stranger: Client, tmp_path: Path
+) -> None:
+    worlds.fill(admin)
+    file = tmp_path / "acme.ndjson"
+    before = shown(admin)
+    move_away(admin, file)
+    new = arrive(admin)
+    importing = Import(new.account, file, lambda _: None)
+    with busy.clients(stranger) as statuses, suppress(CommandError):  # a killed run had imported all
+        killing.complete(importing.run, seed=3, most=30)
+    assert shown(new) == before
+    assert {*statuses} == {200, 201, 204}
+
+
+CHANGES = {
+    "a cut file": lambda lines: lines[:-1],
+    "a missing record": lambda lines: [line for line in lines if '"user_name#' not in line],
+    "a record of another account": lambda lines: [lines[0], lines[1].replace("acct_", "acct_A", 1), *lines[2:]],
+    "a record of the service": lambda lines: [
+        lines[0],
+        '{"class": "", "record": {"scope": {"S": "edge#/settings"}, "id": {"S": "names"}}}',
+        *lines[1:],
+    ],
+    "a wrong type": lambda lines: [
+        line.replace('"active": {"BOOL": true}', '"active": {"S": "yes"}') for line in lines
+    ],
+    "no JSON": lambda lines: [lines[0], "]", *lines[1:]],
+    "nothing": lambda lines: [],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_is_no_complete_export_is_refused(admin: Client, tmp_path: Path, change: Any) -> None:
+    file = tmp_path / "acme.ndjson"
+    admin.create("/bot_users", {"name": "deployer"})
+    move_away(admin, file)
+    lines = change(file.read_text().splitlines())
+    count = len(lines) - 2
+    if lines and '"records": ' in lines[-1]:
+        lines[-1] = portable.end(count)
+    file.write_text("\n".join(lines))
+    new, before = arrive(admin), worlds.scan()
+    message = str(refused("accounts", "import", new.account, str(file)))
+    assert message.startswith(f"{file}: ")
+    assert message.endswith("Nothing was imported.")
+    assert worlds.scan() == before
+
+
+def _request() -> dict[str, Any]:
+    return {"public_key": samples.public_key(), "principals": [ids.new("x")]}

@@ -26,7 +26,7 @@ from chalicelib.operator import (
 )
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
 from chalicelib.operator.sign_in import oauth_apps, sign_in_keys
-from chalicelib.operator.tenants import deletion, exporting, importing
+from chalicelib.operator.tenants import deletion, exporting, forgetting, importing
 from chalicelib.storage import diagnosis
 from chalicelib.storage.client.aws import AwsError
 
@@ -58,6 +58,7 @@ for _command in (
     root.add_command(_command)
 for _command in (exporting.export, importing.import_, deletion.delete):
     accounts.group.add_command(_command)
+owners.users.add_command(forgetting.forget)
 
 
 @root.command("routes", help="List the routes of the API, as JSON with their scopes and errors.")

@@ -256,12 +256,12 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
 
 def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details of a resource that was created or removed."""
-    return {path: _shown(value) for path, value in _flat(told).items()}
+    return {path: _shown(value) for path, value in flat(told).items()}
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that differ, under "before" and "after", or {} without a difference."""
-    old, new = _flat(before), _flat(after)
+    old, new = flat(before), flat(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:
         return {}
@@ -274,12 +274,12 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-def _flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+def flat(told: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """Return the values of nested mappings by dotted path, without unset values."""
     found: dict[str, Any] = {}
     for name, value in told.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{at}{name}.")
+            found |= flat(value, f"{at}{name}.")
         elif value not in (None, "", b""):
             found[f"{at}{name}"] = value
     return found

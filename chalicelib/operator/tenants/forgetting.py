@@ -1,0 +1,120 @@
+"""`users forget`: replaces the name of a user by the user's id, in records and in audit events.
+
+It can be stopped at any time and run again: events show which users had the name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from chalicelib.model import changes
+from chalicelib.model.accounts import accounts, switching
+from chalicelib.model.accounts.accounts import User
+from chalicelib.model.audit import partitions, trail
+from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import kinds, records
+from chalicelib.model.changes import Change
+from chalicelib.operator.accounts import check_account
+from chalicelib.operator.command_line import (
+    CommandError,
+    OperatorCommand,
+    UnknownId,
+    account_argument,
+    reason_option,
+)
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import items, table, unique_keys
+from chalicelib.storage.records.items import Item
+
+_NAMES = ("name", "before.name", "after.name")  # paths in the details of events of a user
+_EXISTS = Condition("attribute_exists(#id)")
+
+
+def forget_user(account: str, name: str) -> tuple[str, int]:
+    """Replace a name by the user's id; return the id and the number of changed events.
+
+    Raises UnknownId, CommandError for the name of a bot, aws.Unavailable.
+    """
+    check_account(account)
+    current = _find_current(account, name)
+    former = [id for event in _events(account) if (id := _named_user(event, name))]
+    id = current or next(iter(former), "")
+    if not id:
+        raise UnknownId(f"The account {account} has no user {name}, also not in its audit events.")
+    if current:
+        changes.rewrite(Change(OPERATOR), items.scope(account, kinds.USERS.path), id, lambda item: _renamed(item, id))
+    if current or accounts.read(account, id):
+        switching.update_keys(account, id)
+    count = 0
+    for event in _events(account):
+        if sets := _without_name(event, name, id):
+            dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
+            count += 1
+    return id, count
+
+
+def _find_current(account: str, name: str) -> str:
+    """Return the id of the user who has a name, or "". Raises CommandError."""
+    record = dynamodb.get(accounts.name_key(account, name).scope, unique_keys.ID) or {}
+    id = str(record.get("holder", ""))
+    if id and not kinds.USERS.has(id):
+        raise CommandError(f"{name} is the name of {id}, which is no user.")
+    return id
+
+
+def _renamed(item: Item, name: str) -> Item:
+    """Return a user with another name, and its unique keys."""
+    before = User.of(item.body)
+    after = replace(before, name=name)
+    keys = records.keys_of_change(item, before, after)
+    return replace(item, body=records.body_of_change(item, before, after), unique_keys=keys)
+
+
+def _events(account: str) -> Iterator[Item]:
+    for scope in (*partitions.scopes(account), items.scope(account, trail.OF_THE_EDGE)):
+        yield from (item for item in table.every(scope) if kinds.AUDIT_EVENTS.has(item.id))
+
+
+def _named_user(event: Item, name: str) -> str:
+    """Return the id of the user who had a name by an event, or ""."""
+    actor, id = event.body.get("actor", {}), str(event.body.get("resource_id", ""))
+    details = trail.flat(event.body.get("details", {}))
+    if kinds.USERS.has(id) and name in (details.get(path) for path in _NAMES):
+        return id
+    owner = str(actor.get("owner_id", ""))
+    return owner if actor.get("name") == name and kinds.USERS.has(owner) else ""
+
+
+def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
+    """Return the attributes of an event that change, by path."""
+    own = _named_user(event, name) or id
+    actor, details = event.body.get("actor", {}), event.body.get("details", {})
+    sets: dict[str, Any] = {}
+    if actor.get("name") == name and actor.get("owner_id"):
+        sets["body.actor"] = {**actor, "name": own}
+    if (after := _replaced(details, name, own)) != details:
+        sets["body.details"] = after
+    return sets
+
+
+def _replaced(value: Any, name: str, id: str) -> Any:
+    """Return a value with an id for each text that is the name."""
+    if isinstance(value, Mapping):
+        return {key: _replaced(member, name, id) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_replaced(member, name, id) for member in value]
+    return id if value == name else value
+
+
+@click.command("forget", cls=OperatorCommand, help="Replace the name of a user by the user's id, also in audit events.")
+@account_argument
+@click.argument("name", help="The name that the user has, or had.")
+@reason_option
+def forget(account: str, name: str) -> None:
+    """Run the command `users forget`."""
+    id, count = forget_user(account, name)
+    print(f"The name is replaced by {id}, also in {count} audit events.")
+    print("Signed certificates, exported events and backups still contain it.")

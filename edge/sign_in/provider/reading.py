@@ -109,13 +109,6 @@ def _microsoft_addresses(claims: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-async def _gitlab(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
-    user = _object(await ask(answer.provider.facts))
-    if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
-        raise UnreadableAnswer("sub")
-    return _openid(user)
-
-
 async def _userinfo(answer: ProviderAnswer, rule: SignInRule, ask: Ask) -> Facts:
     user = _object(await ask(answer.provider.facts))
     if answer.claims is not None and user.get("sub") != answer.claims.get("sub"):
@@ -137,7 +130,7 @@ _READERS: Mapping[str, Callable[[ProviderAnswer, SignInRule, Ask], Awaitable[Fac
     "github": _github,
     "google": _id_token,
     "microsoft": _microsoft,
-    "gitlab": _gitlab,
+    "gitlab": _userinfo,
     "linkedin": _userinfo,
     "twitch": _userinfo,
     "facebook": _facebook,

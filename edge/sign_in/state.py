@@ -1,18 +1,14 @@
 """The state parameter of a sign-in: encrypted, and bound to a host, a route and a browser. Pure."""
 
-import base64
-import binascii
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from edge.sign_in import sealing
 
 MAX_AGE = 600  # seconds
-_NONCE = 12  # bytes
+_PURPOSE = b"state"
 _VERSION = 1
 
 
@@ -38,37 +34,27 @@ class State:
     @property
     def challenge(self) -> str:
         """Return the PKCE challenge (S256) of the verifier."""
-        return _text(hashlib.sha256(self.verifier.encode()).digest())
+        return sealing.encode(hashlib.sha256(self.verifier.encode()).digest())
 
 
 def digest(login: str) -> str:
     """Return the digest of a login cookie."""
-    return _text(hashlib.sha256(login.encode()).digest())
+    return sealing.encode(hashlib.sha256(login.encode()).digest())
 
 
 def seal(state: State, kid: str, key: bytes) -> str:
     """Return a state encrypted with an AES key of 32 bytes, which `kid` names."""
-    nonce = os.urandom(_NONCE)
     plain = json.dumps({"v": _VERSION, **asdict(state)}, separators=(",", ":")).encode()
-    return f"{kid}.{_text(nonce + AESGCM(key).encrypt(nonce, plain, kid.encode()))}"
+    return sealing.seal(plain, kid, key, _PURPOSE)
 
 
 def unseal(text: str, keys: Mapping[str, bytes], now: float) -> State | None:
     """Return a state, or None if it is malformed, of an unknown key, or older than MAX_AGE."""
-    kid, _, sealed = text.partition(".")
-    key = keys.get(kid)
-    if key is None:
+    plain = sealing.unseal(text, keys, _PURPOSE)
+    if plain is None:
         return None
-    try:
-        data = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
-        plain = json.loads(AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], kid.encode()))
-    except (binascii.Error, ValueError, InvalidTag):
+    fields = json.loads(plain)
+    if fields.pop("v") != _VERSION:
         return None
-    if plain.pop("v") != _VERSION:
-        return None
-    state = State(**plain)
+    state = State(**fields)
     return state if state.began - 1 <= now <= state.began + MAX_AGE else None
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,0 +1,37 @@
+"""Encrypts texts that browsers carry for the sign-in service. Pure except for random nonces.
+
+A sealed text is `<key id>.<base64url of nonce and AES-GCM ciphertext>`.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+_NONCE = 12  # bytes
+
+
+def seal(plain: bytes, kid: str, key: bytes, purpose: bytes) -> str:
+    """Return bytes encrypted with an AES key of 32 bytes, which `kid` names. Only the same purpose opens them."""
+    nonce = os.urandom(_NONCE)
+    return f"{kid}.{encode(nonce + AESGCM(key).encrypt(nonce, plain, purpose))}"
+
+
+def unseal(text: str, keys: Mapping[str, bytes], purpose: bytes) -> bytes | None:
+    """Return the bytes of a text sealed for a purpose, or None if it is malformed or its key is unknown."""
+    kid, _, sealed = text.partition(".")
+    if (key := keys.get(kid)) is None:
+        return None
+    try:
+        data = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+        return AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], purpose)
+    except (binascii.Error, ValueError, InvalidTag):
+        return None
+
+
+def encode(data: bytes) -> str:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -1,8 +1,8 @@
 """Envoy's external authorization (gRPC): requests in, responses out. Runs `python -m edge sign-in`."""
 
-import asyncio
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import grpc
@@ -20,6 +20,7 @@ from google.rpc.status_pb2 import Status
 from chalicelib.storage.client import aws
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
+from edge.process.tasks import PeriodicTask
 from edge.sign_in import endpoints, visits
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
@@ -56,7 +57,7 @@ async def serve(settings: Settings) -> None:
     settings.sign_in_socket.chmod(0o660)
     try:
         async with metrics.serve_at_socket(settings.sign_in_metrics_socket, counts):
-            await _refresh_forever(records)
+            await PeriodicTask("sign_in_records", partial(_refresh, records), REFRESH, failures=aws.AwsError).run()
     finally:
         await server.stop(grace=2)
         await client.close()
@@ -86,13 +87,12 @@ def _build_service(
     )
 
 
-async def _refresh_forever(records: SignInRecords) -> None:
-    while True:
-        try:
-            await records.refresh()
-        except aws.AwsError as error:
-            log.event("oauth_unavailable", reason=str(error))
-        await asyncio.sleep(REFRESH)
+async def _refresh(records: SignInRecords) -> None:
+    try:
+        await records.refresh()
+    except aws.AwsError as error:
+        log.event("oauth_unavailable", reason=str(error))
+        raise
 
 
 def _visit(request: CheckRequest) -> Visit:

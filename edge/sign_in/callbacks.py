@@ -15,7 +15,7 @@ from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected
 from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Reply
-from edge.sign_in.session import decisions, tokens
+from edge.sign_in.session import decisions, passes
 from edge.sign_in.session.decisions import Access
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import RouteOfHost, SignInRecords
@@ -132,7 +132,8 @@ class Callbacks:
             await self._records.end_session(former)
         id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)
         await self._records.start_session(id, session, tokens, rule)
-        return replies.redirect(begun.path, 303, self._cookies(rule, id, session))
+        made = [cookies.build(rule.id_cookie, id), *self._token_cookies(rule, session)]
+        return replies.redirect(begun.path, 303, made)
 
     def _new_session(self, rule: SignInRule, client_id: str, facts: Facts) -> Session:
         now = int(self._clock())
@@ -150,16 +151,13 @@ class Callbacks:
         )
         return with_facts(session, rule, facts, now)
 
-    def _cookies(self, rule: SignInRule, id: str, session: Session) -> list[str]:
-        """Return the cookies of a new session. Only a user who may pass gets a session token."""
+    def _token_cookies(self, rule: SignInRule, session: Session) -> tuple[str, ...]:
+        """Return the cookie with the session token of a new session. Only a user who may pass gets one."""
         now = self._clock()
-        made = [cookies.build(rule.id_cookie, id)]
         decision = decisions.decide(session, rule, session.client_id, now)
-        if decision.access is Access.PASS and decision.lifetime:
-            facts = decisions.facts_of(session)
-            claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
-            made.append(cookies.build(rule.session_cookie, tokens.sign(claims, self._records.signing_key())))
-        return made
+        if decision.access is not Access.PASS:
+            return ()
+        return passes.make_pass(session, rule, decision, self._records.signing_key(), now).cookies
 
 
 def _find_rule(routes: list[RouteOfHost], path: str) -> SignInRule | None:

@@ -17,7 +17,7 @@ from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
 from edge.sign_in.provider.provider_client import ApplicationRejected, ProviderClient, Silent, Unreadable
 from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Forward, Reply
-from edge.sign_in.session import decisions, tokens
+from edge.sign_in.session import decisions, passes
 from edge.sign_in.session.decisions import Access, Decision
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import NotReady, SignInRecords
@@ -99,9 +99,6 @@ class SignInService:
         now = self._clock()
         if decisions.is_seen_late(session, rule, now):
             await self._records.record_seen(id, now)
-        facts = decisions.facts_of(session)
-        claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
+        made = passes.make_pass(session, rule, decision, self._records.signing_key(), now)
         self._counts.on_renewal()
-        token = tokens.sign(claims, self._records.signing_key())
-        cookie = cookies.build(rule.session_cookie, token)
-        return Forward(tokens.list_headers(claims), (cookie,) if decision.lifetime else ())
+        return Forward(made.headers, made.cookies)

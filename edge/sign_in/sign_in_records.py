@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from chalicelib.model.base import kinds
@@ -68,8 +68,7 @@ class SignInRecords:
         if known := self._rules.get(audience):
             self._rules.move_to_end(audience)
             return known[0]
-        found = await _in_thread(_read_rule, account, edge, route)
-        return self._remember(found) if found else None
+        return await self.current_rule(account, edge, route)
 
     async def current_rule(self, account: str, edge: str, route: str) -> SignInRule | None:
         """Return the rule of a route as it is stored now, or None."""
@@ -117,14 +116,12 @@ class SignInRecords:
 
     async def start_session(self, id: str, session: Session, tokens: Tokens, rule: SignInRule) -> None:
         """Store a new session with the provider's tokens."""
-        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
-        whole = Session.of({**session.to_record(), "tokens": sealed})
+        whole = await _with_tokens(session, tokens)
         await _in_thread(sessions.write, id, whole, until=session.signed_in_at + rule.max_session)
 
     async def renew_session(self, id: str, session: Session, tokens: Tokens, before: Session) -> bool:
         """Store a session after the provider's answer. Return False if it has ended or was checked meanwhile."""
-        sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
-        whole = Session.of({**session.to_record(), "tokens": sealed})
+        whole = await _with_tokens(session, tokens)
         return await _in_thread(sessions.replace, id, whole, before)
 
     async def tokens(self, session: Session) -> Tokens:
@@ -156,6 +153,12 @@ class SignInRecords:
 
 async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     return await asyncio.to_thread(lambda: function(*arguments, **named))
+
+
+async def _with_tokens(session: Session, tokens: Tokens) -> Session:
+    """Return a session with the provider's tokens, sealed."""
+    sealed = await _in_thread(vault.seal, tokens.to_bytes(), sessions.context(session.account))
+    return replace(session, tokens=sealed)
 
 
 def _refresh_keys() -> tuple[list[KeyPair], dict[str, PrivateKeys]]:

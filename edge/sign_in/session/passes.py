@@ -1,0 +1,27 @@
+"""What a session that may pass receives: headers for the upstream, and a cookie with a session token. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.model.sign_in.sessions import Session
+from edge.sign_in import cookies
+from edge.sign_in.session import decisions, tokens
+from edge.sign_in.session.decisions import Decision
+from edge.sign_in.session.tokens import SigningKey
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The headers for the upstream, and Set-Cookie headers for the visitor."""
+
+    headers: Mapping[str, str]
+    cookies: tuple[str, ...]
+
+
+def make_pass(session: Session, rule: SignInRule, decision: Decision, key: SigningKey, now: float) -> Pass:
+    """Return the pass of a session. It has no cookie if a token would outlive a limit of the session."""
+    facts = decisions.facts_of(session)
+    claims = tokens.make_claims(rule, facts, decision.permission, now=now, lifetime=decision.lifetime)
+    made = (cookies.build(rule.session_cookie, tokens.sign(claims, key)),) if decision.lifetime else ()
+    return Pass(tokens.list_headers(claims), made)

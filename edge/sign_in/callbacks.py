@@ -12,7 +12,7 @@ from edge.sign_in import cookies, replies, state
 from edge.sign_in.checks import with_facts
 from edge.sign_in.provider.facts import Facts
 from edge.sign_in.provider.limits import ExchangeLimits
-from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected
+from edge.sign_in.provider.provider_client import ApplicationRejected, ExchangeFailed, ProviderClient, Rejected
 from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Reply
 from edge.sign_in.session import decisions, passes
@@ -106,6 +106,8 @@ class Callbacks:
             return await self._redeem(visit, rule, begun, code)
         except ExchangeFailed as error:
             outcome = error.outcome
+            if isinstance(error, ApplicationRejected):
+                await self._records.report_application(rule, "application")
             if not isinstance(error, Rejected):
                 raise
             log.event("oauth_rejected", route=rule.route, provider=rule.provider, reason=str(error))
@@ -128,6 +130,7 @@ class Callbacks:
                 verifier=begun.verifier,
                 nonce=begun.nonce,
             )
+        await self._records.report_application(rule)
         if former := cookies.read(visit.cookies, rule.id_cookie):
             await self._records.end_session(former)
         id, session = secrets.token_urlsafe(32), self._new_session(rule, app.client_id, facts)

@@ -20,7 +20,7 @@ from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.session import decisions, passes
 from edge.sign_in.session.decisions import Access, Decision
 from edge.sign_in.sign_in_metrics import SignInMetrics
-from edge.sign_in.sign_in_records import NotReady, SignInRecords
+from edge.sign_in.sign_in_records import NotReady, SecretUnreadable, SignInRecords
 from edge.sign_in.starter import Starter
 from edge.sign_in.visits import Visit
 
@@ -52,7 +52,7 @@ class SignInService:
             return await self._answer(visit)
         except (aws.AwsError, NotReady) as error:
             log.event("oauth_unavailable", reason=type(error).__name__)
-        except (Silent, TooManyExchanges) as error:
+        except (Silent, TooManyExchanges, SecretUnreadable) as error:
             log.event("oauth_unavailable", reason=type(error).__name__, route=visit.route)
         except ApplicationRejected:
             return replies.page(502, replies.APPLICATION_REFUSED)

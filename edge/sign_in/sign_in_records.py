@@ -7,11 +7,14 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
+from botocore.exceptions import ClientError
+
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import edges, sign_in_rules
+from chalicelib.model.edges import application_errors, edges, sign_in_rules
 from chalicelib.model.edges.modules import OAuthModule
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
@@ -19,6 +22,7 @@ from chalicelib.model.sign_in.managed_apps import ManagedApp
 from chalicelib.model.sign_in.sessions import Session
 from chalicelib.model.sign_in.signing_keys import KeyPair
 from chalicelib.storage import vault
+from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
@@ -29,12 +33,17 @@ from edge.sign_in.session.tokens import SigningKey
 
 REFRESH = 5.0  # seconds between reads of keys and managed applications
 _MAX_RULES = 10_000
+_REPORT_PAUSE = 60.0  # seconds
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class NotReady(Exception):
     """The service has no key yet, or a rule has no application."""
+
+
+class SecretUnreadable(Exception):
+    """A client secret cannot be decrypted."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class SignInRecords:
 
     def __init__(self) -> None:
         self._rules: OrderedDict[str, tuple[SignInRule, OAuthModule]] = OrderedDict()
+        self._reported: OrderedDict[str, tuple[str, float]] = OrderedDict()  # error and monotonic time, by audience
         self._apps: dict[str, ManagedApp] = {}
         self._pairs: list[KeyPair] = []
         self._private: dict[str, PrivateKeys] = {}
@@ -87,7 +97,30 @@ class SignInRecords:
         return managed.client_id if managed else ""
 
     async def application(self, rule: SignInRule) -> Application | None:
-        """Return the application of a rule, or None if the operator has none. Opens its secret."""
+        """Return the application of a rule, or None if the operator has none. Opens its secret.
+
+        Raises SecretUnreadable, which the status of the edge then says.
+        """
+        try:
+            return await self._application(rule)
+        except (ClientError, aws.Misconfigured):
+            await self.report_application(rule, "secret")
+            raise SecretUnreadable from None
+
+    async def report_application(self, rule: SignInRule, error: str = "") -> None:
+        """Store why a rule's application cannot be used, or that it was used. Repeats neither within a minute."""
+        now, (known, at) = time.monotonic(), self._reported.get(rule.audience, (None, 0.0))
+        if known == error and now < at + _REPORT_PAUSE:
+            return
+        self._reported[rule.audience] = error, now
+        _limit(self._reported)
+        with suppress(aws.AwsError):  # the answer to the visitor does not depend on it
+            if error:
+                await _in_thread(application_errors.write, rule, error)
+            else:
+                await _in_thread(application_errors.remove, rule)
+
+    async def _application(self, rule: SignInRule) -> Application | None:
         if not rule.client_id:
             managed = self._apps.get(rule.provider)
             return Application(managed.client_id, await _in_thread(managed.open_secret)) if managed else None
@@ -146,9 +179,14 @@ class SignInRecords:
 
     def _remember(self, found: tuple[SignInRule, OAuthModule]) -> SignInRule:
         self._rules[found[0].audience] = found
-        while len(self._rules) > _MAX_RULES:
-            self._rules.popitem(last=False)
+        _limit(self._rules)
         return found[0]
+
+
+def _limit(entries: OrderedDict[str, T]) -> None:
+    """Remove the oldest entries above the limit."""
+    while len(entries) > _MAX_RULES:
+        entries.popitem(last=False)
 
 
 async def _in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

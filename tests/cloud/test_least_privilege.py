@@ -292,6 +292,8 @@ async def _sign_in_visitors(admin: Client) -> None:
     opened.clear()
     assert await records.application(rule)
     assert await records.application(replace(rule, client_id="", provider="gitlab"))
+    for error in ("application", ""):
+        await records.report_application(rule, error)
     session = Session(
         account=admin.account,
         edge=edge,

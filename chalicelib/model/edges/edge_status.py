@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from chalicelib import clock
 from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.edges import application_errors
+from chalicelib.model.edges.application_errors import ApplicationError
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import direct_writes, items, table
@@ -88,7 +90,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: of live hosts, by id, and of the last trial.
+    """The reports about an edge: of live hosts, by id, of the last trial, and of the sign-in service, by route.
 
     `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
     """
@@ -97,6 +99,7 @@ class Reports:
     statuses: Mapping[str, Report] = field(default_factory=dict)
     trial: Report | None = None
     operator_names: frozenset[str] = frozenset()
+    application_errors: Mapping[str, ApplicationError] = field(default_factory=dict)
 
 
 NO_STATUS = EdgeStatus("waiting", 0, "")
@@ -157,14 +160,16 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 
 
 def read_reports(account: str, edge_id: str) -> Reports:
-    """Return what the live hosts and the trial report about an edge. Two calls. Raises aws.Unavailable."""
+    """Return what hosts, trial and sign-in service report about an edge. Two calls. Raises aws.Unavailable."""
     hosts = table.newest(HOSTS)
-    places = [_trial_place(account, edge_id), *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
+    own = [_trial_place(account, edge_id), application_errors.place(account, edge_id)]
+    places = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
     found = table.records(places) if hosts else {}
-    trial, *written = (found.get(place) for place in places)
+    trial, sign_in, *written = (found.get(place) for place in places)
     names = frozenset(name for host in hosts for name in host.body.get("operator_names", ()))
     statuses = {host.id: _decode(host.id, it["body"]) for host, it in zip(hosts, written, strict=bool(hosts)) if it}
-    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names)
+    of_applications = application_errors.decode(sign_in["body"]) if sign_in else {}
+    return Reports(len(hosts), statuses, _decode_trial(trial["body"]) if trial else None, names, of_applications)
 
 
 def combine_states(states: Sequence[State]) -> State:

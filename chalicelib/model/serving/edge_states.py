@@ -70,6 +70,8 @@ class _Current:
         revision, trial = plan.edge.revision, reports.trial
         self._trial = trial if trial and trial.revision == revision else None
         self._reports = _list_current(reports, revision)
+        self._application_errors = reports.application_errors
+        self._rules = {target.route.id: target.rule for target in plan.targets}
         self._hosts, self._changed = reports.hosts, clock.rfc3339(changed)
         self.is_waiting = not self._reports and now < changed + TRIAL_TIME
         self.revision = (trial.revision if trial else 0) if self.is_waiting else revision
@@ -89,9 +91,16 @@ class _Current:
 
     def route(self, id: str, state: State, error: str, of_hostports: State) -> RouteStatus:
         """Return the status of a route, which is not live unless a hostport is."""
-        found, since, reason = self._decide(id, state, error)
+        found, since, reason = self._application_error(id) or self._decide(id, state, error)
         hidden = found == "live" and of_hostports not in ("live", "partly")
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
+
+    def _application_error(self, route: str) -> tuple[State, str, str] | None:
+        """Return the state of a route whose application failed at the last sign-in, or None."""
+        error, rule = self._application_errors.get(route), self._rules.get(route)
+        if error is None or rule is None or error.digest != rule.digest:
+            return None
+        return "refused", error.at, error.sentence
 
     def _decide(self, name: str, state: State, error: str) -> tuple[State, str, str]:
         """Return state, time and error of a part, given what the records decide."""

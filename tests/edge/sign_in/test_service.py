@@ -9,7 +9,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from chalicelib.model.edges import application_errors
 from chalicelib.model.sign_in import managed_apps
+from chalicelib.storage.client import dynamodb
 from edge.sign_in.provider import provider_table
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
@@ -76,6 +78,15 @@ def run(
             await exchange.close()
 
     asyncio.run(work())
+
+
+def application_error(browser: Browser) -> str:
+    """Return the stored error of the application of a browser's route."""
+    rule = browser.rule
+    record = dynamodb.get(*application_errors.place(rule.account, rule.edge))
+    found = application_errors.decode(record["body"]).get(rule.route) if record else None
+    assert found is None or found.digest == rule.digest
+    return found.sentence if found else ""
 
 
 def module(name: str, **lists: Any) -> dict[str, Any]:
@@ -399,6 +410,10 @@ def test_a_refused_application_is_a_502(admin: Client, providers: FakeProviders)
         answer = await browser.open("/")
         assert isinstance(answer, Reply)
         assert (answer.status, "refuses this application" in answer.body) == (502, True)
+        assert application_error(browser).partition(":")[0] == "The provider refuses this application"
+        providers.refusing.clear()
+        assert isinstance(await browser.open("/"), Forward)
+        assert application_error(browser) == ""
 
     run(admin, providers, module("gitlab"), test)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib import clock
+from chalicelib.model.edges.application_errors import ApplicationError
 from chalicelib.model.edges.edge_status import (
     NO_STATUS,
     BackendStatus,
@@ -18,6 +19,7 @@ from chalicelib.model.edges.edge_status import (
     State,
 )
 from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_records import AccountRecords
@@ -109,6 +111,16 @@ def test_reports_decide_with_the_records(
     reports: Reports, seconds: int, expected: tuple[State, int, int, dict[str, State]]
 ) -> None:
     assert shown(decided(reports, seconds=seconds)) == expected
+
+
+@pytest.mark.parametrize(("digest", "state"), [("d", "refused"), ("former", "live")])
+def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: State) -> None:
+    oauth = SignInRule("github", "d", client_id="app")
+    served = replace(SERVED, routes=(replace(SERVED.routes[0], modules=replace(SERVED.routes[0].modules, oauth=oauth)),))
+    error = ApplicationError(digest, LATER, "application")
+    (found,) = decided(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes
+    since, sentence = (LATER, error.sentence) if state == "refused" else (AT, "")
+    assert found == RouteStatus(ROUTE, state, since, sentence)
 
 
 def test_the_sentence_of_envoy_is_shown() -> None:

@@ -80,9 +80,13 @@ def set_metadata(metadata: v3.Metadata, **values: str) -> None:
         fields[name].string_value = value
 
 
-def struct(**values: str) -> v3.Struct:
-    """Return an object of texts."""
-    return v3.Struct(fields={name: v3.Value(string_value=value) for name, value in values.items()})
+def struct(**values: str | bool) -> v3.Struct:
+    """Return an object of texts and truth values."""
+    return v3.Struct(fields={name: _value(value) for name, value in values.items()})
+
+
+def _value(value: str | bool) -> v3.Value:
+    return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
 def address(host: str, port: int) -> v3.Address:

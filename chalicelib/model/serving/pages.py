@@ -11,6 +11,7 @@ NOT_ENFORCED = "503: this route is closed, since the edge cannot enforce one of 
 TOO_MANY = "503: this backend has too many requests at once.\n"
 PATH = "400: this edge refuses ambiguous paths, for example with // or ;.\n"
 LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
+CHANGING = "503: this route is being changed. Try again in a few seconds.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 

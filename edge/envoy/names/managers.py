@@ -65,6 +65,12 @@ _REPLIES = (
     _reply(["UF", "UC", "UH", "UR", "URX", "UO", "LR"], 502, pages.NO_ANSWER),  # from the gateway or the upstream
     _reply(["UT"], 504, pages.NO_ANSWER),
 )
+# While a route and the extension resource of its edge differ, Envoy's own text names the routes of the edge.
+_REQUIREMENT_UNKNOWN = v3.ResponseMapper(
+    filter=access_log.matches("response.code_details.startsWith('jwt_authn_')"),
+    status_code=parts.number(503),
+    body=parts.text(pages.CHANGING),
+)
 
 
 def build_names_manager(
@@ -73,7 +79,7 @@ def build_names_manager(
     """Return the HTTP manager that finds the routes of a connection by its server name.
 
     `requirement` names what its handshakes require beyond the default. `client` are headers about the client's
-    certificate, `guards` are filters that decide about requests.
+    certificate, `guards` are the filters of an edge with OAuth.
     """
     manager = v3.HttpConnectionManager()
     manager.CopyFrom(_template(settings, client))
@@ -81,6 +87,10 @@ def build_names_manager(
         *first, upstream_name, router = manager.http_filters
         del manager.http_filters[:]
         manager.http_filters.extend([*first, *guards, upstream_name, router])
+        replies = [_REQUIREMENT_UNKNOWN, *manager.local_reply_config.mappers]
+        manager.local_reply_config.CopyFrom(v3.LocalReplyConfig(mappers=replies))
+        del manager.access_log[:]
+        manager.access_log.extend(access_log.build_session_logs(settings, _LOGGED))
     scope = v3.HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
     mutation = v3.EarlyHeaderMutation(mutations=[v3.HeaderMutation(remove=SCOPE_HEADER), scope])
     manager.early_header_mutation_extensions.add(

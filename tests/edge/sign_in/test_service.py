@@ -1,16 +1,17 @@
 """Sign-ins at eight providers, in process: a browser, the service, the store, and fake providers on loopback."""
 
 import asyncio
+import contextlib
 import html
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from chalicelib.model.edges import application_errors
-from chalicelib.model.sign_in import managed_apps
+from chalicelib.model.sign_in import managed_apps, signing_keys
 from chalicelib.storage.client import dynamodb
 from edge.sign_in.provider import provider_table
 from edge.sign_in.provider.provider_client import ProviderClient
@@ -49,6 +50,27 @@ def forgotten(providers: FakeProviders) -> None:
         kept.clear()
 
 
+@contextlib.asynccontextmanager
+async def serving(fake: FakeProviders, clock: Clock) -> AsyncIterator[SignInService]:
+    """Yield the sign-in service of one host."""
+    records = SignInRecords()
+    exchange = ProviderClient(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
+    service = SignInService(
+        records,
+        exchange,
+        provider_table.with_endpoints(fake.endpoints()),
+        sign_in_url=f"https://{SIGN_IN_HOST}",
+        max_exchanges=8,
+        clock=clock,
+        counts=SignInMetrics(),
+    )
+    await records.refresh()
+    try:
+        yield service
+    finally:
+        await exchange.close()
+
+
 def run(
     admin: Client, fake: FakeProviders, module: dict[str, Any], test: Callable[[Browser, Clock], Awaitable[None]]
 ) -> None:
@@ -58,24 +80,11 @@ def run(
     assert admin.put(f"/edges/https/{edge['id']}/routes/{route['id']}/oauth", module).status == 200
 
     async def work() -> None:
-        clock, records = Clock(), SignInRecords()
-        exchange = ProviderClient(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
-        service = SignInService(
-            records,
-            exchange,
-            provider_table.with_endpoints(fake.endpoints()),
-            sign_in_url=f"https://{SIGN_IN_HOST}",
-            max_exchanges=8,
-            clock=clock,
-            counts=SignInMetrics(),
-        )
-        await records.refresh()
-        rule = await records.current_rule(admin.account, edge["id"], route["id"])
+        clock = Clock()
+        rule = await SignInRecords().current_rule(admin.account, edge["id"], route["id"])
         assert rule
-        try:
+        async with serving(fake, clock) as service:
             await test(Browser(service, rule), clock)
-        finally:
-            await exchange.close()
 
     asyncio.run(work())
 
@@ -264,6 +273,21 @@ def test_twenty_requests_ask_the_provider_once(admin: Client, providers: FakePro
         assert providers.calls == ["github/api/user", "github/api/user/emails"]
 
     run(admin, providers, module("github", auth_check_interval=100), test)
+
+
+def test_a_session_passes_at_another_host_after_all_keys_were_replaced(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        assert isinstance(await browser.open("/"), Forward)
+        before = browser.token()
+        assert signing_keys.remove_all() == 1
+        asked = len(providers.calls)
+        async with serving(providers, clock) as other:
+            browser.service = other
+            assert isinstance(await browser.get("/", "POST"), Forward)
+        assert len(providers.calls) == asked
+        assert browser.token()["aud"] == before["aud"]
+
+    run(admin, providers, module("google"), test)
 
 
 def test_sign_out_ends_the_session_and_its_copies(admin: Client, providers: FakeProviders) -> None:

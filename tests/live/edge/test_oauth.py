@@ -31,6 +31,8 @@ from tests.transports import Client
 
 pytestmark = needs_envoy
 NAVIGATES = ("-H", "sec-fetch-mode: navigate")
+WEB_SOCKET = ("connection: upgrade", "upgrade: websocket", "sec-websocket-version: 13", "sec-websocket-key: AAAA")
+FRAME = b"\x81\x02hi"
 
 
 @pytest.fixture(scope="module")
@@ -170,11 +172,26 @@ def test_a_session_is_verified_by_envoy_without_the_service(
     cookie = f"{name}={value}"
     assert edge.curl("page", "-b", cookie) == "welcome\n"  # without a session id: only Envoy can have admitted it
     assert edge.status("page", "-b", cookie[:-4] + "AAAA") == "401"
+    until(lambda: logged(edge, "page")[-2:] == [(200, True), (401, False)])
+    log = (edge.settings.directory / "access.log").read_text()
+    assert not [it for it in ("ada@example.com", value, "state=", "code=") if it in log]
 
 
-def get(connection: ssl.SSLSocket, name: str, *headers: str) -> int:
+def logged(edge: Edge, name: str) -> list[tuple[int, bool]]:
+    """Return status and `session` of the logged requests for a name, since it has OAuth."""
+    lines = (it for it in edge.access_log() if it["host"].startswith(f"{name}.{edge.settings.tunnel_domain}"))
+    return [(line["status"], line["session"]) for line in lines if "session" in line]
+
+
+def echo(stream: ssl.SSLSocket) -> bytes:
+    """Return what a WebSocket sends back for a frame."""
+    stream.sendall(bytes([0x81, 0x82, 0, 0, 0, 0]) + FRAME[2:])
+    return stream.recv(100)
+
+
+def get(connection: ssl.SSLSocket, name: str, *headers: str, path: str = "/") -> int:
     """Return the status of a request on a connection of HTTP/1.1, 0 if it is closed."""
-    lines = ["GET / HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
+    lines = [f"GET {path} HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
     try:
         connection.sendall("\r\n".join(lines).encode())
         response = HTTPResponse(connection)
@@ -284,6 +301,39 @@ def test_a_strange_host_header_begins_no_sign_in_elsewhere(edge: Edge, service: 
             answer = edge.curl("strange", version, "-i", *NAVIGATES, "-H", f"host: {host}{suffix}")
             assert "evil" not in answer, answer
             assert " 302" not in answer.partition("\n")[0], answer
+
+
+def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
+    edge: Edge, service: None, admin: Client, tmp_path: Path, origin: int
+) -> None:
+    page = site(edge, admin, "streams", TunnelGroup(labels={"app": "streams"}))
+    edge.ssh(edge.key(admin.account), "-R", f"app=streams:80:localhost:{origin}")
+    until(lambda: edge.status("streams") == "200")
+    page.put(module())
+    until(lambda: edge.status("streams") == "401")
+    jar = tmp_path / "jar"
+    assert browse(page, jar).endswith("200")
+    cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
+    with edge.connect("streams", "http/1.1") as refused:
+        assert get(refused, "streams", *WEB_SOCKET, path="/echo") == 401
+    with edge.connect("streams", "http/1.1") as stream:
+        stream.settimeout(10)
+        assert get(stream, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
+        for domain in ("example.com", "example.org", "example.net"):
+            page.put(module(email_domains=["example.com", domain]))
+            assert echo(stream) == FRAME
+        page.put(module(email_domains=["example.org"]))
+        until(lambda: edge.status("streams", "-b", cookie.removeprefix("cookie: ")) == "403", within=3)
+        assert echo(stream) == FRAME
+        page.put(module(auth_check_interval=3))
+        until(lambda: edge.status("streams", "-b", cookie.removeprefix("cookie: ")) == "200", within=3)
+        with edge.connect("streams", "http/1.1") as short:
+            short.settimeout(10)
+            assert get(short, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
+            began = time.monotonic()
+            assert short.recv(1) == b""
+            assert 2 < time.monotonic() - began < 5
+        assert echo(stream) == FRAME
 
 
 def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:

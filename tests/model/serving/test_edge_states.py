@@ -116,7 +116,9 @@ def test_reports_decide_with_the_records(
 @pytest.mark.parametrize(("digest", "state"), [("d", "refused"), ("former", "live")])
 def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: State) -> None:
     oauth = SignInRule("github", "d", client_id="app")
-    served = replace(SERVED, routes=(replace(SERVED.routes[0], modules=replace(SERVED.routes[0].modules, oauth=oauth)),))
+    served = replace(
+        SERVED, routes=(replace(SERVED.routes[0], modules=replace(SERVED.routes[0].modules, oauth=oauth)),)
+    )
     error = ApplicationError(digest, LATER, "application")
     (found,) = decided(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes
     since, sentence = (LATER, error.sentence) if state == "refused" else (AT, "")

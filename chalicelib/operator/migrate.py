@@ -79,10 +79,11 @@ def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE)
 def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:
     """Return the migrations that a record needs.
 
-    Yield a sentence if the record is malformed, or its filter too costly.
+    Yield a sentence if the record is malformed, its filter too costly, or its name the operator's.
     """
     try:
         yield from _costly(record)
+        yield from _reserved(record)
         return migrations.needed(record, stored_types)
     except MalformedRecord as malformed:
         yield f"The record {record['id']} in {record['scope']} is malformed and stays as it is. {malformed}"
@@ -98,6 +99,13 @@ def _costly(record: Mapping[str, Any]) -> Iterator[str]:
             f"The user agent filter of {item.id}, a route of {edge} of {item.account}, takes {cost} instructions of RE2"
             f" for a byte. The edge closes the route until its owner changes the filter: at most {MAX_COST} are served."
         )
+
+
+def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence about a name that an account has and the operator's service needs."""
+    if found := migrations.find_reserved_name(record):
+        account, name = found
+        yield f"{account} has the name {name}, which is reserved by now: the service answers there. Warn its owner."
 
 
 def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:

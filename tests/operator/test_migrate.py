@@ -4,8 +4,11 @@ import pytest
 
 from chalicelib import __main__ as operator
 from chalicelib.model import migrations
+from chalicelib.model.names import base_names
 from chalicelib.operator import migrate
+from tests import names
 from tests.old_records import put, records, shown, stored
+from tests.transports import Client
 
 
 @pytest.mark.parametrize("scope", ["accounts", "/ssh_credentials"])
@@ -47,6 +50,22 @@ def test_malformed_records_are_listed_and_left_as_they_are(capsys: pytest.Captur
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("The record ")]
     assert sorted(line.split()[2] for line in lines) == sorted(record["id"]["S"] for record in malformed)
     assert all(record in records() for record in malformed)
+
+
+@pytest.mark.usefixtures("tunnel_domain")
+def test_accounts_with_a_name_that_the_operator_has_reserved_since_are_listed(
+    admin: Client, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as former:
+        former.setattr(base_names, "OPERATOR_NAMES", frozenset())
+        edge = admin.create("/edges/https", {"hostports": [f"sign-in.{names.D}:443"]})["id"]
+        admin.create("/edges/https", {"hostports": [f"x.sign-in-too.{names.D}:443"]})
+    operator.main(["migrate"])
+    (line,) = (it for it in capsys.readouterr().out.splitlines() if "is reserved by now" in it)
+    assert line.startswith(f"{admin.account} has the name sign-in.{names.D}, ")
+    admin.delete(f"/edges/https/{edge}")
+    operator.main(["migrate"])
+    assert "is reserved by now" not in capsys.readouterr().out
 
 
 def test_a_migration_can_be_stopped_and_continued() -> None:

@@ -19,7 +19,6 @@ from chalicelib.model.edges import edges, special_edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
 from chalicelib.model.edges.served import Modules
 from chalicelib.model.names import base_names, listed_edges, name_counts, special_names
-from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.special_names import SpecialOwner
 from chalicelib.model.tunnels import ends, tunnels
 from chalicelib.storage.client import dynamodb, queries
@@ -124,15 +123,6 @@ def filter_cost(record: Record) -> int:
         return user_agents.matching_cost(rules) if rules else 0
     except Uncompilable:
         return 0
-
-
-def find_reserved_name(record: Record) -> tuple[str, str] | None:
-    """Return account and name if an account uses a base name that the operator has reserved since, else None."""
-    name = record["scope"].removeprefix(f"{base_names.KIND}#")
-    if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:
-        return None
-    key = NameKey.of(record)
-    return (key.account, name) if key.is_in_use and name.partition(".")[2] == base_names.domain_in_use() else None
 
 
 def end_tunnel_at(name: str) -> str:

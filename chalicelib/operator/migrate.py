@@ -17,6 +17,8 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
 from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.model.migrations import Forms, Migration, OutdatedTable
+from chalicelib.model.names import base_names
+from chalicelib.model.names.name_keys import NameKey
 from chalicelib.operator.command_line import CommandError, OperatorCommand
 from chalicelib.storage.records import places
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -103,9 +105,12 @@ def _costly(record: Mapping[str, Any]) -> Iterator[str]:
 
 def _reserved(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence about a name that an account has and the operator's service needs."""
-    if found := migrations.find_reserved_name(record):
-        account, name = found
-        yield f"{account} has the name {name}, which is reserved by now: the service answers there. Warn its owner."
+    name = record["scope"].removeprefix(f"{base_names.KIND}#")
+    if name == record["scope"] or name.partition(".")[0] not in base_names.OPERATOR_NAMES:
+        return
+    key = NameKey.of(record)
+    if key.is_in_use and name.partition(".")[2] == base_names.domain_in_use():
+        yield f"{key.account} has the name {name}, which is reserved by now: the service answers there. Warn its owner."
 
 
 def _apply(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, bool]:

@@ -21,7 +21,8 @@ from chalicelib.storage.client import aws
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
-from edge.sign_in import endpoints, visits
+from edge.sign_in import visits
+from edge.sign_in.provider import endpoints
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService

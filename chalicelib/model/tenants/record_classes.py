@@ -98,6 +98,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("cooldowns", "A#/names/cooldown", "[0-9]+", "portable"),
     RecordClass("usage", "A#/usage/[0-9-]+", ".+", "portable"),
     RecordClass("trials of edges", "A#/edge_trials"),
+    RecordClass("errors of OAuth applications", "A#/oauth_errors"),
     RecordClass("idempotency keys", "A#/idempotency/.+", "request"),
     # Unique keys.
     RecordClass("name of an account", "account_name#.+", "claim"),

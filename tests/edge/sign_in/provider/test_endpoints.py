@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.process.settings import SettingError
-from edge.sign_in import endpoints
+from edge.sign_in.provider import endpoints
 from edge.sign_in.provider.provider_table import PROVIDERS
 
 

@@ -162,7 +162,7 @@ def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
 
 
 def check_strength(key: PublicKey) -> None:
-    """Raise ValueError for a key whose private key is easily computed.
+    """Raise ValueError if the private key is easily computed from a public one.
 
     Stored keys are not checked again; they can be revoked.
     """

@@ -91,7 +91,7 @@ def _of_a_kind(key: object) -> PrivateKey:
 
 
 def _check_size(key: PrivateKey) -> None:
-    """Raise ValueError for a key whose primes take long to check."""
+    """Raise ValueError for a key with primes that take long to check."""
     usable(key.public_key())
     if isinstance(key, rsa.RSAPrivateKey):
         numbers = key.private_numbers()

@@ -1,4 +1,4 @@
-"""Cheap arithmetic checks for RSA keys whose private keys are easily computed.
+"""Cheap arithmetic checks for RSA keys that are easily factored.
 
 They detect keys made by mistake or as a joke. Passing them proves nothing.
 """

@@ -14,7 +14,7 @@ class ReferenceCounts:
         self._keys: dict[str, frozenset[Key]] = {}  # by owner
 
     def add(self, owner: str, keys: Iterable[Key]) -> None:
-        """Add resources to those of an owner."""
+        """Add resources of an owner."""
         before = self._keys.get(owner, frozenset())
         self._keys[owner] = before.union(keys)
         self._counts.update(self._keys[owner] - before)

@@ -96,7 +96,7 @@ class _Current:
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return the state of a route whose application failed at the last sign-in, or None."""
+        """Return "refused" if the application of a route failed at the last sign-in, or None."""
         error, rule = self._application_errors.get(route), self._rules.get(route)
         if error is None or rule is None or error.digest != rule.digest:
             return None

@@ -1,4 +1,4 @@
-"""What a session that may pass receives: headers for the upstream, and a cookie with a session token. Pure."""
+"""Headers for the upstream and a cookie with a session token, for sessions that may pass. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

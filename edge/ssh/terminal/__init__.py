@@ -1,1 +1,1 @@
-"""What SSH clients see in their terminals."""
+"""The texts in the terminals of SSH clients."""

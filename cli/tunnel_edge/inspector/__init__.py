@@ -1,0 +1,1 @@
+"""The inspector of `te http`: recorded requests, their page, replay and exports."""

@@ -1,0 +1,137 @@
+"""Recorded exchanges, and the journal that bounds their number and memory. Pure."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+MAX_EXCHANGES = 500
+MAX_BODY = 256 * 1024  # bytes of each body
+MAX_MEMORY = 64 * 1024 * 1024  # bytes of all heads and bodies
+
+_OVERHEAD = 2048  # bytes that an exchange takes besides its heads and bodies
+
+
+@dataclass
+class Message:
+    """A request or response. `head` and `body` are the bytes as sent; `body` has at most MAX_BODY of its `size`.
+
+    `start` is the first line: method, target and version, or version, status and reason. A body with chunks includes
+    their sizes.
+    """
+
+    start: tuple[str, str, str]
+    headers: tuple[tuple[str, str], ...]
+    head: bytes
+    body: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    is_complete: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether a part of the body was not recorded."""
+        return len(self.body) < self.size
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header, or ""."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+    def add(self, data: bytes, *, is_stored: bool) -> None:
+        """Append bytes to the body."""
+        if is_stored and len(self.body) == self.size:
+            self.body += data[: MAX_BODY - len(self.body)]
+        self.size += len(data)
+
+    def remove_last(self, count: int) -> None:
+        """Remove the last bytes of the body, which belong to the next message."""
+        self.size -= count
+        del self.body[self.size :]
+
+
+@dataclass
+class Exchange:
+    """A request with its response, or a connection that is not HTTP/1.1.
+
+    Times are in seconds since 1970. `received` and `sent` count the bytes of a connection after it stopped to be
+    HTTP/1.1: of a WebSocket, for example. `note` says why a part is missing.
+    """
+
+    id: int
+    at: float
+    client: str = ""
+    request: Message | None = None
+    response: Message | None = None
+    informational: list[int] = field(default_factory=list)
+    answered_at: float | None = None
+    ended_at: float | None = None
+    received: int = 0
+    sent: int = 0
+    is_stream: bool = False
+    note: str = ""
+    replay_of: int | None = None
+    is_dropped: bool = False  # whether the journal has removed it
+    weight: int = 0  # bytes that the journal counts
+
+    def measure(self) -> int:
+        """Return the bytes of memory that the exchange takes."""
+        messages = [it for it in (self.request, self.response) if it]
+        heads = sum(2 * len(it.head) for it in messages)  # also the parsed headers
+        return _OVERHEAD + heads + sum(len(it.body) for it in messages)
+
+
+class Journal:
+    """The newest exchanges of a run. Listeners are called with the id of each changed exchange, None after a clear."""
+
+    def __init__(self, max_exchanges: int = MAX_EXCHANGES, max_memory: int = MAX_MEMORY) -> None:
+        self._max_exchanges, self._max_memory = max_exchanges, max_memory
+        self._exchanges: dict[int, Exchange] = {}
+        self._last = 0
+        self._listeners: list[Callable[[int | None], None]] = []
+        self.memory = 0
+
+    def begin(self, at: float, replay_of: int | None = None) -> Exchange:
+        """Add and return a new exchange."""
+        self._last += 1
+        exchange = self._exchanges[self._last] = Exchange(self._last, at, replay_of=replay_of)
+        self.update(exchange)
+        return exchange
+
+    def update(self, exchange: Exchange) -> None:
+        """Count a changed exchange, and drop the oldest ones beyond the limits."""
+        if exchange.is_dropped:
+            return
+        weight = exchange.measure()
+        self.memory += weight - exchange.weight
+        exchange.weight = weight
+        while len(self._exchanges) > self._max_exchanges or self.memory > self._max_memory:
+            self._drop(next(iter(self._exchanges)))
+        self._notify(exchange.id)
+
+    def find(self, id: int) -> Exchange | None:
+        """Return an exchange by its id, or None."""
+        return self._exchanges.get(id)
+
+    def newest_first(self) -> Iterable[Exchange]:
+        """Return all exchanges, the newest first."""
+        return reversed(self._exchanges.values())
+
+    def clear(self) -> None:
+        """Remove all exchanges."""
+        for id in list(self._exchanges):
+            self._drop(id)
+        self._notify(None)
+
+    def listen(self, listener: Callable[[int | None], None]) -> Callable[[], None]:
+        """Add a listener. Return the function that removes it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _drop(self, id: int) -> None:
+        exchange = self._exchanges.pop(id)
+        self.memory -= exchange.weight
+        exchange.is_dropped, exchange.weight = True, 0
+        for message in (exchange.request, exchange.response):
+            if message:
+                message.body = bytearray()
+
+    def _notify(self, id: int | None) -> None:
+        for listener in list(self._listeners):
+            listener(id)

@@ -1,0 +1,309 @@
+"""Records the exchanges of one connection from copies of its bytes, with h11. Pure.
+
+The relay feeds bytes in the order of their arrival, which only stores them. `step` does a small part of the work, so
+that the relay never waits. What is not HTTP/1.1 is counted and not read: WebSockets and other upgrades, HTTP/2, and
+malformed data.
+"""
+
+from collections import deque
+from typing import TypeAlias
+
+import h11
+
+from tunnel_edge.inspector.exchanges import Exchange, Journal, Message
+
+_MAX_HEAD = 128 * 1024  # bytes, above what the edge lets through
+_MAX_WAITING = 8 * 1024 * 1024  # bytes of one connection that wait for `step`
+_MAX_HELD = 64 * 1024  # bytes after a request to upgrade that wait for its response
+
+_Parsed: TypeAlias = h11.Request | h11.Response | h11.InformationalResponse
+
+_INCOMPLETE = "the response is incomplete"
+
+_HOST = ("host", "local")
+_GET = h11.Request(method="GET", target="/", headers=[_HOST])
+_HEAD = h11.Request(method="HEAD", target="/", headers=[_HOST])
+_CONNECT = h11.Request(method="CONNECT", target="local:1", headers=[_HOST])
+_UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", "upgrade"), ("upgrade", "any")])
+
+
+class _Reader:
+    """Reads the messages of one direction, each with a parser of its own.
+
+    A parser for both directions would need the responses to be sent through it. `head` has the bytes of a message until
+    its headers are complete.
+    """
+
+    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
+        self._role = role
+        self._parser: h11.Connection | None = None
+        self.head = bytearray()
+        self.exchange: Exchange | None = None
+        self.message: Message | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no message has begun."""
+        return self._parser is None
+
+    def begin(self, answered: h11.Request | None = None) -> None:
+        """Begin a message. A response is read according to the request that it answers."""
+        self._parser = h11.Connection(self._role, max_incomplete_event_size=_MAX_HEAD)
+        if answered:
+            self._parser.send(answered)
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes, or the end of the connection (b"")."""
+        assert self._parser
+        self._parser.receive_data(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return the next event. Raises h11.RemoteProtocolError."""
+        assert self._parser
+        return self._parser.next_event()
+
+    def rest(self) -> bytes:
+        """Return the bytes that were fed and are not part of the events so far."""
+        assert self._parser
+        return self._parser.trailing_data[0]
+
+    def take_head(self) -> tuple[bytes, bytes]:
+        """Return the bytes of a complete head, and the bytes after it."""
+        rest = self.rest()
+        head = bytes(self.head[: len(self.head) - len(rest)])
+        self.head.clear()
+        return head, rest
+
+    def end(self) -> bytes:
+        """End the message. Return the bytes of the next one."""
+        rest = self.rest()
+        if self.message:
+            self.message.is_complete = True
+            self.message.remove_last(len(rest))
+        self._parser = self.exchange = self.message = None
+        return rest
+
+
+class Recorder:
+    """Records the exchanges of one connection in a journal."""
+
+    def __init__(self, journal: Journal, client: str = "", replay_of: int | None = None) -> None:
+        self._journal, self._client, self._replay_of = journal, client, replay_of
+        self._requests, self._responses = _Reader(h11.SERVER), _Reader(h11.CLIENT)
+        self._unanswered: deque[Exchange] = deque()
+        self._proposed: Exchange | None = None  # the request to upgrade that has no response yet
+        self._held = bytearray()  # the bytes after that request
+        self._stream: Exchange | None = None  # what counts the bytes of a connection that is not HTTP/1.1
+        self._queue: deque[tuple[_Reader, bytes, float]] = deque()
+        self._waiting = 0
+        self._busy: _Reader | None = None  # the reader whose parser may have events
+        self._now = 0.0
+
+    def on_request(self, data: bytes, now: float) -> None:
+        """Take bytes to the local server. b"" is their end."""
+        self._add(self._requests, data, now)
+
+    def on_response(self, data: bytes, now: float) -> None:
+        """Take bytes from the local server. b"" is their end."""
+        self._add(self._responses, data, now)
+
+    def step(self) -> bool:
+        """Do the next part of the work. Return whether there may be more."""
+        try:
+            if self._busy:
+                self._read(self._busy)
+                return True
+            if not self._queue:
+                return False
+            reader, data, self._now = self._queue.popleft()
+            self._waiting -= len(data)
+            self._take(reader, data)
+        except h11.ProtocolError as error:
+            self._become_stream(f"not HTTP/1.1: {error}")
+        return True
+
+    def close(self, now: float) -> None:
+        """Record the end of the connection, after all steps."""
+        self._now = now
+        for exchange in [*self._unanswered, *([self._stream] if self._stream else [])]:
+            if exchange.ended_at is None:
+                exchange.ended_at = now
+                if not exchange.is_stream:
+                    exchange.note = exchange.note or (_INCOMPLETE if exchange.response else "no response")
+                self._journal.update(exchange)
+        self._unanswered.clear()
+
+    def _add(self, reader: _Reader, data: bytes, now: float) -> None:
+        if self._stream:
+            self._count(reader, len(data))
+        elif self._waiting > _MAX_WAITING:
+            self._become_stream("too fast to be recorded")
+            self._count(reader, len(data))
+        else:
+            self._waiting += len(data)
+            self._queue.append((reader, data, now))
+
+    def _take(self, reader: _Reader, data: bytes) -> None:
+        if self._stream:
+            self._count(reader, len(data))
+        elif reader is self._requests and self._proposed:
+            self._held += data
+            if len(self._held) > _MAX_HELD:
+                self._become_stream("data after a request to upgrade")
+        elif data:
+            self._feed(reader, data)
+        elif not reader.is_idle:
+            self._end_early(reader)
+
+    def _feed(self, reader: _Reader, data: bytes) -> None:
+        if reader.is_idle and not self._begin(reader):
+            self._become_stream("not HTTP/1.1: the server sent data without a request")
+            self._count(reader, len(data))
+            return
+        if reader.message and reader.exchange:
+            reader.message.add(data, is_stored=not reader.exchange.is_dropped)
+            self._journal.update(reader.exchange)
+        else:
+            reader.head += data
+        reader.feed(data)
+        self._busy = reader
+
+    def _end_early(self, reader: _Reader) -> None:
+        """Handle the end of a direction within a message. It completes a response without a length."""
+        reader.feed(b"")
+        try:
+            while not isinstance(reader.next_event(), h11.EndOfMessage):
+                pass
+        except h11.RemoteProtocolError:
+            if reader.exchange:
+                reader.exchange.note = "the request is incomplete" if reader is self._requests else _INCOMPLETE
+                self._journal.update(reader.exchange)
+        else:
+            self._on_end(reader)
+
+    def _begin(self, reader: _Reader) -> bool:
+        """Begin a message. Return False for a response without a request."""
+        if reader is self._requests:
+            reader.begin()
+        elif self._unanswered:
+            reader.exchange = self._unanswered[0]
+            reader.begin(_describe(reader.exchange))
+        return not reader.is_idle
+
+    def _read(self, reader: _Reader) -> None:
+        """Handle the next event of a reader."""
+        event = reader.next_event()
+        match event:
+            case h11.Request():
+                self._on_request_head(event)
+            case h11.InformationalResponse() | h11.Response():
+                self._on_response_head(event)
+            case h11.EndOfMessage():
+                self._on_end(reader)
+            case h11.Data():
+                pass
+            case _:  # no more data, or the parser waits for the other direction
+                self._busy = None
+
+    def _on_request_head(self, event: h11.Request) -> None:
+        if event.http_version not in (b"1.0", b"1.1"):
+            raise h11.RemoteProtocolError(f"version {_text(event.http_version)}")
+        head, rest = self._requests.take_head()
+        start = (_text(event.method), _text(event.target), _text(event.http_version))
+        exchange = self._journal.begin(self._now, self._replay_of)
+        exchange.request = message = Message(start, _headers(event), head)
+        exchange.client = message.header("x-forwarded-for").rpartition(",")[2].strip() or self._client
+        message.add(rest, is_stored=True)
+        self._requests.exchange, self._requests.message = exchange, message
+        self._unanswered.append(exchange)
+        self._journal.update(exchange)
+
+    def _on_response_head(self, event: h11.Response | h11.InformationalResponse) -> None:
+        head, rest = self._responses.take_head()
+        exchange = self._responses.exchange
+        assert exchange
+        is_switch = event.status_code == 101
+        if isinstance(event, h11.InformationalResponse) and not is_switch:
+            exchange.informational.append(event.status_code)
+            self._responses.head += rest
+        else:
+            start = (_text(event.http_version), str(event.status_code), _text(event.reason))
+            exchange.response = message = Message(start, _headers(event), head)
+            exchange.answered_at = self._now
+            if is_switch or (_method(exchange) == "CONNECT" and event.status_code < 300):
+                message.is_complete = True
+                self._become_stream("", exchange)
+                self._count(self._responses, len(rest))
+            else:
+                message.add(rest, is_stored=not exchange.is_dropped)
+                self._responses.message = message
+        self._journal.update(exchange)
+
+    def _on_end(self, reader: _Reader) -> None:
+        exchange, self._busy = reader.exchange, None
+        rest = reader.end()
+        assert exchange
+        if reader is self._requests and exchange.ended_at is None and _describe(exchange) in (_CONNECT, _UPGRADE):
+            self._proposed = exchange
+            self._held += rest
+            rest = b""
+        self._put_back(reader, rest)
+        if reader is self._responses:
+            self._unanswered.remove(exchange)
+            exchange.ended_at = self._now
+            if exchange is self._proposed:  # it was declined
+                self._proposed = None
+                self._put_back(self._requests, bytes(self._held))
+                self._held.clear()
+        self._journal.update(exchange)
+
+    def _put_back(self, reader: _Reader, data: bytes) -> None:
+        """Read bytes again, before those that wait."""
+        if data:
+            self._queue.appendleft((reader, data, self._now))
+            self._waiting += len(data)
+
+    def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
+        """Stop reading, and count the bytes in an exchange."""
+        exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
+        self._stream = exchange or self._journal.begin(self._now, self._replay_of)
+        self._stream.is_stream, self._stream.note = True, note or self._stream.note
+        self._stream.client = self._stream.client or self._client
+        self._busy = None
+        self._count(self._requests, len(self._requests.head) + len(self._held))
+        self._count(self._responses, len(self._responses.head))
+        for reader, data, _ in self._queue:
+            self._count(reader, len(data))
+        self._queue.clear()
+        self._held.clear()
+        self._waiting = 0
+        self._journal.update(self._stream)
+
+    def _count(self, reader: _Reader, size: int) -> None:
+        assert self._stream
+        if reader is self._requests:
+            self._stream.received += size
+        else:
+            self._stream.sent += size
+
+
+def _describe(exchange: Exchange) -> h11.Request:
+    """Return a request with the same effect on the framing of its response."""
+    method = _method(exchange)
+    if method == "HEAD":
+        return _HEAD
+    if method == "CONNECT":
+        return _CONNECT
+    return _UPGRADE if exchange.request and exchange.request.header("upgrade") else _GET
+
+
+def _method(exchange: Exchange) -> str:
+    return exchange.request.start[0] if exchange.request else ""
+
+
+def _headers(event: _Parsed) -> tuple[tuple[str, str], ...]:
+    return tuple((_text(name), _text(value)) for name, value in event.headers.raw_items())
+
+
+def _text(data: bytes) -> str:
+    return data.decode("latin-1")

@@ -1,0 +1,77 @@
+"""Runs the recorders of all connections in the time that the relay leaves."""
+
+import asyncio
+import time
+from collections import deque
+
+from tunnel_edge.inspector.exchanges import Journal
+from tunnel_edge.inspector.record import Recorder
+
+_SLICE = 0.002  # seconds of work in one turn of the event loop
+
+
+class Recording:
+    """Records connections. The relay only hands over bytes; the work is done in short slices."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._busy: deque[Connection] = deque()
+        self._is_scheduled = False
+
+    def open(self, client: str, replay_of: int | None = None) -> "Connection":
+        """Return the recording of a new connection."""
+        return Connection(self, Recorder(self.journal, client, replay_of))
+
+    def schedule(self, connection: "Connection") -> None:
+        """Work on a connection soon."""
+        self._busy.append(connection)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        end = time.perf_counter() + _SLICE
+        while self._busy and time.perf_counter() < end:
+            if not self._busy[0].step():
+                self._busy.popleft()
+        self._is_scheduled = bool(self._busy)
+        if self._busy:
+            self._busy.rotate(-1)  # a connection with much work does not delay others
+            asyncio.get_running_loop().call_soon(self._work)
+
+
+class Connection:
+    """The recording of one connection. No method raises."""
+
+    def __init__(self, recording: Recording, recorder: Recorder) -> None:
+        self._recording, self._recorder = recording, recorder
+        self._is_busy = self._is_closed = False
+
+    def on_request(self, data: bytes) -> None:
+        """Take bytes to the local server. b"" is their end."""
+        self._recorder.on_request(data, time.time())
+        self._schedule()
+
+    def on_response(self, data: bytes) -> None:
+        """Take bytes from the local server. b"" is their end."""
+        self._recorder.on_response(data, time.time())
+        self._schedule()
+
+    def on_close(self) -> None:
+        """Handle the end of the connection."""
+        self._is_closed = True
+        self._schedule()
+
+    def step(self) -> bool:
+        """Do the next part of the work. Return whether there may be more."""
+        if self._recorder.step():
+            return True
+        self._is_busy = False
+        if self._is_closed:
+            self._recorder.close(time.time())
+        return False
+
+    def _schedule(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            self._recording.schedule(self)

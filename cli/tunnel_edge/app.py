@@ -20,6 +20,10 @@ _COMMANDS = {
     "offboard": "tunnel_edge.commands.api:offboard",
     "events": "tunnel_edge.commands.events:events",
     "completion": "tunnel_edge.commands.completion:completion",
+    "http": "tunnel_edge.commands.tunnels:http",
+    "tls": "tunnel_edge.commands.tunnels:tls",
+    "tcp": "tunnel_edge.commands.tunnels:tcp",
+    "requests": "tunnel_edge.commands.requests:requests",
 }
 
 

@@ -70,6 +70,11 @@ class Exchange:
     is_dropped: bool = False  # whether the journal has removed it
     weight: int = 0  # bytes that the journal counts
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether the exchange has ended."""
+        return self.ended_at is not None
+
     def measure(self) -> int:
         """Return the bytes of memory that the exchange takes."""
         messages = [it for it in (self.request, self.response) if it]

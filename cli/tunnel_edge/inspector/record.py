@@ -11,8 +11,8 @@ from typing import TypeAlias
 import h11
 
 from tunnel_edge.inspector.exchanges import Exchange, Journal, Message
+from tunnel_edge.inspector.reader import MessageReader
 
-_MAX_HEAD = 128 * 1024  # bytes, above what the edge lets through
 _MAX_WAITING = 8 * 1024 * 1024  # bytes of one connection that wait for `step`
 _MAX_HELD = 64 * 1024  # bytes after a request to upgrade that wait for its response
 
@@ -27,77 +27,21 @@ _CONNECT = h11.Request(method="CONNECT", target="local:1", headers=[_HOST])
 _UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", "upgrade"), ("upgrade", "any")])
 
 
-class _Reader:
-    """Reads the messages of one direction, each with a parser of its own.
-
-    A parser for both directions would need the responses to be sent through it. `head` has the bytes of a message until
-    its headers are complete.
-    """
-
-    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
-        self._role = role
-        self._parser: h11.Connection | None = None
-        self.head = bytearray()
-        self.exchange: Exchange | None = None
-        self.message: Message | None = None
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether no message has begun."""
-        return self._parser is None
-
-    def begin(self, answered: h11.Request | None = None) -> None:
-        """Begin a message. A response is read according to the request that it answers."""
-        self._parser = h11.Connection(self._role, max_incomplete_event_size=_MAX_HEAD)
-        if answered:
-            self._parser.send(answered)
-
-    def feed(self, data: bytes) -> None:
-        """Add bytes, or the end of the connection (b"")."""
-        assert self._parser
-        self._parser.receive_data(data)
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event. Raises h11.RemoteProtocolError."""
-        assert self._parser
-        return self._parser.next_event()
-
-    def rest(self) -> bytes:
-        """Return the bytes that were fed and are not part of the events so far."""
-        assert self._parser
-        return self._parser.trailing_data[0]
-
-    def take_head(self) -> tuple[bytes, bytes]:
-        """Return the bytes of a complete head, and the bytes after it."""
-        rest = self.rest()
-        head = bytes(self.head[: len(self.head) - len(rest)])
-        self.head.clear()
-        return head, rest
-
-    def end(self) -> bytes:
-        """End the message. Return the bytes of the next one."""
-        rest = self.rest()
-        if self.message:
-            self.message.is_complete = True
-            self.message.remove_last(len(rest))
-        self._parser = self.exchange = self.message = None
-        return rest
-
-
 class Recorder:
     """Records the exchanges of one connection in a journal."""
 
     def __init__(self, journal: Journal, client: str = "", replay_of: int | None = None) -> None:
         self._journal, self._client, self._replay_of = journal, client, replay_of
-        self._requests, self._responses = _Reader(h11.SERVER), _Reader(h11.CLIENT)
+        self._requests, self._responses = MessageReader(h11.SERVER), MessageReader(h11.CLIENT)
         self._unanswered: deque[Exchange] = deque()
         self._proposed: Exchange | None = None  # the request to upgrade that has no response yet
         self._held = bytearray()  # the bytes after that request
         self._stream: Exchange | None = None  # what counts the bytes of a connection that is not HTTP/1.1
-        self._queue: deque[tuple[_Reader, bytes, float]] = deque()
+        self._queue: deque[tuple[MessageReader, bytes, float]] = deque()
         self._waiting = 0
-        self._busy: _Reader | None = None  # the reader whose parser may have events
+        self._busy: MessageReader | None = None  # the reader that may have events
         self._now = 0.0
+        self.first: Exchange | None = None  # the first exchange of the connection
 
     def on_request(self, data: bytes, now: float) -> None:
         """Take bytes to the local server. b"" is their end."""
@@ -133,7 +77,7 @@ class Recorder:
                 self._journal.update(exchange)
         self._unanswered.clear()
 
-    def _add(self, reader: _Reader, data: bytes, now: float) -> None:
+    def _add(self, reader: MessageReader, data: bytes, now: float) -> None:
         if self._stream:
             self._count(reader, len(data))
         elif self._waiting > _MAX_WAITING:
@@ -143,7 +87,7 @@ class Recorder:
             self._waiting += len(data)
             self._queue.append((reader, data, now))
 
-    def _take(self, reader: _Reader, data: bytes) -> None:
+    def _take(self, reader: MessageReader, data: bytes) -> None:
         if self._stream:
             self._count(reader, len(data))
         elif reader is self._requests and self._proposed:
@@ -155,7 +99,7 @@ class Recorder:
         elif not reader.is_idle:
             self._end_early(reader)
 
-    def _feed(self, reader: _Reader, data: bytes) -> None:
+    def _feed(self, reader: MessageReader, data: bytes) -> None:
         if reader.is_idle and not self._begin(reader):
             self._become_stream("not HTTP/1.1: the server sent data without a request")
             self._count(reader, len(data))
@@ -168,7 +112,7 @@ class Recorder:
         reader.feed(data)
         self._busy = reader
 
-    def _end_early(self, reader: _Reader) -> None:
+    def _end_early(self, reader: MessageReader) -> None:
         """Handle the end of a direction within a message. It completes a response without a length."""
         reader.feed(b"")
         try:
@@ -181,7 +125,7 @@ class Recorder:
         else:
             self._on_end(reader)
 
-    def _begin(self, reader: _Reader) -> bool:
+    def _begin(self, reader: MessageReader) -> bool:
         """Begin a message. Return False for a response without a request."""
         if reader is self._requests:
             reader.begin()
@@ -190,7 +134,7 @@ class Recorder:
             reader.begin(_describe(reader.exchange))
         return not reader.is_idle
 
-    def _read(self, reader: _Reader) -> None:
+    def _read(self, reader: MessageReader) -> None:
         """Handle the next event of a reader."""
         event = reader.next_event()
         match event:
@@ -210,7 +154,7 @@ class Recorder:
             raise h11.RemoteProtocolError(f"version {_text(event.http_version)}")
         head, rest = self._requests.take_head()
         start = (_text(event.method), _text(event.target), _text(event.http_version))
-        exchange = self._journal.begin(self._now, self._replay_of)
+        exchange = self._create()
         exchange.request = message = Message(start, _headers(event), head)
         exchange.client = message.header("x-forwarded-for").rpartition(",")[2].strip() or self._client
         message.add(rest, is_stored=True)
@@ -221,7 +165,8 @@ class Recorder:
     def _on_response_head(self, event: h11.Response | h11.InformationalResponse) -> None:
         head, rest = self._responses.take_head()
         exchange = self._responses.exchange
-        assert exchange
+        if exchange is None:
+            return
         is_switch = event.status_code == 101
         if isinstance(event, h11.InformationalResponse) and not is_switch:
             exchange.informational.append(event.status_code)
@@ -239,10 +184,11 @@ class Recorder:
                 self._responses.message = message
         self._journal.update(exchange)
 
-    def _on_end(self, reader: _Reader) -> None:
+    def _on_end(self, reader: MessageReader) -> None:
         exchange, self._busy = reader.exchange, None
         rest = reader.end()
-        assert exchange
+        if exchange is None:
+            return
         if reader is self._requests and exchange.ended_at is None and _describe(exchange) in (_CONNECT, _UPGRADE):
             self._proposed = exchange
             self._held += rest
@@ -257,7 +203,7 @@ class Recorder:
                 self._held.clear()
         self._journal.update(exchange)
 
-    def _put_back(self, reader: _Reader, data: bytes) -> None:
+    def _put_back(self, reader: MessageReader, data: bytes) -> None:
         """Read bytes again, before those that wait."""
         if data:
             self._queue.appendleft((reader, data, self._now))
@@ -266,7 +212,7 @@ class Recorder:
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
         """Stop reading, and count the bytes in an exchange."""
         exchange = exchange or self._requests.exchange or (self._unanswered[0] if self._unanswered else None)
-        self._stream = exchange or self._journal.begin(self._now, self._replay_of)
+        self._stream = exchange or self._create()
         self._stream.is_stream, self._stream.note = True, note or self._stream.note
         self._stream.client = self._stream.client or self._client
         self._busy = None
@@ -279,8 +225,14 @@ class Recorder:
         self._waiting = 0
         self._journal.update(self._stream)
 
-    def _count(self, reader: _Reader, size: int) -> None:
-        assert self._stream
+    def _create(self) -> Exchange:
+        exchange = self._journal.begin(self._now, self._replay_of)
+        self.first = self.first or exchange
+        return exchange
+
+    def _count(self, reader: MessageReader, size: int) -> None:
+        if self._stream is None:
+            return
         if reader is self._requests:
             self._stream.received += size
         else:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 
-from tunnel_edge.inspector.exchanges import Journal
+from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.record import Recorder
 
 _SLICE = 0.002  # seconds of work in one turn of the event loop
@@ -15,14 +15,14 @@ class Recording:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._busy: deque[Connection] = deque()
+        self._busy: deque[RecordedConnection] = deque()
         self._is_scheduled = False
 
-    def open(self, client: str, replay_of: int | None = None) -> "Connection":
+    def open(self, client: str, replay_of: int | None = None) -> "RecordedConnection":
         """Return the recording of a new connection."""
-        return Connection(self, Recorder(self.journal, client, replay_of))
+        return RecordedConnection(self, Recorder(self.journal, client, replay_of))
 
-    def schedule(self, connection: "Connection") -> None:
+    def schedule(self, connection: "RecordedConnection") -> None:
         """Work on a connection soon."""
         self._busy.append(connection)
         if not self._is_scheduled:
@@ -40,7 +40,7 @@ class Recording:
             asyncio.get_running_loop().call_soon(self._work)
 
 
-class Connection:
+class RecordedConnection:
     """The recording of one connection. No method raises."""
 
     def __init__(self, recording: Recording, recorder: Recorder) -> None:
@@ -61,6 +61,16 @@ class Connection:
         """Handle the end of the connection."""
         self._is_closed = True
         self._schedule()
+
+    @property
+    def first(self) -> Exchange | None:
+        """Return the first exchange of the connection, or None."""
+        return self._recorder.first
+
+    async def finish(self) -> None:
+        """Wait until all bytes so far are recorded."""
+        while self._is_busy:
+            await asyncio.sleep(0)
 
     def step(self) -> bool:
         """Do the next part of the work. Return whether there may be more."""

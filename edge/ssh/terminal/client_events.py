@@ -21,7 +21,7 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """A tunnel that is online. A tunnel whose port opens again after a refusal has another such event."""
+    """A tunnel that is online. There is another such event if its port opens again after a refusal."""
 
     line: str
     id: str

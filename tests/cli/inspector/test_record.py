@@ -1,57 +1,34 @@
 """What is recorded of the bytes of a connection, as tables of byte streams."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pytest
 
+from tests.cli.inspector.streams import (
+    CHUNKED,
+    GET,
+    HEAD,
+    OK,
+    OK_CHUNKED,
+    POST,
+    PREFACE,
+    SWITCH,
+    UPGRADE,
+    In,
+    Out,
+    record,
+)
 from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.record import Recorder
-
-GET = b"GET /a?b=1 HTTP/1.1\r\nHost: x\r\n\r\n"
-POST = b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc"
-CHUNKED = b"POST /c HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nt: 1\r\n\r\n"
-UPGRADE = b"GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-HEAD = b"HEAD /h HTTP/1.1\r\nhost: x\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
-SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-
-@dataclass(frozen=True)
-class In:
-    """Bytes to the local server; b"" is their end."""
-
-    data: bytes
-
-
-@dataclass(frozen=True)
-class Out:
-    """Bytes from the local server; b"" is their end."""
-
-    data: bytes
-
-
-def record(stream: Sequence[In | Out], journal: Journal | None = None, *, split: int = 1 << 20) -> list[Exchange]:
-    """Return the exchanges of a connection, the oldest first. The bytes arrive in pieces of `split`."""
-    journal = journal or Journal()
-    recorder = Recorder(journal)
-    for now, part in enumerate(stream):
-        take = recorder.on_request if isinstance(part, In) else recorder.on_response
-        for at in range(0, len(part.data) or 1, split):
-            take(part.data[at : at + split], float(now))
-            while recorder.step():
-                pass
-    recorder.close(float(len(stream)))
-    return [*journal.newest_first()][::-1]
 
 
 def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
     """Return the target, request body, status and response body of a complete exchange."""
     request, response = exchange.request, exchange.response
-    assert request and response
-    assert request.is_complete and response.is_complete and not exchange.is_stream and not exchange.note
+    assert request
+    assert response
+    assert request.is_complete
+    assert response.is_complete
+    assert not exchange.is_stream
+    assert not exchange.note
     return request.start[1], bytes(request.body), response.start[1], bytes(response.body)
 
 
@@ -76,7 +53,10 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
             [("/h", b"", "200", b""), ("/a?b=1", b"", "200", b"ok")],
         ),
         (
-            [In(GET + GET), Out(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\n\r\n")],
+            [
+                In(GET + GET),
+                Out(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\n\r\n"),
+            ],
             [("/a?b=1", b"", "204", b""), ("/a?b=1", b"", "304", b"")],
         ),
         ([In(GET), Out(b"HTTP/1.1 200 OK\r\n\r\nuntil the end"), Out(b"")], [("/a?b=1", b"", "200", b"until the end")]),
@@ -86,7 +66,10 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
             [In(UPGRADE + GET), Out(OK + OK)],
             [("/ws", b"", "200", b"ok"), ("/a?b=1", b"", "200", b"ok")],
         ),
-        ([In(POST[:-1]), Out(OK), In(b"c"), In(GET), Out(OK)], [("/p", b"abc", "200", b"ok"), ("/a?b=1", b"", "200", b"ok")]),
+        (
+            [In(POST[:-1]), Out(OK), In(b"c"), In(GET), Out(OK)],
+            [("/p", b"abc", "200", b"ok"), ("/a?b=1", b"", "200", b"ok")],
+        ),
         ([In(GET), In(b""), Out(OK)], [("/a?b=1", b"", "200", b"ok")]),
     ],
 )
@@ -107,11 +90,12 @@ def test_heads_are_recorded_as_they_were_sent() -> None:
 
 def test_informational_responses_are_listed() -> None:
     expecting = POST.replace(b"host: x", b"host: x\r\nexpect: 100-continue")
-    stream = [In(expecting[:-3]), Out(b"HTTP/1.1 100 Continue\r\n\r\n"), In(b"abc"), Out(OK)]
+    stream: list[In | Out] = [In(expecting[:-3]), Out(b"HTTP/1.1 100 Continue\r\n\r\n"), In(b"abc"), Out(OK)]
     (exchange,) = record(stream)
     assert summary(exchange) == ("/p", b"abc", "200", b"ok")
     assert exchange.informational == [100]
-    assert exchange.response and exchange.response.head == OK[:-2]
+    assert exchange.response
+    assert exchange.response.head == OK[:-2]
 
 
 @pytest.mark.parametrize("split", [1, 1 << 20])
@@ -165,7 +149,8 @@ def test_a_body_is_recorded_up_to_its_limit() -> None:
     (exchange,) = record(large(1 << 20))
     assert exchange.response
     assert (len(exchange.response.body), exchange.response.size) == (256 * 1024, 1 << 20)
-    assert exchange.response.is_cut and exchange.response.is_complete
+    assert exchange.response.is_cut
+    assert exchange.response.is_complete
 
 
 def test_the_oldest_exchanges_make_room() -> None:
@@ -193,7 +178,8 @@ def test_an_exchange_that_made_room_while_it_goes_on_stores_nothing_more() -> No
     recorder.on_response(b"x" * 65536, 1)
     while recorder.step():
         pass
-    assert first.response and (first.response.body, first.response.size) == (b"", 1 << 17)
+    assert first.response
+    assert (bytes(first.response.body), first.response.size) == (b"", 1 << 17)
     assert journal.memory == kept < 10_000
 
 

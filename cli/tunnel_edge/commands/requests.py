@@ -1,0 +1,124 @@
+"""`te requests`: the requests of a running `te http`."""
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tunnel_edge import output
+from tunnel_edge.commands import options
+from tunnel_edge.commands.options import Group
+from tunnel_edge.errors import FAILED, NOT_FOUND, CommandError
+from tunnel_edge.inspector.control import socket_file
+
+_COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
+_TIMEOUT = 60.0  # seconds, longer than a replay
+_PID = click.option("--pid", type=int, help="The process of te http. Default: the newest one.")
+_SECRETS = click.option("--with-secrets", is_flag=True, help="Show the values of cookies and of authorization headers.")
+
+
+@click.group(cls=Group)
+def requests() -> None:
+    """Show, replay and export the requests of a running te http."""
+
+
+@requests.command("list")
+@_PID
+def list_requests(pid: int | None) -> None:
+    """List the recorded requests, the newest first."""
+    chosen = options.chosen()
+    rows = _ask(pid, command="list")
+    output.show_list(rows, chosen.shown_as, chosen.columns or _COLUMNS, utc=chosen.utc)
+
+
+@requests.command()
+@click.argument("id", type=int)
+@_PID
+@_SECRETS
+def show(id: int, pid: int | None, with_secrets: bool) -> None:
+    """Show a request and its response."""
+    found = _ask(pid, command="show", id=id, with_secrets=with_secrets)
+    if options.chosen().shown_as != "table":
+        options.chosen().show(found)
+        return
+    for name in ("request", "response"):
+        if message := found[name]:
+            headers = "\n".join(f"{key}: {value}" for key, value in message["headers"])
+            body = message.get("body", f"({message['size']} bytes that are not text)")
+            click.echo(output.plain(f"{message['start']}\n{headers}\n\n{body}\n"))
+    if found["note"]:
+        output.note(found["note"])
+
+
+@requests.command()
+@click.argument("id", type=int)
+@click.option("--edit", is_flag=True, help="Edit the request in $EDITOR first.")
+@_PID
+def replay(id: int, edit: bool, pid: int | None) -> None:
+    """Send a request to the local server again, and compare the responses."""
+    edited = {}
+    if edit:
+        text = click.edit(_ask(pid, command="text", id=id), extension=".http")
+        if text is None:
+            raise CommandError("The editor saved nothing, so nothing was sent.", FAILED)
+        edited = {"text": text}
+    found = _ask(pid, command="replay", id=id, **edited)
+    if options.chosen().shown_as != "table":
+        options.chosen().show(found)
+        return
+    click.echo(f"{found['id']}  {found['status'] or 'no response'}  {found['ms']} ms")
+    click.echo(output.plain("\n".join(found["differences"] or ["The responses are the same."])))
+
+
+@requests.command()
+@click.argument("id", type=int)
+@click.option("--as", "form", type=click.Choice(["curl", "har"]), required=True, help="The form of the export.")
+@_PID
+@_SECRETS
+def export(id: int, form: str, pid: int | None, with_secrets: bool) -> None:
+    """Print a request as a curl command, or as a HAR file."""
+    found = _ask(pid, command=form, id=id, with_secrets=with_secrets)
+    print(found if form == "curl" else json.dumps(found, ensure_ascii=False, indent=2))
+
+
+def _ask(pid: int | None, **command: Any) -> Any:
+    """Send a command to a running te http. Return its result."""
+    if not hasattr(socket, "AF_UNIX") or sys.platform == "win32":
+        raise CommandError("te requests needs sockets in the file system, which this system does not have.", FAILED)
+    with _connect(pid) as connection:
+        connection.settimeout(_TIMEOUT)
+        connection.sendall(json.dumps(command).encode() + b"\n")
+        with connection.makefile("rb") as lines:
+            answer = json.loads(lines.readline() or b'{"error": "te http has ended."}')
+    if "error" in answer:
+        raise CommandError(answer["error"], NOT_FOUND if answer.get("missing") else FAILED)
+    return answer["result"]
+
+
+def _connect(pid: int | None) -> socket.socket:
+    """Connect to the process with this id, or to the newest one. Sockets of ended processes are removed."""
+    folder = socket_file(0).parent
+    files = [socket_file(pid)] if pid else sorted(folder.glob("*.sock"), key=_age, reverse=True)
+    for file in files:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(file))
+        except ConnectionRefusedError:
+            connection.close()
+            file.unlink(missing_ok=True)
+        except OSError:
+            connection.close()
+        else:
+            return connection
+    which = f"the process {pid}" if pid else "any process"
+    raise CommandError(f"No te http with an inspector runs as {which} of this user.", NOT_FOUND)
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,83 @@
+"""The socket of a running `te http`, for `te requests`: one JSON object per line in each direction."""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tunnel_edge.identity import files
+from tunnel_edge.inspector import exports, texts
+from tunnel_edge.inspector.exchanges import Exchange, Journal
+from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text, to_text
+
+_MAX_LINE = 2 * 1024 * 1024  # bytes of a command
+
+
+class Control:
+    """Answers commands about one journal. `url` is the address of the tunnel."""
+
+    def __init__(self, journal: Journal, replay: Replay) -> None:
+        self._journal, self._replay = journal, replay
+        self.url = ""
+
+    async def listen(self, file: Path) -> asyncio.Server:
+        """Listen on a socket that only this user can open. Raises OSError."""
+        files.private_folder(file.parent)
+        file.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            return await asyncio.start_unix_server(self._serve, file, limit=_MAX_LINE)
+        finally:
+            os.umask(before)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            answer = await self._answer(json.loads(await reader.readline()))
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    async def _answer(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the result of a command, or its error."""
+        with_secrets = command.get("with_secrets") is True
+        try:
+            match command.get("command"):
+                case "list":
+                    return {"result": [exports.summarize(it) for it in self._journal.newest_first()]}
+                case "show":
+                    return {"result": exports.describe(self._find(command), with_secrets=with_secrets)}
+                case "text":
+                    return {"result": to_text(self._find(command))}
+                case "replay":
+                    return {"result": await self._send_again(command)}
+                case "curl":
+                    return {"result": exports.as_curl(self._find(command), self.url, with_secrets=with_secrets)}
+                case "har":
+                    return {"result": exports.as_har([self._find(command)], self.url, with_secrets=with_secrets)}
+        except KeyError:
+            return {"error": f"There is no request {command.get('id')}.", "missing": True}
+        except (ReplayRefused, ValueError) as error:
+            return {"error": str(error)}
+        return {"error": "This te does not know the command: use the same version for both."}
+
+    async def _send_again(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        original, text = self._find(command), command.get("text")
+        edited = from_text(text, original) if isinstance(text, str) else None
+        new = await self._replay.send(original.id, edited)
+        return {**exports.describe(new), "differences": texts.differences(original, new)}
+
+    def _find(self, command: Mapping[str, Any]) -> Exchange:
+        """Return the exchange that a command names. Raises KeyError."""
+        id = command.get("id")
+        found = self._journal.find(id) if isinstance(id, int) else None
+        if found is None:
+            raise KeyError(id)
+        return found
+
+
+def socket_file(pid: int) -> Path:
+    """Return the socket of a process."""
+    return files.state_folder() / "run" / f"{pid}.sock"

@@ -1,0 +1,58 @@
+"""Reads the HTTP/1.1 messages of one direction with h11. Pure."""
+
+import h11
+
+from tunnel_edge.inspector.exchanges import Exchange, Message
+
+_MAX_HEAD = 128 * 1024  # bytes, above what the edge lets through
+
+
+class MessageReader:
+    """Reads the messages of one direction, with a parser for each message.
+
+    A parser for both directions would need the responses to be sent through it. `head` has the bytes of a message until
+    its headers are complete.
+    """
+
+    def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
+        self._role = role
+        self._parser = h11.Connection(role)
+        self.is_idle = True  # whether no message has begun
+        self.head = bytearray()
+        self.exchange: Exchange | None = None
+        self.message: Message | None = None
+
+    def begin(self, answered: h11.Request | None = None) -> None:
+        """Begin a message. A response is read according to the request that it answers."""
+        self._parser = h11.Connection(self._role, max_incomplete_event_size=_MAX_HEAD)
+        self.is_idle = False
+        if answered:
+            self._parser.send(answered)
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes, or the end of the connection (b"")."""
+        self._parser.receive_data(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return the next event. Raises h11.RemoteProtocolError."""
+        return self._parser.next_event()
+
+    def rest(self) -> bytes:
+        """Return the bytes that were fed and are not part of the events so far."""
+        return self._parser.trailing_data[0]
+
+    def take_head(self) -> tuple[bytes, bytes]:
+        """Return the bytes of a complete head, and the bytes after it."""
+        rest = self.rest()
+        head = bytes(self.head[: len(self.head) - len(rest)])
+        self.head.clear()
+        return head, rest
+
+    def end(self) -> bytes:
+        """End the message. Return the bytes of the next one."""
+        rest = self.rest()
+        if self.message:
+            self.message.is_complete = True
+            self.message.remove_last(len(rest))
+        self.is_idle, self.exchange, self.message = True, None, None
+        return rest

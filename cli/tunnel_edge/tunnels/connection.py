@@ -1,0 +1,220 @@
+"""One SSH connection to a gateway, with one tunnel. The host key must be one of those that the API names."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import asyncssh
+
+from tunnel_edge.tunnels.relay import Relay
+from tunnel_edge.tunnels.requested import RequestedTunnel
+
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-ctr")
+_TIMEOUT = 20.0  # seconds for connecting and signing in
+_MAX_LINE = 64 * 1024  # characters of an event
+_SETTLE = 1.0  # seconds to wait for the reason of a refusal
+
+OnEvent = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway as `GET /gateways` describes it. `host_keys` are lines of authorized_keys."""
+
+    host: str
+    port: int
+    host_keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """A key, maybe with a certificate, and the user name for it. `ends_at` is the end in seconds since 1970, or None.
+
+    Without `keys` the agent's keys are used.
+    """
+
+    username: str
+    keys: tuple[Any, ...] = ()
+    ends_at: float | None = None
+
+
+class UnknownHostKey(Exception):
+    """The gateway's host key is not among those that the API names."""
+
+
+class SignInRejected(Exception):
+    """The gateway does not accept the key or certificate."""
+
+
+class ConnectionFailed(Exception):
+    """The connection failed or ended. Another attempt can succeed."""
+
+
+class Refused(Exception):
+    """The gateway refused the tunnel."""
+
+    def __init__(self, message: str, code: str, *, is_final: bool) -> None:
+        super().__init__(message)
+        self.code, self.is_final = code, is_final
+
+
+def parse_gateways(answer: Mapping[str, Any]) -> tuple[Gateway, ...]:
+    """Return the gateways of `GET /gateways` that have an address and host keys."""
+    found = []
+    for item in answer.get("gateways") or ():
+        host, _, port = str(item.get("address") or "").rpartition(":")
+        if host and port.isdigit() and item.get("host_keys"):
+            found.append(Gateway(host.strip("[]"), int(port), tuple(map(str, item["host_keys"]))))
+    return tuple(found)
+
+
+class Connection:
+    """An SSH connection with its tunnel and its events."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection, on_event: OnEvent) -> None:
+        self._connection, self._on_event = connection, on_event
+        self._refusal: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._reading: asyncio.Task[None] | None = None
+
+    async def open(self, requested: RequestedTunnel, relay: Relay) -> None:
+        """Open the tunnel. Raises Refused."""
+        self._reading = asyncio.create_task(self._read_events())  # begins after the request for the tunnel is sent
+        host = _Spelling(requested.listen_host)
+        try:
+            await self._connection.create_server(relay.accept, host, requested.listen_port)
+        except asyncssh.ChannelListenError:
+            raise await self._explain_refusal() from None
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection has ended."""
+        await self._connection.wait_closed()
+
+    async def close(self) -> None:
+        """End the connection, and its tunnel with it."""
+        self._connection.close()
+        if self._reading:
+            self._reading.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLE):
+                await self._connection.wait_closed()
+
+    async def _read_events(self) -> None:
+        """Read the subsystem `events`, or the lines of a terminal session from an older gateway."""
+        with contextlib.suppress(OSError, asyncssh.Error):  # the connection has ended
+            try:
+                process = await self._connection.create_process(subsystem="events", encoding="utf-8", errors="replace")
+            except asyncssh.ChannelOpenError:
+                await self._show_sentences()
+                return
+            async for line in _lines(process):
+                if event := _parse(line):
+                    self._handle(event)
+
+    async def _show_sentences(self) -> None:
+        """Show the sentences of a gateway without events. One with an address opens the tunnel."""
+        process = await self._connection.create_process(encoding="utf-8", errors="replace")
+        async for line in _lines(process):
+            url, _, rest = line.strip().partition(" ")
+            if "://" in url and rest == "is online.":
+                self._handle({"event": "opened", "id": "", "url": url})
+            else:
+                self._handle({"event": "notice", "message": line.strip()})
+
+    def _handle(self, event: Mapping[str, Any]) -> None:
+        if event.get("event") == "refused" and not self._refusal.done():
+            self._refusal.set_result(event)
+            return
+        self._on_event(event)
+        if event.get("event") == "ended":
+            self._connection.close()
+
+    async def _explain_refusal(self) -> Refused:
+        """Return the gateway's reason for a refused tunnel."""
+        try:
+            event = await asyncio.wait_for(asyncio.shield(self._refusal), _SETTLE)
+        except TimeoutError:
+            return Refused("The gateway refused the tunnel.", "", is_final=False)
+        message, code = str(event.get("message") or "The gateway refused the tunnel."), str(event.get("code") or "")
+        return Refused(message, code, is_final=event.get("final") is True)
+
+
+async def connect(gateway: Gateway, sign_in: SignIn, on_event: OnEvent) -> Connection:
+    """Connect to a gateway and sign in. Raises UnknownHostKey, SignInRejected, ConnectionFailed."""
+    keys = sign_in.keys or await _agent_keys()
+    try:
+        connection = await asyncssh.connect(
+            gateway.host,
+            gateway.port,
+            username=sign_in.username,
+            config=None,
+            known_hosts=_trusted(gateway.host_keys),
+            preferred_auth="publickey",
+            encryption_algs=_CIPHERS,
+            compression_algs=None,
+            keepalive_interval=15,
+            keepalive_count_max=3,
+            connect_timeout=_TIMEOUT,
+            login_timeout=_TIMEOUT,
+            client_keys=keys,
+            agent_path=None,
+        )
+    except asyncssh.HostKeyNotVerifiable as error:
+        raise UnknownHostKey(f"{gateway} has a host key that the service does not name: {error.reason}") from None
+    except asyncssh.PermissionDenied as error:
+        raise SignInRejected(f"{gateway} does not accept the key: {error.reason}") from None
+    except (OSError, asyncssh.Error, TimeoutError) as error:
+        raise ConnectionFailed(f"{gateway}: {_reason(error)}") from None
+    return Connection(connection, on_event)
+
+
+async def _agent_keys() -> Sequence[asyncssh.SSHKeyPair]:
+    """Return the keys of the agent. Raises SignInRejected if it has none."""
+    try:
+        if keys := await (await asyncssh.connect_agent()).get_keys():
+            return keys
+    except (OSError, asyncssh.Error) as error:
+        raise SignInRejected(f"The agent cannot be used: {error}") from None
+    raise SignInRejected("The agent has no key.")
+
+
+class _Spelling(str):
+    """A host that asyncssh sends as it is written. Labels have upper and lower case letters."""
+
+    def lower(self) -> "_Spelling":
+        return self
+
+
+def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]:
+    """Return the trusted host keys, authorities and revoked keys. An unreadable line is no key."""
+    keys = []
+    for line in lines:
+        with contextlib.suppress(asyncssh.KeyImportError):
+            keys.append(asyncssh.import_public_key(line))
+    return keys, [], []
+
+
+async def _lines(process: "asyncssh.SSHClientProcess[str]") -> AsyncIterator[str]:
+    """Yield the lines of a process until it ends."""
+    while line := await process.stdout.readline():
+        yield line
+
+
+def _parse(line: str) -> Mapping[str, Any] | None:
+    """Return an event, None for another line."""
+    if len(line) > _MAX_LINE:
+        return None
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "reason", "") or getattr(error, "strerror", None) or str(error) or "no answer in time"

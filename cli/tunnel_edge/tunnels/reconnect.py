@@ -1,0 +1,64 @@
+"""When to connect again, and to which gateway: events in, waits out. Pure."""
+
+import random
+from collections.abc import Callable
+
+_FIRST, _LONGEST = 1.0, 15.0  # seconds
+_STABLE = 1.0  # seconds that a tunnel must be open before the waits begin again
+_MAX_NOTICE = 300.0  # seconds that a gateway can ask for
+_JITTER = 0.25
+_TEMPORARY = {"unavailable"}  # also at the first opening
+
+
+class Reconnect:
+    """The waits between connections of one run.
+
+    A connection that ends is replaced at once, then after 1, 2, 4 … 15 seconds. `draw` returns a number from 0 to 1.
+    """
+
+    def __init__(self, draw: Callable[[], float] = random.random) -> None:
+        self._draw = draw
+        self._failures = 0
+        self._notice: float | None = None
+        self._gateway = 0
+        self._opened: float | None = None
+        self.has_been_open = False
+
+    def on_open(self, now: float) -> None:
+        """Handle an open tunnel."""
+        self._opened, self.has_been_open = now, True
+
+    def on_tunnel_end(self) -> None:
+        """Handle a tunnel that the gateway has ended. Two clients that take one name from each other slow down."""
+        self._opened = None
+
+    def on_notice(self, retry_after: float) -> None:
+        """Handle the seconds that the gateway asks to wait for."""
+        self._notice = min(max(0.0, retry_after), _MAX_NOTICE)
+
+    def on_end(self, now: float) -> float:
+        """Handle a connection that ended or failed. Return the seconds to wait before the next one."""
+        if self._opened is not None and now - self._opened >= _STABLE:
+            self._failures = 0
+        self._opened = None
+        wait = 0.0 if not self._failures else min(_LONGEST, _FIRST * 2 ** (self._failures - 1))
+        wait *= 1 + _JITTER * (2 * self._draw() - 1)
+        self._failures += 1
+        self._gateway += 1
+        notice, self._notice = self._notice, None
+        return wait if notice is None else notice
+
+    def choose(self, count: int) -> int:
+        """Return the index of the next gateway in a list of `count`."""
+        return self._gateway % count
+
+    def stay(self) -> None:
+        """Use the same gateway again. For a renewal, which is not a failure."""
+        self._gateway -= 1
+
+    def is_final(self, code: str, *, is_final: bool) -> bool:
+        """Return whether a refusal ends the run.
+
+        At the first opening every refusal does, except a store that does not answer.
+        """
+        return is_final if self.has_been_open else code not in _TEMPORARY

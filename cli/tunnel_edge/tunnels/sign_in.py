@@ -1,0 +1,210 @@
+"""Signs in at a gateway: by a certificate in memory, an SSH credential of this machine, or keys of the user."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import asyncssh
+
+from tunnel_edge.api.client import Client
+from tunnel_edge.api.errors import ApiError
+from tunnel_edge.errors import CONFLICT, NOT_FOUND, USAGE, CommandError
+from tunnel_edge.identity import files
+from tunnel_edge.identity.profiles import Profile
+from tunnel_edge.tunnels.connection import SignIn
+from tunnel_edge.tunnels.requested import RequestedTunnel
+
+AGENT = "agent"  # the value of --identity for the keys of the agent
+
+_PRINCIPAL = "tunnel-edge"  # a user that no machine has
+_LIFETIME = 24 * 3600  # seconds; a policy can permit less
+_MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
+_MAX_RULES = 1000  # of a credential
+_MOST_SECONDS = re.compile(r"at most (\d+) seconds")
+_TRIES = 3  # to change the ACL, while other processes change it too
+
+
+class SignIns(Protocol):
+    """Provides what the connections of one run sign in with. Calls of the API block."""
+
+    def current(self) -> SignIn:
+        """Return the key of the next connection. Raises CommandError."""
+
+
+@dataclass
+class Certificates:
+    """Certificates of the profile's authority. The key and its certificates exist in memory only."""
+
+    client: Client
+    profile: Profile
+    requested: RequestedTunnel
+    domain: str
+    _key: Any = field(default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519"))
+    _current: SignIn | None = None
+
+    def current(self) -> SignIn:
+        if self._current is None or time.time() >= (self._current.ends_at or 0):
+            self._current = self._create(_LIFETIME)
+        return self._current
+
+    def _create(self, lifetime: int) -> SignIn:
+        """Request a certificate, with the longest lifetime that the policy permits."""
+        try:
+            answer = self.client.post("/ssh_user_certificates", self._body(lifetime))
+        except ApiError as error:
+            details = error.body.get("details") or {}
+            most = _MOST_SECONDS.search(str(details.get("valid_until", "")))
+            if most and int(most[1]) < lifetime:
+                return self._create(int(most[1]))
+            if "extensions.bind@tunnel-edge" in details and self._needs_port:
+                raise CommandError("The authority's policy restricts ports: name one with --port.", USAGE) from error
+            raise
+        certificate = asyncssh.import_certificate(answer["certificate"])
+        ends_at = datetime.fromisoformat(answer["valid_until"]).timestamp()
+        margin = max(_MIN_MARGIN, min(_MARGIN, (ends_at - time.time()) / 10))
+        return SignIn(self._principal, ((self._key, certificate),), ends_at - margin)
+
+    @property
+    def _principal(self) -> str:
+        return self.profile.principals[0] if self.profile.principals else _PRINCIPAL
+
+    @property
+    def _needs_port(self) -> bool:
+        return self.requested.proto == "tcp" and not (self.requested.port or self.requested.labels)
+
+    def _body(self, lifetime: int) -> Mapping[str, Any]:
+        extensions = {"permit-port-forwarding": ""}
+        if not self._needs_port:
+            extensions["bind@tunnel-edge"] = ",".join(self.requested.rules(self.domain, ()))
+        end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=lifetime)
+        return {
+            "ssh_certificate_authority_id": self.profile.authority,
+            "public_key": self._key.export_public_key().decode().strip(),
+            "principals": [self._principal],
+            "extensions": extensions,
+            "valid_until": end.isoformat().replace("+00:00", "Z"),
+            "description": "te: a tunnel",
+        }
+
+
+@dataclass
+class Credentials:
+    """The SSH credential of this profile on this machine. Its ACL has the rules that commands have requested."""
+
+    client: Client
+    profile: Profile
+    rules: Sequence[str]
+    _current: SignIn | None = None
+
+    def current(self) -> SignIn:
+        self._current = self._current or self._load()
+        return self._current
+
+    def _load(self) -> SignIn:
+        key_file = files.state_folder() / "ssh" / f"{self.profile.name}-tunnels"
+        key, id = _read_key(key_file), _read_id(key_file)
+        if key is None or not id or not self._permit(id):
+            key = asyncssh.generate_private_key("ssh-ed25519")
+            self._create(key, key_file)
+        return SignIn("te", (key,))
+
+    def _create(self, key: asyncssh.SSHKey, key_file: Path) -> None:
+        body = {
+            "public_key": key.export_public_key().decode().strip(),
+            "acl": list(dict.fromkeys(self.rules)),
+            "description": "te: tunnels of one machine",
+        }
+        answer = self.client.post("/ssh_credentials", body)
+        files.write_private(key_file, key.export_private_key())
+        files.write_private(_id_file(key_file), json.dumps({"id": answer["id"]}).encode())
+
+    def _permit(self, id: str) -> bool:
+        """Add the missing rules. Return False if the credential does not exist any more."""
+        for left in reversed(range(_TRIES)):
+            try:
+                answer = self.client.send("GET", f"/ssh_credentials/{id}")
+                acl = answer.json["acl"]
+                missing = [rule for rule in dict.fromkeys(self.rules) if rule not in acl]
+                if acl and missing:  # an empty ACL permits everything
+                    headers = {"If-Match": answer.headers.get("etag", "*")}
+                    self.client.send("PATCH", f"/ssh_credentials/{id}", {"acl": [*acl, *missing]}, headers=headers)
+            except ApiError as error:
+                if error.code == NOT_FOUND:
+                    return False
+                if error.code != CONFLICT or not left:
+                    raise
+            else:
+                return True
+        raise AssertionError
+
+
+@dataclass
+class Identity:
+    """A key file of the user, maybe with a certificate, or the keys of the agent."""
+
+    keys: tuple[Any, ...]
+    username: str = "te"
+
+    def current(self) -> SignIn:
+        return SignIn(self.username, self.keys)
+
+
+def read_identity(file: str, passphrase: str | None = None) -> Identity:
+    """Return the key of a file, with the certificate beside it. Raises asyncssh.KeyEncryptionError, CommandError."""
+    certificate = Path(f"{file}-cert.pub")
+    principals: list[str] = []
+    try:
+        pairs = tuple(asyncssh.load_keypairs([file], passphrase))
+        if certificate.exists():
+            principals = getattr(asyncssh.read_certificate(certificate), "principals", None) or []
+    except asyncssh.KeyEncryptionError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} is not a private key that can be read: {error}", USAGE) from error
+    return Identity(pairs, principals[0] if principals else "te")
+
+
+def agent_keys() -> Identity:
+    """Return the keys of the agent. Raises CommandError without an agent."""
+    if not os.environ.get("SSH_AUTH_SOCK") and os.name == "posix":
+        raise CommandError("There is no agent: SSH_AUTH_SOCK is not set.", USAGE)
+    return Identity(())
+
+
+def create(
+    client: Client, profile: Profile, requested: RequestedTunnel, domain: str, tcp_ports: Sequence[int]
+) -> SignIns:
+    """Return certificates if the profile has an authority, otherwise the credential of this machine."""
+    if profile.authority:
+        return Certificates(client, profile, requested, domain)
+    rules = requested.rules(domain, tcp_ports)
+    if len(rules) > _MAX_RULES // 2:
+        raise CommandError(f"The service has {len(rules)} TCP ports: name one with --port.", USAGE)
+    return Credentials(client, profile, rules)
+
+
+def _read_key(file: Path) -> asyncssh.SSHKey | None:
+    """Return the stored key. An unreadable one is replaced."""
+    content = files.read_private(file)
+    try:
+        return asyncssh.import_private_key(content) if content else None
+    except ValueError:
+        return None
+
+
+def _read_id(key_file: Path) -> str:
+    """Return the stored id of the credential, "" for none."""
+    try:
+        return str(json.loads(files.read_private(_id_file(key_file)) or b"{}")["id"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _id_file(key_file: Path) -> Path:
+    return key_file.with_name(f"{key_file.name}.json")

@@ -4,7 +4,7 @@ The encodings of a resource's parts are joined: protocol buffers decode them as 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,7 +67,7 @@ class Answer:
 
 
 class Catalog:
-    """All resources, and Envoy's last answer to each.
+    """All resources, and the last answer to each of every Envoy, which is a stream.
 
     `key` is secret, or accounts could choose names with digests that cancel each other out.
     """
@@ -75,7 +75,7 @@ class Catalog:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.is_complete = True  # until then, what only Envoy has is not removed
-        self.answers: dict[Name, Answer] = {}
+        self._answers: dict[Hashable, dict[Name, Answer]] = {}  # by stream; of the last one if none is left
         self._parts: dict[Name, Parts] = {}
 
     def apply(self, changes: Changes) -> list[Name]:
@@ -118,13 +118,32 @@ class Catalog:
         """Return the names of all resources of a kind."""
         return [name for name in self._parts if name.kind == kind]
 
+    def begin_stream(self, stream: Hashable) -> None:
+        """Add a stream. If there was none, it begins with the answers of the last one, which can be the same Envoy."""
+        self._answers[stream] = self._answers.pop(None, {})
+
+    def end_stream(self, stream: Hashable) -> set[Name]:
+        """Forget the answers of a stream unless it is the last. Return what it rejected: others may have accepted it."""
+        answers = self._answers.pop(stream)
+        if not self._answers:
+            self._answers[None] = answers
+            return set()
+        return {name for name, answer in answers.items() if answer.error}
+
+    def add_answer(self, stream: Hashable, name: Name, answer: Answer) -> bool:
+        """Store the answer of a stream. Return whether it is new."""
+        answers = self._answers[stream]
+        is_new, answers[name] = answers.get(name) != answer, answer
+        return is_new
+
     def current_answer(self, name: Name) -> Answer | None:
-        """Return Envoy's answer to the current version of a resource, or None."""
-        answer = self.answers.get(name)
-        return answer if answer and answer.version == self.version(name) else None
+        """Return the answer to the current version of a resource: an error if any Envoy has one, or None."""
+        version = self.version(name)
+        current = [it for of in self._answers.values() if (it := of.get(name)) and it.version == version]
+        return next((it for it in current if it.error), current[0] if current else None)
 
     def refusal(self, name: Name) -> str:
-        """Return Envoy's error about the current version of a resource, or ""."""
+        """Return the error of any Envoy about the current version of a resource, or ""."""
         answer = self.current_answer(name)
         return answer.error if answer else ""
 
@@ -140,4 +159,5 @@ class Catalog:
         """Remove a resource without its main part."""
         if not self._parts[name].is_whole:
             del self._parts[name]
-            self.answers.pop(name, None)
+            for answers in self._answers.values():
+                answers.pop(name, None)

@@ -36,6 +36,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # monotonic time of the last connection
+        self.has_answered = False  # whether any Envoy has answered since the start
 
     @property
     def has_envoy(self) -> bool:
@@ -117,6 +118,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         stream, woken = Stream(self.catalog), asyncio.Event()
         self._streams[stream], self.connected_at = woken, time.monotonic()
+        self.catalog.begin_stream(stream)
         receiving = asyncio.create_task(self._receive(stream, requests, woken))
         try:
             while not receiving.done():
@@ -128,6 +130,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         finally:
             receiving.cancel()
             del self._streams[stream]
+            self._answered |= self.catalog.end_stream(stream)
             self._wake_waiting([*self._settling])
 
     async def _receive(
@@ -135,7 +138,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     ) -> None:
         try:
             async for request in requests:
-                self._record_answers(stream.receive(request))
+                self._record_answers(stream, stream.receive(request))
                 self._wake_waiting(stream.take_settled())
                 if demand := stream.take_demand():
                     self.on_demand(demand)
@@ -143,11 +146,11 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         finally:
             woken.set()
 
-    def _record_answers(self, answers: Iterable[tuple[Name, Answer]]) -> None:
+    def _record_answers(self, stream: Stream, answers: Iterable[tuple[Name, Answer]]) -> None:
         for name, answer in answers:
-            if self.catalog.answers.get(name) == answer:
+            if not self.catalog.add_answer(stream, name, answer):
                 continue
             if answer.error:
                 log.event("resource_refused", kind=name.kind, resource=name.name, reason=answer.error)
-            self.catalog.answers[name] = answer
             self._answered.add(name)
+            self.has_answered = True

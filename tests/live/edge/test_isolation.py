@@ -13,6 +13,7 @@ from pathlib import Path
 import asyncssh
 from cryptography import x509
 
+from edge.envoy.ads.catalog import Name
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.ssh.gateway import SshGateway
@@ -59,12 +60,12 @@ def test_envoy_takes_a_resource_of_each_kind(edge: Edge, origin: int) -> None:
     until(lambda: served(edge, "taken") == "cert_taken")
     assert served(edge, "") == "*.tunnels.localhost"  # a client without a server name
 
-    answers = edge.control.discovery.catalog.answers
+    catalog = edge.control.discovery.catalog
     name = "taken.tunnels.localhost"
-    names = {("listener", "https"), ("listener", "http"), ("scope", name), ("secret", name)}
-    names |= {("secret", LINK_SECRET), ("secret", OPERATOR_SECRET)}
-    names |= {("cluster", edge.gateway.id), ("cluster", f"{edge.gateway.id}/http2")}
-    until(lambda: names <= {(name.kind, name.name) for name, it in answers.copy().items() if not it.error})
+    names = {Name("listener", "https"), Name("listener", "http"), Name("scope", name), Name("secret", name)}
+    names |= {Name("secret", LINK_SECRET), Name("secret", OPERATOR_SECRET)}
+    names |= {Name("cluster", edge.gateway.id), Name("cluster", f"{edge.gateway.id}/http2")}
+    until(lambda: all((answer := catalog.current_answer(each)) and not answer.error for each in names))
 
 
 def test_a_certificate_of_another_account_is_not_used(edge: Edge, origin: int) -> None:

@@ -83,12 +83,41 @@ def test_the_order_of_what_has_none_makes_no_other_version() -> None:
 
 def test_an_answer_counts_for_the_version_that_it_is_of() -> None:
     made, name = Catalog(b"a key"), Name("cluster", "a")
+    made.begin_stream("envoy")
     put(made, "cluster a")
     assert made.current_answer(name) is None
     refused = Answer(made.version(name) or "", "no")
-    made.answers[name] = refused
+    assert made.add_answer("envoy", name, refused)
+    assert not made.add_answer("envoy", name, refused)
     assert (made.current_answer(name), made.refusal(name)) == (refused, "no")
     put(made, "cluster a", connect_timeout="1s")
     assert (made.current_answer(name), made.refusal(name)) == (None, "")
     made.apply({Key("cluster", "a"): None})
-    assert made.answers == {}
+    put(made, "cluster a")
+    assert made.current_answer(name) is None
+
+
+def test_what_one_envoy_accepts_hides_no_rejection_of_another() -> None:
+    made, name = Catalog(b"a key"), Name("cluster", "a")
+    put(made, "cluster a")
+    version = made.version(name) or ""
+    for stream, error in (("old", "no"), ("new", "")):
+        made.begin_stream(stream)
+        made.add_answer(stream, name, Answer(version, error))
+    assert made.refusal(name) == "no"
+    assert made.end_stream("old") == {name}
+    assert made.current_answer(name) == Answer(version, "")
+
+
+def test_the_last_answers_stay_until_an_envoy_returns_and_answers_again() -> None:
+    made, name = Catalog(b"a key"), Name("cluster", "a")
+    put(made, "cluster a")
+    version = made.version(name) or ""
+    made.begin_stream("envoy")
+    made.add_answer("envoy", name, Answer(version, "no"))
+    assert made.end_stream("envoy") == set()
+    assert made.refusal(name) == "no"
+    made.begin_stream("again")
+    assert made.refusal(name) == "no"
+    made.add_answer("again", name, Answer(version, ""))
+    assert made.refusal(name) == ""

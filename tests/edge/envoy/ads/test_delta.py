@@ -96,7 +96,9 @@ def test_an_answer_is_kept_for_each_resource_with_its_version() -> None:
     answers = dict(stream.receive(acks("secret", "1")))
     assert answers == {name: Answer(found, "") for name in names if (found := made.version(name))}
     assert stream.receive(acks("secret", "1")) == stream.receive(acks("secret", "7")) == []
-    made.answers.update(answers)
+    made.begin_stream(stream)
+    for name, answer in answers.items():
+        made.add_answer(stream, name, answer)
     assert [made.current_answer(name) for name in names] == [answers[name] for name in names]
     made.apply({Key("secret", "cert_1"): messages.encode(Key("secret", "cert_1"), {"name": "another"})})
     assert [made.current_answer(name) for name in names] == [None, answers[names[1]]]

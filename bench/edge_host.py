@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
 from bench import engines
-from edge.process import files, supervisor
+from edge.process import files
+from edge.process.envoy_process import envoy_parent
 from edge.process.settings import STATS_SOCKET
 from infra import ROOT, CommandError
 from infra.local import signals
@@ -124,7 +125,7 @@ def running(**settings: str) -> Iterator[Host]:
         control = stack.enter_context(_running(folder / "control.log", environment, ROOT, *_CONTROL, str(counts)))
         wait_until(lambda: _is_listening(folder / "discovery.sock"))
         listening, calls = time.monotonic() - began, sum(json.loads(counts.read_text()).values())
-        command = str(_ENVOY), *supervisor.ENVOY_ARGUMENTS
+        command = str(_ENVOY), *envoy_parent.ENVOY_ARGUMENTS
         envoy = stack.enter_context(_running(folder / "envoy.log", {}, folder, *command))
         wait_until(lambda: _can_connect(ports["EDGE_PORT"]))
         ready = time.monotonic() - began

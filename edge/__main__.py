@@ -1,6 +1,7 @@
-"""Runs the whole edge (`make edge`), or one part: `python -m edge gateway`, `control` or `sign-in`.
+"""Runs the whole edge (`make edge`), or one part: `python -m edge gateway`, `control`, `envoy` or `sign-in`.
 
-A gateway or the sign-in service can also run on a separate host.
+A gateway or the sign-in service can also run on a separate host. SIGTERM drains a gateway or Envoy; a second one, or
+another signal, ends it at once.
 """
 
 import asyncio
@@ -13,37 +14,41 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
 
-from edge.control.proof_checks import ProofChecks
-from edge.process import files, supervisor
+from edge.process import files
 from edge.process import settings as environment
 from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 
 _LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
 
-Run: TypeAlias = "Callable[[Settings], Coroutine[Any, Any, None]]"
+_GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that drain, and of which a host can have two instances
+
+Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # the event begins a drain
 
 
 def main() -> None:
     """Run the part that the command line names. On failure, print one sentence and exit with status 1."""
-    os.umask(0o077)
+    part = " ".join(sys.argv[1:])
+    if part != _ENVOY:  # whose access log has the mode that its unit permits
+        os.umask(0o077)
     _allow_many_files()
     try:
-        settings = environment.from_environment()
+        settings, run = environment.from_environment(), _choose(part)
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        run = _choose(sys.argv[1:])
-        _lock(settings, *sys.argv[1:])
-        asyncio.run(_run_until_signal(run(settings)))
+        _lock(settings, part)
+        asyncio.run(_run_until_signal(run, settings, drains=part in (_GATEWAY, _ENVOY)))
     except SettingError as error:
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"The edge cannot run ({error.filename or error}: {error.strerror}).")
 
 
-def _lock(settings: Settings, part: str = "") -> None:
+def _lock(settings: Settings, part: str) -> None:
     """Lock the folder for a part. Raise SettingError if another process has the lock: its sockets would be replaced."""
+    name = f"{part or 'edge'}.lock"
+    file = settings.own_file(name) if part in (_GATEWAY, _ENVOY) else settings.directory / name
     deadline = time.monotonic() + (_LOCK_TIMEOUT if part else 0)
-    while not files.lock(settings.directory / f"{part or 'edge'}.lock"):
+    while not files.lock(file):
         if time.monotonic() > deadline:
             raise SettingError(
                 f"Another {part or 'edge'} uses {settings.directory}: end it, or choose another with EDGE_DIR=…."
@@ -57,29 +62,47 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run_until_signal(work: Coroutine[Any, Any, None]) -> None:
-    """Run until a signal ends the process, and clean up."""
-    task = asyncio.create_task(work)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+async def _run_until_signal(run: Run, settings: Settings, *, drains: bool) -> None:
+    """Run until a signal ends the process, and clean up. The first SIGTERM only begins a drain if the part has one."""
+    draining = asyncio.Event()
+    task = asyncio.create_task(run(settings, draining))
+
+    def on_sigterm() -> None:
+        if drains and not draining.is_set():
+            draining.set()
+        else:
+            task.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, on_sigterm)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await task
 
 
-def _choose(arguments: list[str]) -> Run:
-    match arguments:
-        case []:
-            return supervisor.run
-        case ["gateway"]:
-            return _gateway
-        case ["control"]:
-            return _control
-        case ["sign-in"]:
-            return _sign_in
-    raise SettingError("Unknown arguments: use python -m edge, or name gateway, control or sign-in after it.")
+def _choose(part: str) -> Run:
+    parts = {"": _edge, _GATEWAY: _gateway, "control": _control, _ENVOY: _envoy, "sign-in": _sign_in}
+    if part not in parts:
+        raise SettingError(
+            "Unknown arguments: use python -m edge, or name gateway, control, envoy or sign-in after it."
+        )
+    return parts[part]
 
 
-async def _gateway(settings: Settings) -> None:
+async def _edge(settings: Settings, _: asyncio.Event) -> None:
+    from edge.process import supervisor
+
+    await supervisor.run(settings)
+
+
+async def _envoy(settings: Settings, draining: asyncio.Event) -> None:
+    from edge.process.envoy_process import envoy_parent
+
+    await envoy_parent.run(settings, draining)
+
+
+async def _gateway(settings: Settings, draining: asyncio.Event) -> None:
     from edge.ssh import gateway
     from edge.store import table
 
@@ -88,12 +111,13 @@ async def _gateway(settings: Settings) -> None:
     store = table.connect(settings)
     progress.report("reading the link's authority")
     with _require_store():
-        await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve()
+        await gateway.SshGateway(settings, store, await asyncio.to_thread(store.link_authority)).serve(draining)
 
 
-async def _control(settings: Settings) -> None:
+async def _control(settings: Settings, _: asyncio.Event) -> None:
     from chalicelib.storage.client import aws
     from edge.control.control import Control
+    from edge.control.proof_checks import ProofChecks
     from edge.process import memory, tasks
     from edge.proofs import servers
     from edge.proofs.resolver import Resolver
@@ -111,7 +135,7 @@ async def _control(settings: Settings) -> None:
         await tasks.run_all(control.serve(), looks.serve())
 
 
-async def _sign_in(settings: Settings) -> None:
+async def _sign_in(settings: Settings, _: asyncio.Event) -> None:
     from edge.sign_in import authorization
 
     Progress(settings.directory, "sign-in").report("opening its socket")

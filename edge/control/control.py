@@ -41,10 +41,11 @@ from edge.envoy.start.bootstrap import build_bootstrap
 from edge.link import authority, server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
-from edge.process import envoy_guard, files, log, metrics, tasks
+from edge.process import files, log, metrics, tasks
+from edge.process.envoy_process import envoy_guard
 from edge.process.open_ports import OpenPorts
 from edge.process.progress import PERIOD, Progress
-from edge.process.settings import Settings
+from edge.process.settings import BOOTSTRAP, STATS_SOCKET, Settings
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
 from edge.serving.special_serving import SpecialServing
@@ -55,6 +56,7 @@ POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
 _GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
+_MAX_LOG_AGE = 30.0  # seconds since the last read of the log for which the host counts as ready
 _STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
 
 
@@ -98,8 +100,9 @@ class Control:
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""
-        configuration = json.dumps(build_bootstrap(self._settings)).encode()
-        files.replace(self._settings.directory / "bootstrap.json", configuration, mode=0o640)
+        for instance, file in self._settings.list_files(BOOTSTRAP).items():
+            configuration = build_bootstrap(replace(self._settings, instance=instance))
+            files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
         always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
@@ -209,17 +212,29 @@ class Control:
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
-                "gateway": metrics.read_from(settings.gateway_socket),
+                "gateway": metrics.read_instances(settings.gateway_sockets),
                 "envoy": self._read_envoy_metrics,
                 "": self._read_other_metrics,
             }
-            async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes):
+            gateway = partial(metrics.find_unready, "gateway", settings.gateway_sockets)
+            checks = self._find_unready_log, self._find_unready_envoy, gateway
+            async with metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes, checks):
                 await asyncio.Event().wait()
 
     async def _read_envoy_metrics(self) -> bytes:
-        return counts.format_for_prometheus(
-            await metrics.read_from(self._settings.directory / counts.SOCKET, counts.PATH)()
-        )
+        read = metrics.read_instances(self._settings.list_files(STATS_SOCKET), counts.PATH)
+        return counts.format_for_prometheus(await read())
+
+    async def _find_unready_log(self) -> str:
+        """Return why the log counts as unread, or ""."""
+        seconds = time.monotonic() - self._read_at
+        return "" if seconds <= _MAX_LOG_AGE else f"control has not read the log for {seconds:.0f} s"
+
+    async def _find_unready_envoy(self) -> str:
+        """Return why no Envoy serves, or ""."""
+        if not self.discovery.has_answered:
+            return "Envoy has not answered control"
+        return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)
 
     async def _read_other_metrics(self) -> bytes:
         """Return the metrics of names, and those of the sign-in service if it runs."""
@@ -231,9 +246,8 @@ class Control:
     async def _read_name_metrics(self) -> bytes:
         found = self._loader.metrics
         found.special.set(len(self._special.names))
-        with suppress(OSError):
-            requested = await envoy_guard.read_count(self._settings)
-            found.pending.set(max(0, requested - self._loader.secrets))
+        requested = await envoy_guard.read_count(self._settings.list_files(STATS_SOCKET))
+        found.pending.set(max(0, requested - self._loader.secrets))
         return await found.read()
 
     def is_current(self, since: float) -> bool:

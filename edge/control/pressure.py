@@ -3,7 +3,7 @@
 from edge.envoy.start import overload
 from edge.envoy.start import stats as counts
 from edge.process import files, metrics
-from edge.process.settings import Settings
+from edge.process.settings import STATS_SOCKET, Settings
 from edge.process.tasks import PeriodicTask
 
 _PERIOD = 0.5  # seconds
@@ -15,17 +15,19 @@ def reset(settings: Settings) -> None:
 
 
 async def write_changes(settings: Settings) -> None:
-    """Write the share whenever it changes, until cancelled."""
-    read, written = metrics.read_from(settings.directory / counts.SOCKET, counts.CONNECTIONS), 0.0
+    """Write the share whenever it changes, until cancelled. Of two Envoys, the larger one counts."""
+    sockets, written = settings.list_files(STATS_SOCKET), 0.0
 
     async def write_change() -> None:
         nonlocal written
-        found = min(1.0, round(counts.compute_pressure((await read()).decode(), settings.limits), 2))
+        texts = await metrics.read_each(sockets, counts.CONNECTIONS)
+        shares = [counts.compute_pressure(text.decode(), settings.limits) for text in texts.values()]
+        found = min(1.0, round(max(shares, default=written), 2))
         if found != written:
             _write(found, settings)
             written = found
 
-    await PeriodicTask("pressure", write_change, _PERIOD, failures=OSError).run()  # OSError: Envoy does not run yet
+    await PeriodicTask("pressure", write_change, _PERIOD).run()
 
 
 def _write(pressure: float, settings: Settings) -> None:

@@ -42,6 +42,7 @@ def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listen
     return v3.Listener(
         name=name,
         stat_prefix=name,
+        traffic_direction=v3.INBOUND,
         address=parts.address(settings.host, port),
         listener_filters_timeout=parts.seconds(limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
@@ -75,15 +76,18 @@ def build_port_listener(
 
 @cache
 def _port_template(settings: Settings) -> v3.Listener:
-    """Return the listener of TCP ports. It accepts clients that wait for the server to speak first, as in SSH."""
+    """Return the listener of TCP ports. It accepts clients that wait for the server to speak first, as in SSH.
+
+    The Envoy of the other instance can open the same ports.
+    """
     return v3.Listener(
         stat_prefix="port",
+        traffic_direction=v3.INBOUND,
         address=parts.address(settings.host, 0),
         listener_filters_timeout=parts.seconds(settings.limits.header_timeout),
         tcp_backlog_size=parts.number(_BACKLOG),
         socket_options=parts.socket_options(settings.limits),
         ignore_global_conn_limit=True,  # that limit is for HTTPS
-        enable_reuse_port=v3.BoolValue(value=False),  # or the system would share a port with another process
         listener_filters=proxies.build_filters(settings),
         filter_chains=[v3.FilterChain(name=blocking.CHAIN)],
     )

@@ -24,6 +24,7 @@ from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutat
 from envoy.config.core.v3.address_pb2 import Address, BindConfig, CidrRange, EnvoyInternalAddress, Pipe, SocketAddress
 from envoy.config.core.v3.backoff_pb2 import BackoffStrategy
 from envoy.config.core.v3.base_pb2 import (
+    INBOUND,
     DataSource,
     HeaderValue,
     HeaderValueOption,

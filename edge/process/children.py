@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -18,13 +19,17 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Program:
-    """A program to start. Folder, environment and output (`log`) are this process's by default."""
+    """A program to start. Folder, environment and output (`log`) are this process's by default.
+
+    `stop` is the signal that ends it at once.
+    """
 
     name: str
     command: Sequence[str]
     log: Path | None = None
     folder: Path | None = None
     environment: Mapping[str, str] | None = None
+    stop: signal.Signals = signal.SIGTERM
 
 
 class Child:
@@ -41,25 +46,27 @@ class Child:
 
     async def start(self) -> None:
         """Start the program, and restart it whenever it dies. Raises OSError."""
-        self._process = await self._spawn()
+        self._process = await spawn(self.program)
         self._task = asyncio.create_task(self._watch())
 
     def restart(self) -> None:
         """End the program, which then starts again."""
         if self.pid and self._process:
-            self._process.terminate()
+            self._process.send_signal(self.program.stop)
 
     async def end(self, *, within: float = 10) -> None:
-        """Send SIGTERM, and SIGKILL if the program has not ended `within` seconds."""
+        """Send the signal that ends it, and SIGKILL if the program has not ended `within` seconds."""
         if self._task:
             self._task.cancel()
-        if self.pid is None or self._process is None:
-            return
-        self._process.terminate()
-        try:
-            await asyncio.wait_for(self._process.wait(), within)
-        except TimeoutError:
-            self._process.kill()
+        if self._process:
+            await end(self._process, self.program.stop, within=within)
+
+    async def drain(self) -> None:
+        """Send SIGTERM, and wait until the program has ended."""
+        if self._task:
+            self._task.cancel()
+        if self.pid and self._process:
+            self._process.terminate()
             await self._process.wait()
 
     async def _watch(self) -> None:
@@ -68,32 +75,47 @@ class Child:
             start = time.monotonic()
             status = await self._process.wait()
             pause = _MIN_PAUSE if time.monotonic() - start > _STABLE else pause
-            print(f"{self.program.name} ended ({_describe(status)}) and restarts in {pause:g} s.", file=sys.stderr)
+            print(f"{self.program.name} ended ({describe(status)}) and restarts in {pause:g} s.", file=sys.stderr)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE)
             try:
-                self._process = await self._spawn()
+                self._process = await spawn(self.program)
             except OSError as error:
                 print(f"{self.program.name} cannot be started ({error.strerror}).", file=sys.stderr)
 
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        with self.program.log.open("ab") if self.program.log else nullcontext() as output:
-            return await asyncio.create_subprocess_exec(
-                *self.program.command,
-                stdin=DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.program.folder,
-                env=self.program.environment,
-                preexec_fn=_end_with_parent,
-            )
+
+async def spawn(program: Program) -> asyncio.subprocess.Process:
+    """Start a program, which the kernel ends when this process dies for any reason. Raises OSError."""
+    with program.log.open("ab") if program.log else nullcontext() as output:
+        return await asyncio.create_subprocess_exec(
+            *program.command,
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=program.folder,
+            env=program.environment,
+            preexec_fn=partial(_end_with_parent, program.stop),
+        )
 
 
-def _end_with_parent() -> None:
-    """Make the kernel send SIGTERM when the parent dies for any reason. Ignore Ctrl-C, which the parent handles."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+async def end(process: asyncio.subprocess.Process, stop: signal.Signals, *, within: float = 10) -> None:
+    """Send a signal to a process, and SIGKILL if it has not ended `within` seconds."""
+    if process.returncode is not None:
+        return
+    process.send_signal(stop)
+    try:
+        await asyncio.wait_for(process.wait(), within)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
-def _describe(status: int) -> str:
+def describe(status: int) -> str:
+    """Return the exit status of a process in words."""
     return signal.Signals(-status).name if status < 0 else f"status {status}"
+
+
+def _end_with_parent(stop: signal.Signals) -> None:
+    """Make the kernel send a signal when the parent dies. Ignore Ctrl-C, which the parent handles."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -8,18 +8,20 @@ from pathlib import Path
 from edge.process import files
 from edge.process.settings import Settings
 
+_FILE = "ssh_host_ed25519_key"  # in the folder of the edge
+
 
 def private_file(settings: Settings) -> Path:
     """Return the path of the private key."""
-    return settings.directory / "ssh_host_ed25519_key"
+    return Path(settings.ssh_host_key) if settings.ssh_host_key else settings.directory / _FILE
 
 
 def _public_file(settings: Settings) -> Path:
-    return private_file(settings).with_suffix(".pub")
+    return settings.directory / f"{_FILE}.pub"
 
 
 def write(settings: Settings, public_key: str) -> None:
-    """Write the public key next to the private key, like ssh-keygen."""
+    """Write the public key into the folder of the edge, like ssh-keygen."""
     files.replace(_public_file(settings), f"{public_key}\n".encode(), mode=0o644)
 
 

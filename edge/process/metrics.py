@@ -6,7 +6,7 @@ accounts, tunnels or visitors.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,11 +14,12 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from edge.process import files, log, tasks
+from edge.process import exposition, files, log, tasks
 
 _TIMEOUT = 2.0  # seconds for each process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer
+FindUnready = Callable[[], Awaitable[str]]  # returns why a part is not ready, or ""
 
 
 class Readable(Protocol):
@@ -80,11 +81,44 @@ def read_from(socket: Path, path: str = "/metrics") -> ReadMetrics:
     return read
 
 
+def read_instances(sockets: Mapping[str, Path], path: str = "/metrics") -> ReadMetrics:
+    """Return a function that reads the metrics of all instances of a process. Raises OSError if none answers."""
+
+    async def read() -> bytes:
+        texts = await read_each(sockets, path)
+        if not texts:
+            raise OSError("no answer")
+        return exposition.join_instances(texts)
+
+    return read
+
+
+async def read_each(sockets: Mapping[str, Path], path: str) -> Mapping[str, bytes]:
+    """Return what the instances of a process answer, without those that do not."""
+    found = await asyncio.gather(*(read_from(it, path)() for it in sockets.values()), return_exceptions=True)
+    return {instance: text for instance, text in zip(sockets, found, strict=True) if isinstance(text, bytes)}
+
+
+async def find_unready(name: str, sockets: Mapping[str, Path], path: str = "/readyz") -> str:
+    """Return that no instance of a process is ready, or "" if one is."""
+    return "" if await read_each(sockets, path) else f"no {name} is ready"
+
+
+async def post(socket: Path, path: str) -> None:
+    """Send a POST to a process. Raises OSError."""
+    async with asyncio.timeout(_TIMEOUT):
+        await _send(socket, f"POST {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: 0")
+
+
 async def _get(socket: Path, path: str) -> bytes:
+    return await _send(socket, f"GET {path} HTTP/1.0")  # whose answers are never chunked
+
+
+async def _send(socket: Path, request: str) -> bytes:
     with files.shorten_socket_path(socket) as short:
         reader, writer = await asyncio.open_unix_connection(str(short))
     with contextlib.closing(writer):
-        writer.write(f"GET {path} HTTP/1.0\r\nhost: edge\r\n\r\n".encode())
+        writer.write(f"{request}\r\nhost: edge\r\n\r\n".encode())
         head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
         if b" 200 " not in head.split(b"\r\n")[0]:
             raise OSError(head.split(b"\r\n")[0].decode("latin-1"))
@@ -92,28 +126,31 @@ async def _get(socket: Path, path: str) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def serve_at_socket(socket: Path, process: Readable) -> AsyncIterator[None]:
-    """Serve the metrics of a process at a Unix socket."""
+async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[FindUnready] = ()) -> AsyncIterator[None]:
+    """Serve the metrics and the readiness of a process at a Unix socket."""
     socket.unlink(missing_ok=True)
     with files.shorten_socket_path(socket) as short:
-        server = await asyncio.start_unix_server(_MetricsServer({"": process.read}).handle, str(short))
+        server = await asyncio.start_unix_server(_MetricsServer({"": process.read}, checks).handle, str(short))
     socket.chmod(0o666)  # the folder's mode limits who can open it
     async with server:
         yield
 
 
 @contextlib.asynccontextmanager
-async def serve_at_port(host: str, port: int, processes: Mapping[str, ReadMetrics]) -> AsyncIterator[None]:
-    """Serve the metrics and the readiness of processes, by name, at a TCP port."""
-    async with await asyncio.start_server(_MetricsServer(processes).handle, host, port, limit=4096):
+async def serve_at_port(
+    host: str, port: int, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()
+) -> AsyncIterator[None]:
+    """Serve the metrics of processes, by name, and the readiness at a TCP port, which the other instance can share."""
+    handle = _MetricsServer(processes, checks).handle
+    async with await asyncio.start_server(handle, host, port, limit=4096, reuse_port=True):
         yield
 
 
 class _MetricsServer:
     """An HTTP server for /metrics, /healthz and /readyz."""
 
-    def __init__(self, processes: Mapping[str, ReadMetrics]) -> None:
-        self._processes = processes
+    def __init__(self, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready]) -> None:
+        self._processes, self._checks = processes, checks
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close the connection."""
@@ -128,16 +165,21 @@ class _MetricsServer:
     async def _answer(self, path: bytes) -> tuple[str, bytes]:
         if path == b"/healthz":
             return "200 OK", b"ok\n"
-        if path not in (b"/metrics", b"/readyz"):
-            return "404 Not Found", b"/metrics, /healthz, /readyz\n"
-        texts = await asyncio.gather(*(read() for read in self._processes.values()), return_exceptions=True)
-        silent = [name for name, text in zip(self._processes, texts, strict=True) if not isinstance(text, bytes)]
         if path == b"/metrics":
-            up = "".join(f'edge_up{{process="{name}"}} {int(name not in silent)}\n' for name in self._processes if name)
-            text = b"".join(text for text in texts if isinstance(text, bytes))
-            return "200 OK", text + (
-                f"# HELP edge_up Whether a process answers.\n# TYPE edge_up gauge\n{up}".encode() if up else b""
-            )
-        if silent:
-            return "503 Service Unavailable", f"no answer: {', '.join(silent)}\n".encode()
+            return "200 OK", await self._read_all()
+        if path != b"/readyz":
+            return "404 Not Found", b"/metrics, /healthz, /readyz\n"
+        if reasons := [reason for check in self._checks if (reason := await check())]:
+            return "503 Service Unavailable", f"{'; '.join(reasons)}\n".encode()
         return "200 OK", b"ready\n"
+
+    async def _read_all(self) -> bytes:
+        texts = await asyncio.gather(*(read() for read in self._processes.values()), return_exceptions=True)
+        answers = [text for text in texts if isinstance(text, bytes)]
+        up = "".join(
+            f'edge_up{{process="{name}"}} {int(isinstance(text, bytes))}\n'
+            for name, text in zip(self._processes, texts, strict=True)
+            if name
+        )
+        help_up = f"# HELP edge_up Whether a process answers.\n# TYPE edge_up gauge\n{up}" if up else ""
+        return b"".join([*answers, help_up.encode()])

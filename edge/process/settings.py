@@ -2,7 +2,7 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,12 @@ from chalicelib import domains
 from chalicelib.model.names import base_names
 from chalicelib.model.tunnels.gateways import CLOCK_SKEW
 
-STATS_SOCKET = "stats.sock"  # of Envoy's metrics, in the folder of the edge
+ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # of Envoy, in the folder of the edge
+BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
+DRAIN_TIMEOUT = "drain_timeout"  # the seconds of a drain, in the metadata of that configuration
+INSTANCES = ("", "a", "b")
+_LINK_PORTS = 3  # that a gateway uses one after the other: one to serve, two while it drains
+_LAST_HOP_PORT = 65535 - 2 * _LINK_PORTS + 1
 
 
 class SettingError(Exception):
@@ -66,6 +71,9 @@ class Limits:
     lease: int = 60
     clock_skew: int = CLOCK_SKEW
     rights_sweep: int = 900
+    drain_timeout: int = 30
+    switch_timeout: int = 3
+    handover_timeout: int = 10
 
 
 @dataclass(frozen=True)
@@ -74,10 +82,11 @@ class Settings:
 
     `tcp_ports` are the ports of TCP tunnels and TCP edges. `dns_servers` (address, port) are queried instead of the
     domains' own name servers. Envoys of other hosts reach this gateway at `hop_host` and `hop_port`; the system
-    chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks.
-    `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that off. `ssh_address` is
-    the address of the gateway that the API shows; `public_ssh_address` returns its default. `oauth_endpoints` is a file
-    with other endpoints of identity providers.
+    chooses a port for 0. If `proxy_protocol_from` is set, visitors can connect only from these networks;
+    `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, of the gateway or Envoy that
+    this process runs. `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that
+    off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
+    `oauth_endpoints` is a file with other endpoints of identity providers.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -90,6 +99,7 @@ class Settings:
     tcp_ports: range = range(0)
     region: str = "local"
     directory: Path = Path(".local/edge")
+    instance: str = ""
     envoy: str = ""
     access_log: str = ""
     abuse_contact: str = ""
@@ -97,6 +107,8 @@ class Settings:
     private_key: str = ""
     dns_servers: tuple[tuple[str, int], ...] = ()
     proxy_protocol_from: tuple[str, ...] = ()
+    ssh_proxy_protocol_from: tuple[str, ...] = ()
+    ssh_host_key: str = ""
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
     metrics_by: str = "control"
@@ -121,10 +133,24 @@ class Settings:
         """Return the path of Envoy's access log. The default is absolute, because Envoy runs in another folder."""
         return self.access_log or str(self.directory.resolve() / "access.log")
 
+    def own_file(self, name: str) -> Path:
+        """Return the path of a file that the other instance does not use: with the instance before its suffix."""
+        return name_file(self.directory / name, self.instance)
+
+    def list_files(self, name: str) -> Mapping[str, Path]:
+        """Return the paths of a file of each instance, by instance."""
+        return {instance: name_file(self.directory / name, instance) for instance in INSTANCES}
+
+    def link_port(self, stage: int) -> int:
+        """Return the port of the gateway's link, 0 for any. It serves at stage 0, and drains at stages 1 and 2."""
+        before = _LINK_PORTS if self.instance == "b" else 0
+        return self.hop_port and self.hop_port + before + stage
+
     @property
-    def gateway_socket(self) -> Path:
-        """Return the socket of the gateway's metrics."""
-        return Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
+    def gateway_sockets(self) -> Mapping[str, Path]:
+        """Return the sockets of the metrics of gateways, by instance."""
+        first = Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
+        return {instance: name_file(first, instance) for instance in INSTANCES}
 
     @property
     def sign_in_host(self) -> str:
@@ -165,9 +191,15 @@ class Settings:
         return f"{self.tunnel_domain}:{port}"
 
 
+def name_file(first: Path, instance: str) -> Path:
+    """Return the path of an instance's file, which `first` is for the instance without a name."""
+    return first.with_stem(f"{first.stem}-{instance}") if instance else first
+
+
 _VARIABLES = {
     "host": "EDGE_HOST",
     "directory": "EDGE_DIR",
+    "instance": "EDGE_INSTANCE",
     "certificate": "EDGE_CERTIFICATE",
     "private_key": "EDGE_KEY",
 }
@@ -184,13 +216,14 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
     _check_texts(str(given.get("abuse_contact", "")), str(given.get("metrics_by", "control")))
+    _check_instance(str(given.get("instance", "")), str(given.get("hop_port", "0")))
     if text := str(given.get("tunnel_domain", "")):
         given["tunnel_domain"] = _domain(text)
     if text := str(given.get("tcp_ports", "")):
         given["tcp_ports"] = _ports(text)
-    for name, read in {"dns_servers": _server, "proxy_protocol_from": _network}.items():
+    for name, read in _LISTS.items():
         if texts := str(given.get(name, "")):
-            given[name] = tuple(read(text.strip()) for text in texts.split(","))
+            given[name] = tuple(read(name.upper(), text.strip()) for text in texts.split(","))
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
@@ -205,6 +238,13 @@ def _check_texts(contact: str, metrics_by: str) -> None:
         raise SettingError("ABUSE_CONTACT must be one line of at most 255 bytes, for example an email address.")
     if metrics_by not in ("control", "gateway"):
         raise SettingError("METRICS_BY must be control, or gateway on a host that runs only a gateway.")
+
+
+def _check_instance(instance: str, hop_port: str) -> None:
+    if instance not in INSTANCES:
+        raise SettingError(f"EDGE_INSTANCE={instance} is not an instance: choose a or b, or leave it out.")
+    if int(hop_port) > _LAST_HOP_PORT:
+        raise SettingError(f"HOP_PORT={hop_port} is too high, since gateways also use the five ports after it.")
 
 
 def _count(environment: Mapping[str, str], field_name: str) -> int | None:
@@ -238,21 +278,26 @@ def _domain(text: str) -> str:
         raise SettingError(f"TUNNEL_DOMAIN={text} is invalid: it {error}.") from None
 
 
-def _network(text: str) -> str:
+def _network(name: str, text: str) -> str:
     try:
         return str(ipaddress.ip_network(text))
     except ValueError:
-        raise SettingError(f"PROXY_PROTOCOL_FROM names {text}, which is not a network: write 10.0.0.0/8.") from None
+        raise SettingError(f"{name} names {text}, which is not a network: write 10.0.0.0/8.") from None
 
 
-def _server(text: str) -> tuple[str, int]:
+def _server(name: str, text: str) -> tuple[str, int]:
     """Parse a name server: an address or address:port, with brackets around IPv6."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, "53"
     try:
-        return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), _port("DNS_SERVERS", port)
+        return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), _port(name, port)
     except ValueError:
-        raise SettingError(
-            f"DNS_SERVERS names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53."
-        ) from None
+        raise SettingError(f"{name} names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53.") from None
+
+
+_LISTS: Mapping[str, Callable[[str, str], object]] = {
+    "dns_servers": _server,
+    "proxy_protocol_from": _network,
+    "ssh_proxy_protocol_from": _network,
+}

@@ -1,30 +1,44 @@
-"""The wait for a child process until it listens."""
+"""The wait for a child process until it is ready."""
 
 import asyncio
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from edge.process import files
+from edge.process import files, metrics
 from edge.process.children import Child
 from edge.process.progress import Progress
 from edge.process.settings import SettingError
 
 _TIMEOUT = 30.0  # seconds without progress
 _NOTICE = 5.0  # seconds between two lines about what is awaited
-ListenAddress: TypeAlias = Path | tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """A path at a socket that is answered with the status 200 while the process is ready."""
+
+    socket: Path
+    path: str
+
+    def __str__(self) -> str:
+        return str(self.socket)
+
+
+ReadyAddress: TypeAlias = Path | Readiness  # a process is ready if it listens at the socket, or by its own answer
 
 
 async def wait_until_ready(
-    child: Child, address: ListenAddress, progress: Progress, *, timeout: float = _TIMEOUT, notice: float = _NOTICE
+    child: Child, address: ReadyAddress, progress: Progress, *, timeout: float = _TIMEOUT, notice: float = _NOTICE
 ) -> None:
-    """Wait until a child listens. Raises SettingError if it ends, or reports no progress for too long.
+    """Wait until a child is ready. Raises SettingError if it ends, or reports no progress for too long.
 
     A line says what is awaited every `notice` seconds.
     """
     start = _Start(child, address)
     noticed_at = start.began
-    while not await _is_listening(address):
+    while not await _is_ready(address):
         now = time.monotonic()
         start.update(progress.read_new(), now)
         if error := start.find_error(now, timeout):
@@ -38,7 +52,7 @@ async def wait_until_ready(
 class _Start:
     """The start of a child process: its last progress and the time since."""
 
-    def __init__(self, child: Child, address: ListenAddress) -> None:
+    def __init__(self, child: Child, address: ReadyAddress) -> None:
         self.began = self._progressed_at = time.monotonic()
         self._child, self._address = child, address
         self._report = ""
@@ -66,13 +80,13 @@ class _Start:
         return f"Waiting for {self._child.program.name}{doing}: {now - self.began:.0f} s …"
 
 
-async def _is_listening(address: ListenAddress) -> bool:
+async def _is_ready(address: ReadyAddress) -> bool:
     try:
-        if isinstance(address, Path):
-            with files.shorten_socket_path(address) as path:
-                _, writer = await asyncio.open_unix_connection(path)
-        else:
-            _, writer = await asyncio.open_connection(*address)
+        if isinstance(address, Readiness):
+            await metrics.read_from(address.socket, address.path)()
+            return True
+        with files.shorten_socket_path(address) as path:
+            _, writer = await asyncio.open_unix_connection(path)
     except OSError:
         return False
     writer.close()

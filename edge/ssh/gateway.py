@@ -17,7 +17,7 @@ from edge.link import server as link
 from edge.link import sockets
 from edge.link.authority import Authority
 from edge.process import files, host_key, log, metrics
-from edge.process.settings import Settings
+from edge.process.settings import SettingError, Settings
 from edge.process.tasks import PeriodicTask
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.auth.admission import Admission, listen
@@ -45,13 +45,14 @@ class SshGateway:
         self.id = f"gw-{secrets.token_hex(8)}"
         self.sign_ins = SignIns(settings.limits)
         self.tunnels = Tunnels(store, settings.limits)
-        usage = settings.directory / "usage.json"
+        usage = settings.own_file("usage.json")
         self._billing = Billing(store, self.id, usage, self.tunnels.collect)
         self._leases = Leases(self.tunnels, store, settings.limits)
         self._authority = authority
         self._host_key = _load_host_key(settings)
         self._blocked = BlockedNetworks()
         self._sessions: set[Session] = set()
+        self._announced_at = -math.inf  # monotonic time of the begin of the lease
         self._closing: set[asyncio.Task[None]] = set()
 
     def close(self, tunnel: OnlineTunnel, reason: str) -> None:
@@ -64,7 +65,7 @@ class SshGateway:
         """Handle the end of a session."""
         self._sessions.discard(session)
 
-    async def serve(self) -> None:
+    async def serve(self, draining: asyncio.Event | None = None) -> None:
         """Serve until cancelled, and then close all tunnels."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
         socket = self.settings.link_socket(self.id)
@@ -73,7 +74,9 @@ class SshGateway:
         async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
             here = self._describe(inner.sockets[0].getsockname()[1])
             lease = self.settings.limits.lease
+            start = time.monotonic()
             await asyncio.to_thread(self.store.announce_gateway, here, lease=lease)
+            self._announced_at = start
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for work in self._work():
@@ -92,17 +95,24 @@ class SshGateway:
         yield self._billing.serve()
 
     async def _serve_metrics(self) -> None:
-        """Serve the metrics to Prometheus, or to the control process of this host."""
+        """Serve metrics and readiness to the other processes of this host, and to Prometheus if no control does."""
         settings, tunnels = self.settings, self.tunnels
         process = metrics.ProcessMetrics("gateway", tunnels.gauges, tunnels.counts, log.GATEWAY_EVENTS)
-        if not settings.metrics_port:
-            return
+        sockets = settings.gateway_sockets
+        own = metrics.serve_at_socket(sockets[settings.instance], process, [self._find_unready])
         async with contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(metrics.serve_at_socket(settings.gateway_socket, process))
-            if settings.metrics_by == "gateway":
-                at_port = metrics.serve_at_port(settings.metrics_host, settings.metrics_port, {"gateway": process.read})
+            await stack.enter_async_context(own)
+            if settings.metrics_port and settings.metrics_by == "gateway":
+                processes = {"gateway": metrics.read_instances(sockets)}
+                checks = [functools.partial(metrics.find_unready, "gateway", sockets)]
+                at_port = metrics.serve_at_port(settings.metrics_host, settings.metrics_port, processes, checks)
                 await stack.enter_async_context(at_port)
             await asyncio.Event().wait()
+
+    async def _find_unready(self) -> str:
+        """Return why clients should connect to another gateway, or ""."""
+        lease = self.settings.limits.lease
+        return "" if self._announced_at + lease - time.monotonic() >= lease / 3 else "its lease ends"
 
     async def _listen_for_envoy(self) -> asyncio.Server:
         settings = self.settings
@@ -159,6 +169,7 @@ class SshGateway:
         )
 
     async def _renew(self) -> None:
+        start = time.monotonic()
         try:
             is_live = await asyncio.to_thread(self.store.renew_gateway, self.id, lease=self.settings.limits.lease)
         except Unavailable:
@@ -166,6 +177,7 @@ class SshGateway:
             raise
         if not is_live:
             raise RuntimeError("The lease of the gateway is over.")
+        self._announced_at = start
 
     async def _block(self) -> None:
         """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
@@ -187,10 +199,16 @@ class SshGateway:
 
 
 def _load_host_key(settings: Settings) -> asyncssh.SSHKey:
-    """Return the host key of this gateway. Create it if there is none."""
+    """Return the host key of this gateway. Create it if there is none and SSH_HOST_KEY names none.
+
+    Raises SettingError.
+    """
     file = host_key.private_file(settings)
-    if not file.exists():
+    if not file.exists() and not settings.ssh_host_key:
         files.replace(file, asyncssh.generate_private_key("ssh-ed25519").export_private_key())
-    key = asyncssh.read_private_key(file)
+    try:
+        key = asyncssh.read_private_key(file)
+    except (OSError, asyncssh.KeyImportError) as error:
+        raise SettingError(f"SSH_HOST_KEY names {file}, which cannot be read ({error}).") from None
     host_key.write(settings, key.export_public_key().decode().strip())
     return key

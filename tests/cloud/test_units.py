@@ -4,7 +4,7 @@ from configparser import ConfigParser, SectionProxy
 
 import pytest
 
-from edge.process.supervisor import ENVOY_ARGUMENTS
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from infra import ROOT
 
 PROCESSES = ("control", "envoy", "gateway")

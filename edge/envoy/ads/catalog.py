@@ -123,7 +123,7 @@ class Catalog:
         self._answers[stream] = self._answers.pop(None, {})
 
     def end_stream(self, stream: Hashable) -> set[Name]:
-        """Forget the answers of a stream unless it is the last. Return what it rejected: others may have accepted it."""
+        """Forget the answers of a stream, unless it is the last. Return what it rejected and others can accept."""
         answers = self._answers.pop(stream)
         if not self._answers:
             self._answers[None] = answers

@@ -6,7 +6,7 @@ from google.protobuf import json_format
 
 from edge.envoy import parts, v3
 from edge.envoy.start import overload, stats
-from edge.process.settings import Settings
+from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 
 # Without it Envoy resets the connection between two of its listeners at a close, and the end of a response is lost.
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
@@ -17,12 +17,15 @@ _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.")
 
 
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
-    """Return the configuration that Envoy reads when it starts, as JSON."""
+    """Return the configuration that Envoy reads when it starts, as JSON.
+
+    Its parent, which has no settings, finds the seconds of a drain there.
+    """
     internal = parts.pack(v3.InternalListener())
     uncounted = v3.ListStringMatcher(patterns=[v3.StringMatcher(prefix=it) for it in _UNCOUNTED])
     bootstrap = v3.Bootstrap(
-        node=v3.Node(id="edge", cluster="edge"),
-        admin=v3.Admin(address=v3.Address(pipe=v3.Pipe(path="admin.sock", mode=0o600))),
+        node=v3.Node(id="edge", cluster="edge", metadata=_metadata(settings)),
+        admin=v3.Admin(address=v3.Address(pipe=v3.Pipe(path=settings.own_file(ADMIN_SOCKET).name, mode=0o600))),
         bootstrap_extensions=[v3.TypedExtensionConfig(name="envoy.bootstrap.internal_listener", typed_config=internal)],
         layered_runtime=v3.LayeredRuntime(layers=[v3.RuntimeLayer(name="edge", static_layer=_runtime(settings))]),
         stats_config=v3.StatsConfig(stats_matcher=v3.StatsMatcher(exclusion_list=uncounted)),
@@ -32,11 +35,17 @@ def build_bootstrap(settings: Settings) -> dict[str, Any]:
             ads_config=_control_source(), lds_config=parts.ADS, cds_config=parts.ADS
         ),
         static_resources=v3.Bootstrap.StaticResources(
-            clusters=[_control_cluster(settings.discovery_socket.name), stats.build_cluster()],
-            listeners=[stats.build_listener()],
+            clusters=[_control_cluster(settings.discovery_socket.name), stats.build_cluster(settings)],
+            listeners=[stats.build_listener(settings)],
         ),
     )
     return json_format.MessageToDict(bootstrap, preserving_proto_field_name=True)
+
+
+def _metadata(settings: Settings) -> v3.Struct:
+    metadata = v3.Struct()
+    metadata.update({DRAIN_TIMEOUT: settings.limits.drain_timeout})
+    return metadata
 
 
 def _runtime(settings: Settings) -> v3.Struct:

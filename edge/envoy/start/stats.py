@@ -3,9 +3,9 @@
 import re
 
 from edge.envoy import parts, v3
-from edge.process.settings import STATS_SOCKET, Limits
+from edge.process.settings import ADMIN_SOCKET, STATS_SOCKET, Limits, Settings
 
-SOCKET = STATS_SOCKET
+READY = "/ready"  # 200 while Envoy serves, otherwise 503: while it starts or drains
 _COUNTS = "|".join(
     [
         r"listener\.https?\.downstream_(cx_active|cx_total|cx_overflow|pre_cx_active|pre_cx_timeout)",
@@ -52,25 +52,26 @@ def format_for_prometheus(text: bytes) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def build_cluster() -> v3.Cluster:
+def build_cluster(settings: Settings) -> v3.Cluster:
     """Return the cluster of Envoy's admin interface, the source of the metrics."""
-    address = v3.Address(pipe=v3.Pipe(path="admin.sock"))
+    address = v3.Address(pipe=v3.Pipe(path=settings.own_file(ADMIN_SOCKET).name))
     return v3.Cluster(name="admin", type=v3.Cluster.STATIC, load_assignment=parts.assignment("admin", address))
 
 
-def build_listener() -> v3.Listener:
-    """Return the listener that exposes one path of the admin interface at a socket."""
-    route = v3.Route(match=v3.RouteMatch(path="/stats/prometheus"), route=v3.RouteAction(cluster="admin"))
+def build_listener(settings: Settings) -> v3.Listener:
+    """Return the listener that exposes two paths of the admin interface at a socket."""
+    to_admin = v3.RouteAction(cluster="admin")
+    routes = [v3.Route(match=v3.RouteMatch(path=it), route=to_admin) for it in ("/stats/prometheus", READY)]
     manager = v3.HttpConnectionManager(
         stat_prefix="stats",
         http_protocol_options=v3.Http1ProtocolOptions(accept_http_10=True),
-        route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=[route])]),
+        route_config=v3.RouteConfiguration(virtual_hosts=[v3.VirtualHost(name="stats", domains=["*"], routes=routes)]),
         http_filters=[v3.HttpFilter(name="envoy.filters.http.router", typed_config=parts.pack(v3.Router()))],
     )
     name = "envoy.filters.network.http_connection_manager"
     return v3.Listener(
         name="stats",
-        address=v3.Address(pipe=v3.Pipe(path=SOCKET, mode=0o660)),
+        address=v3.Address(pipe=v3.Pipe(path=settings.own_file(STATS_SOCKET).name, mode=0o660)),
         filter_chains=[v3.FilterChain(filters=[v3.Filter(name=name, typed_config=parts.pack(manager))])],
         ignore_global_conn_limit=True,  # the metrics must be readable when that limit is reached
     )

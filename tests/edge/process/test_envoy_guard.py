@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.process.envoy_guard import RequestedCertificates, count_certificates
+from edge.process.envoy_process.envoy_guard import RequestedCertificates, count_certificates
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ def test_the_key_of_a_gateway_is_read_from_its_folder(tmp_path: Path, port: int,
     assert (file.read_text(), file.stat().st_mode & 0o777) == (f"{KEY} a comment\n", 0o644)
 
 
+def test_gateways_behind_one_address_read_the_same_key_from_a_file(tmp_path: Path) -> None:
+    settings = Settings(directory=tmp_path, ssh_host_key="/etc/tunnel-edge/ssh_host_ed25519_key")
+    assert host_key.private_file(settings) == Path("/etc/tunnel-edge/ssh_host_ed25519_key")
+    assert host_key.private_file(Settings(directory=tmp_path)) == tmp_path / "ssh_host_ed25519_key"
+    host_key.write(settings, KEY)  # beside the other files of the edge, since /etc may be read-only
+    assert host_key.read(settings).fingerprint == FINGERPRINT
+
+
 def test_a_folder_without_a_key_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         host_key.read(Settings(directory=tmp_path))

@@ -1,14 +1,14 @@
 """The metrics of processes, over sockets and without Envoy."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from edge.process import metrics
-from edge.process.metrics import ProcessMetrics, ReadMetrics
+from edge.process.metrics import FindUnready, ProcessMetrics, ReadMetrics
 from edge.process.tasks import PeriodicTask
 from tests.conftest import free_port
 
@@ -27,12 +27,24 @@ async def fail() -> bytes:
     raise OSError
 
 
-def ask(path: str, processes: Mapping[str, ReadMetrics]) -> tuple[str, str]:
+async def find_nothing() -> str:
+    return ""
+
+
+async def find_silence() -> str:
+    return "no gateway is ready"
+
+
+async def find_age() -> str:
+    return "control has not read the log for 31 s"
+
+
+def ask(path: str, processes: Mapping[str, ReadMetrics], checks: Sequence[FindUnready] = ()) -> tuple[str, str]:
     """Return the status and body of a response."""
 
     async def run() -> bytes:
         port = free_port()
-        async with metrics.serve_at_port("127.0.0.1", port, processes):
+        async with metrics.serve_at_port("127.0.0.1", port, processes, checks):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(f"GET {path} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
             answer = await reader.read(-1)
@@ -48,10 +60,6 @@ def ask(path: str, processes: Mapping[str, ReadMetrics]) -> tuple[str, str]:
     [
         ("/healthz", {"gateway": fail}, "200 OK", "ok\n"),
         ("/other", {"gateway": read_one}, "404 Not Found", "/metrics, /healthz, /readyz\n"),
-        ("/readyz", {"gateway": read_one, "control": read_two}, "200 OK", "ready\n"),
-        ("/readyz?now", {"gateway": read_one}, "200 OK", "ready\n"),
-        ("/readyz", {"gateway": fail, "control": read_two}, "503 Service Unavailable", "no answer: gateway\n"),
-        ("/readyz", {"gateway": fail, "envoy": fail}, "503 Service Unavailable", "no answer: gateway, envoy\n"),
         (
             "/metrics?x=1",
             {"gateway": read_one, "control": read_two},
@@ -71,6 +79,51 @@ def test_one_port_answers_for_all_processes(
     path: str, processes: Mapping[str, ReadMetrics], status: str, body: str
 ) -> None:
     assert ask(path, processes) == (status, body)
+
+
+UNREADY = "503 Service Unavailable"
+
+
+@pytest.mark.parametrize(
+    ("path", "checks", "status", "body"),
+    [
+        ("/readyz", [find_nothing], "200 OK", "ready\n"),
+        ("/readyz?now", [], "200 OK", "ready\n"),
+        ("/readyz", [find_nothing, find_silence], UNREADY, "no gateway is ready\n"),
+        ("/readyz", [find_age, find_silence], UNREADY, "control has not read the log for 31 s; no gateway is ready\n"),
+        ("/healthz", [find_silence], "200 OK", "ok\n"),
+    ],
+)
+def test_a_host_is_ready_if_no_check_finds_a_reason(
+    path: str, checks: Sequence[FindUnready], status: str, body: str
+) -> None:
+    assert ask(path, {"gateway": fail}, checks) == (status, body)
+
+
+def test_of_two_instances_one_that_is_ready_suffices_and_both_are_told_apart(tmp_path: Path) -> None:
+    sockets = {instance: tmp_path / f"m{instance}.sock" for instance in ("", "a", "b")}
+
+    def process(name: str) -> ProcessMetrics:
+        return ProcessMetrics(name, lambda: {"open": 3}, dict, ["said"])
+
+    async def run() -> None:
+        assert await metrics.find_unready("gateway", sockets) == "no gateway is ready"
+        with pytest.raises(OSError, match="no answer"):
+            await metrics.read_instances(sockets)()
+        async with metrics.serve_at_socket(sockets["a"], process("test"), [find_silence]):
+            assert await metrics.find_unready("gateway", sockets) == "no gateway is ready"
+            async with metrics.serve_at_socket(sockets["b"], process("test"), [find_nothing]):
+                assert await metrics.find_unready("gateway", sockets) == ""
+                text = (await metrics.read_instances(sockets)()).decode()
+        lines = text.splitlines()
+        assert [it for it in lines if "edge_test_open" in it and not it.startswith("# HELP")] == [
+            "# TYPE edge_test_open gauge",
+            'edge_test_open{edge_instance="a"} 3.0',
+            'edge_test_open{edge_instance="b"} 3.0',
+        ]
+        assert 'edge_test_events_total{edge_instance="b",event="said"} 0.0' in lines
+
+    asyncio.run(run())
 
 
 def test_a_process_is_read_at_its_socket(tmp_path: Path) -> None:

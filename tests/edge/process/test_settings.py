@@ -39,6 +39,10 @@ def test_without_variables_each_setting_has_its_default() -> None:
         ("DNS_SERVERS", "[::1]:5353,[::1]", "dns_servers", (("::1", 5353), ("::1", 53))),
         ("DNS_SERVERS", "", "dns_servers", ()),
         ("PROXY_PROTOCOL_FROM", "10.0.0.0/8, 192.0.2.1", "proxy_protocol_from", ("10.0.0.0/8", "192.0.2.1/32")),
+        ("SSH_PROXY_PROTOCOL_FROM", "10.0.0.0/8", "ssh_proxy_protocol_from", ("10.0.0.0/8",)),
+        ("SSH_HOST_KEY", "/etc/key", "ssh_host_key", "/etc/key"),
+        ("EDGE_INSTANCE", "b", "instance", "b"),
+        ("DRAIN_TIMEOUT", "60", "limits", Limits(drain_timeout=60)),
         ("METRICS_BY", "gateway", "metrics_by", "gateway"),
         ("ABUSE_CONTACT", "é" * 127, "abuse_contact", "é" * 127),
         ("MAX_CONNECTIONS", "7", "limits", Limits(max_connections=7)),
@@ -72,6 +76,13 @@ PAIR = "EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither."
             "10.0.0.0/8,10.0.0.1/8",
             "PROXY_PROTOCOL_FROM names 10.0.0.1/8, which is not a network: write 10.0.0.0/8.",
         ),
+        (
+            "SSH_PROXY_PROTOCOL_FROM",
+            "lb.example.com",
+            "SSH_PROXY_PROTOCOL_FROM names lb.example.com, which is not a network: write 10.0.0.0/8.",
+        ),
+        ("EDGE_INSTANCE", "c", "EDGE_INSTANCE=c is not an instance: choose a or b, or leave it out."),
+        ("HOP_PORT", "65531", "HOP_PORT=65531 is too high, since gateways also use the five ports after it."),
         (
             "TUNNEL_DOMAIN",
             "tunnels",
@@ -124,5 +135,18 @@ def test_files_are_in_the_folder_of_the_edge_unless_set() -> None:
     settings = Settings(directory=Path("/edge"))
     chosen = Settings(directory=Path("/edge"), access_log="/log", gateway_metrics="/run/m.sock")
     assert (settings.discovery_socket, settings.access_log_file) == (Path("/edge/discovery.sock"), "/edge/access.log")
-    assert settings.gateway_socket == Path("/edge/gateway-metrics.sock")
-    assert (chosen.access_log_file, chosen.gateway_socket) == ("/log", Path("/run/m.sock"))
+    assert settings.gateway_sockets == {
+        "": Path("/edge/gateway-metrics.sock"),
+        "a": Path("/edge/gateway-metrics-a.sock"),
+        "b": Path("/edge/gateway-metrics-b.sock"),
+    }
+    assert chosen.access_log_file == "/log"
+    assert chosen.gateway_sockets == {"": Path("/run/m.sock"), "a": Path("/run/m-a.sock"), "b": Path("/run/m-b.sock")}
+
+
+def test_two_instances_share_no_file_and_no_link_port() -> None:
+    both = [Settings(directory=Path("/edge"), hop_port=4000, instance=instance) for instance in ("a", "b")]
+    assert [it.own_file("usage.json") for it in both] == [Path("/edge/usage-a.json"), Path("/edge/usage-b.json")]
+    assert [[it.link_port(stage) for stage in range(3)] for it in both] == [[4000, 4001, 4002], [4003, 4004, 4005]]
+    assert Settings(directory=Path("/edge"), hop_port=4000).own_file("usage.json") == Path("/edge/usage.json")
+    assert Settings(instance="b").link_port(2) == 0

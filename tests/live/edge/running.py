@@ -24,8 +24,8 @@ from chalicelib.model.tls.tls_certificates import ServedCertificate
 from edge.control.control import Control, add_socket
 from edge.link.authority import KeyPair
 from edge.process.children import Child, Program
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Limits, Settings
-from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.ssh.gateway import SshGateway
 from edge.store.records import Grant
 from tests import openssl

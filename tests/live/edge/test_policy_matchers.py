@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from edge.envoy import listeners, parts, v3
 from edge.envoy.filters import policy_matchers
 from edge.link.proxy_protocol import Header
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Settings
-from edge.process.supervisor import ENVOY_ARGUMENTS
 from tests.edge import drawn_policies
 from tests.edge.drawn_policies import LOOPBACK, OTHERS, PORT, REGION, DrawnPolicy
 from tests.edge.envoy import messages

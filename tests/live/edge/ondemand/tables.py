@@ -34,8 +34,8 @@ from edge.envoy.start.overload import PRESSURE
 from edge.link import authority, server
 from edge.link.authority import Authority, KeyPair
 from edge.plan.names import NamePlan
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Limits, Settings
-from edge.process.supervisor import ENVOY_ARGUMENTS
 from edge.serving.name_resources import build_certificate_only, build_name_resources
 from edge.serving.order import NameResources, Sender
 from tests.conftest import free_port

@@ -5,12 +5,12 @@ Each server name that a visitor invents then leaves some memory in Envoy until c
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from edge.process import metrics
-from edge.process.children import Child
 from edge.process.progress import Heartbeat
-from edge.process.settings import STATS_SOCKET, Settings
 from edge.process.tasks import PeriodicTask
 
 _PERIOD = 5.0  # seconds between two checks
@@ -38,21 +38,21 @@ def count_certificates(text: str) -> int:
     return sum(map(int, _COUNT.findall(text)))
 
 
-async def read_count(settings: Settings) -> int:
-    """Return how many certificates Envoy has requested and not dropped. Raises OSError."""
-    return count_certificates((await metrics.read_from(settings.directory / STATS_SOCKET, _PATH)()).decode())
+async def read_count(sockets: Mapping[str, Path]) -> int:
+    """Return how many certificates all Envoys have requested and not dropped."""
+    return sum(count_certificates(text.decode()) for text in (await metrics.read_each(sockets, _PATH)).values())
 
 
-async def guard(settings: Settings, heartbeat: Heartbeat, envoy: Child) -> None:
+async def guard(heartbeat: Heartbeat, sockets: Mapping[str, Path], restart: Callable[[], None]) -> None:
     """Check Envoy regularly and restart it if required, until cancelled."""
     requested = RequestedCertificates()
 
     async def check() -> None:
-        if requested.is_too_many(heartbeat.silence(), await read_count(settings)):
+        if requested.is_too_many(heartbeat.silence(), await read_count(sockets)):
             print(
                 "Control does not answer, and Envoy collects requests for certificates: Envoy is restarted.",
                 file=sys.stderr,
             )
-            envoy.restart()
+            restart()
 
-    await PeriodicTask("envoy", check, _PERIOD, failures=OSError).run()  # OSError: Envoy does not run
+    await PeriodicTask("envoy", check, _PERIOD).run()

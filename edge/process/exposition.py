@@ -1,0 +1,33 @@
+"""Joins metrics in Prometheus's text format. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+_SAMPLE = re.compile(rb"^(\w+)(?:\{(.*)\})? ", re.MULTILINE)
+
+
+def join_instances(texts: Mapping[str, bytes]) -> bytes:
+    """Return the metrics of two instances of a process as one text. The label `edge_instance` names a or b."""
+    return _join(_label(text, instance) if instance else text for instance, text in texts.items())
+
+
+def _label(text: bytes, instance: str) -> bytes:
+    """Return a text whose samples have the label of an instance."""
+    label = f'edge_instance="{instance}"'.encode()
+    return _SAMPLE.sub(lambda it: b"%b{%b} " % (it[1], b",".join(filter(None, (label, it[2])))), text)
+
+
+def _join(texts: Iterable[bytes]) -> bytes:
+    """Return one text in which each metric is described once, before all its samples."""
+    metrics: dict[bytes, tuple[list[bytes], list[bytes]]] = {}
+    for text in texts:
+        name = b""
+        for line in filter(None, text.splitlines()):
+            if line.startswith(b"# "):
+                name = line.split(b" ")[2]
+            descriptions, samples = metrics.setdefault(name, ([], []))
+            if not line.startswith(b"# "):
+                samples.append(line)
+            elif line not in descriptions:
+                descriptions.append(line)
+    return b"".join(b"%b\n" % line for both in metrics.values() for lines in both for line in lines)

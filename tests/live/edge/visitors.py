@@ -1,0 +1,133 @@
+"""Visitors that count: requests on kept and on new connections, one after the other, and downloads."""
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.live.edge.running import Upstream
+
+_TIMEOUT = 20.0  # seconds of a request
+
+
+@dataclass(frozen=True)
+class Address:
+    """A name at a port of an edge, and the authority that visitors trust."""
+
+    host: str
+    port: int
+    authority: Path
+
+    def connect(self) -> http.client.HTTPSConnection:
+        """Return a connection that is open: what fails here is counted, too."""
+        context = ssl.create_default_context(cafile=self.authority)
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=_TIMEOUT, context=context)
+        connection.sock = context.wrap_socket(
+            socket.create_connection(("127.0.0.1", self.port), _TIMEOUT), server_hostname=self.host
+        )
+        return connection
+
+
+@dataclass
+class Visitors:
+    """Threads that visit an address until they are ended."""
+
+    address: Address
+    kept: int
+    fresh: int
+    done: int = 0
+    slowest: float = 0.0
+    failures: list[str] = field(default_factory=list)
+    _is_over: bool = False
+
+    def __enter__(self) -> "Visitors":
+        kinds = [True] * self.kept + [False] * self.fresh
+        self._threads = [threading.Thread(target=self._visit, args=(it,), daemon=True) for it in kinds]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        for thread in self._threads:
+            thread.join(_TIMEOUT)
+
+    def _visit(self, is_kept: bool) -> None:
+        connection: http.client.HTTPSConnection | None = None
+        while not self._is_over:
+            start = time.monotonic()
+            try:
+                connection = connection or self.address.connect()
+                connection.request("GET", "/")
+                answer = connection.getresponse()
+                body = answer.read()
+                if answer.status != 200 or not body:
+                    raise http.client.HTTPException(f"status {answer.status}")
+                is_open = is_kept and not answer.will_close
+            except (OSError, http.client.HTTPException) as error:
+                self.failures.append(f"{time.strftime('%X')} {type(error).__name__} {error}")
+                is_open = False
+            self.done += 1
+            self.slowest = max(self.slowest, time.monotonic() - start)
+            if connection and not is_open:
+                with suppress(OSError):
+                    connection.close()
+                connection = None
+            time.sleep(0.02)
+
+
+class Download:
+    """A download of a path, in a thread."""
+
+    def __init__(self, address: Address, path: str) -> None:
+        self.body, self.error = b"", ""
+        self._address, self._path = address, path
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the end, and return the number of bytes."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive()
+        assert not self.error, self.error
+        return len(self.body)
+
+    def _read(self) -> None:
+        try:
+            connection = self._address.connect()
+            connection.request("GET", self._path)
+            answer = connection.getresponse()
+            while chunk := answer.read1():
+                self.body += chunk
+        except (OSError, http.client.HTTPException) as error:
+            self.error = f"{type(error).__name__} {error}"
+
+
+class SlowUpstream(Upstream):
+    """A server whose /slow/N takes N tenths of a second to send N KB, and whose /endless never ends."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/slow/"):
+            self._send_slowly(int(self.path.rpartition("/")[2]))
+        elif self.path == "/endless":
+            self._send_slowly(1_000_000)
+        else:
+            self._begin(6)
+            self.wfile.write(b"hello\n")
+
+    def _send_slowly(self, tenths: int) -> None:
+        self._begin(tenths << 10)
+        with suppress(OSError):
+            for _ in range(tenths):
+                self.wfile.write(b"x" * 1024)
+                self.wfile.flush()
+                time.sleep(0.1)
+
+    def _begin(self, length: int) -> None:
+        self.send_response(200)
+        self.send_header("content-length", str(length))
+        self.end_headers()

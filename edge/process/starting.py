@@ -69,10 +69,9 @@ class _Start:
             return f"it ended. {where}"
         if now < self._progressed_at + timeout:
             return ""
-        address = self._address if isinstance(self._address, Path) else "{}:{}".format(*self._address)
         last = f"its last progress, {now - self._progressed_at:.0f} s ago, was: {self._report}"
         silence = last if self._report else "it reported no progress"
-        return f"{address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
+        return f"{self._address} did not answer for {now - self.began:.0f} s, and {silence}. {where}"
 
     def describe(self, now: float) -> str:
         """Return a line that says what is awaited."""

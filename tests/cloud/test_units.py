@@ -4,16 +4,17 @@ from configparser import ConfigParser, SectionProxy
 
 import pytest
 
-from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
+from edge.process.settings import Limits
 from infra import ROOT
 
 PROCESSES = ("control", "envoy", "gateway")
+INSTANCES = ("envoy", "gateway")  # a host has two of them during a release
 
 
 def service(process: str) -> SectionProxy:
     unit = ConfigParser(interpolation=None, strict=True)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(ROOT / "infra" / "deploy" / f"tunnel-edge-{process}.service")
+    assert unit.read(ROOT / "infra" / "deploy" / f"tunnel-edge-{process}{'@' if process in INSTANCES else ''}.service")
     return unit["Service"]
 
 
@@ -32,8 +33,25 @@ def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> N
     assert len({service(process).get("User") for process in PROCESSES}) == len(PROCESSES)
 
 
-def test_envoy_starts_with_the_arguments_that_it_has_beside_make_run() -> None:
-    assert service("envoy")["ExecStart"].endswith(f"/bin/envoy {' '.join(ENVOY_ARGUMENTS)}")
+def test_the_parent_of_envoy_is_told_its_folder_and_instance_and_nothing_else() -> None:
+    command = service("envoy")["ExecStart"].split()
+    given, program = command[2:-4], command[-4:]
+    assert given == ["EDGE_DIR=/run/tunnel-edge", "EDGE_INSTANCE=%i"]
+    assert program == ["/opt/tunnel-edge/.venv-edge/bin/python", "-m", "edge", "envoy"]
+    assert service("envoy")["KillMode"] == "mixed"  # the signal that drains must not reach Envoy itself
+
+
+def test_a_drain_with_the_defaults_fits_into_the_time_until_a_process_is_killed() -> None:
+    limits = Limits()
+    steps = limits.drain_timeout + limits.switch_timeout + limits.handover_timeout
+    assert int(service("gateway")["TimeoutStopSec"]) == steps + 5 + 2
+    assert int(service("envoy")["TimeoutStopSec"]) >= limits.drain_timeout + 10
+
+
+def test_two_gateways_of_a_host_are_one_user_who_can_share_a_port_and_lose_no_folder() -> None:
+    gateway = service("gateway")
+    assert (gateway["User"], gateway["RuntimeDirectoryPreserve"]) == ("tunnel-edge-gateway", "yes")
+    assert gateway["Environment"].split()[-1] == "EDGE_INSTANCE=%i"
 
 
 def groups(process: str) -> set[str]:

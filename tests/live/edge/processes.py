@@ -25,8 +25,10 @@ class Started:
     welcome: tuple[str, ...] = ()  # lines that the edge printed at its start
 
     def child(self, name: str) -> int:
-        """Return the process id of a child of the edge."""
-        said = subprocess.run(["pgrep", "-P", str(self.edge.pid), "-f", name], capture_output=True, text=True).stdout
+        """Return the process id of a child of the edge, or of a child's child, such as Envoy."""
+        children = subprocess.run(["pgrep", "-P", str(self.edge.pid)], capture_output=True, text=True).stdout.split()
+        parents = ",".join([str(self.edge.pid), *children])
+        said = subprocess.run(["pgrep", "-P", parents, "-f", name], capture_output=True, text=True).stdout
         return int(said) if said.strip() else 0
 
     def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:

@@ -52,7 +52,6 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(sta
             for _ in range(2):
                 (before,) = envoys(started)
                 download = Download(address, "/slow/40")
-                until(lambda: bool(download.body))
                 started.edge.send_signal(signal.SIGUSR2)
                 until(lambda: len(envoys(started)) == 2, within=10)
                 until(lambda: len(envoys(started)) == 1, within=30)
@@ -60,7 +59,7 @@ def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(sta
                 assert download.wait(10) == 40 << 10
             os.kill(started.child("control"), signal.SIGTERM)
             count = visitors.done
-            until(lambda: visitors.done > count + 200)
+            until(lambda: visitors.done > count + 300)
         assert visitors.failures == []
-        assert visitors.done > 500
+        assert visitors.done > 1000
         client.kill()

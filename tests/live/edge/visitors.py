@@ -77,17 +77,19 @@ class Visitors:
                 with suppress(OSError):
                     connection.close()
                 connection = None
-            time.sleep(0.02)
+            time.sleep(0.15)  # below MAX_REQUESTS_PER_VISITOR
 
 
 class Download:
-    """A download of a path, in a thread."""
+    """A download of a path, in a thread. Its first bytes have come when it is made."""
 
     def __init__(self, address: Address, path: str) -> None:
         self.body, self.error = b"", ""
         self._address, self._path = address, path
+        self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
+        assert self._has_begun.wait(_TIMEOUT), self.error
 
     def wait(self, seconds: float) -> int:
         """Wait for the end, and return the number of bytes."""
@@ -103,6 +105,7 @@ class Download:
             answer = connection.getresponse()
             while chunk := answer.read1():
                 self.body += chunk
+                self._has_begun.set()
         except (OSError, http.client.HTTPException) as error:
             self.error = f"{type(error).__name__} {error}"
 

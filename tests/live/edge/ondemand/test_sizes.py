@@ -14,9 +14,9 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import BackendModule, UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.envoy.start import stats
 from edge.link.authority import KeyPair
 from edge.process import metrics
+from edge.process.settings import STATS_SOCKET
 from edge.store.records import Grant, Opening
 from tests import openssl
 from tests.live.edge.conftest import needs_envoy
@@ -142,7 +142,7 @@ def _load(edge: Edge, form: str, create: Create) -> None:
 
 
 def _allocated(edge: Edge) -> int:
-    read = metrics.read_from(edge.settings.directory / stats.SOCKET, "/stats/prometheus?filter=^server.memory_alloc")
+    read = metrics.read_from(edge.settings.directory / STATS_SOCKET, "/stats/prometheus?filter=^server.memory_alloc")
     found = _ALLOCATED.search(edge.run(read()).decode())
     assert found
     return int(found[1])

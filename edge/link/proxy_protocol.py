@@ -1,4 +1,6 @@
-"""Headers of the PROXY protocol, version 2: the visitor's address for a server. Pure functions.
+"""Headers of the PROXY protocol: the visitor's address for a server. Pure functions.
+
+Headers are written in version 2. In version 1, they are only read, as text of one line.
 
 Specification: https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt. Of the values after the addresses only the
 two defined here are read.
@@ -14,6 +16,8 @@ TUNNEL = 0xE0  # the type of a value with a tunnel's id; the range from 0xE0 is 
 PRIVATE = 0xE1  # the type of an empty value: the gateway must not forward the header
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+_TEXT, _MAX_TEXT = b"PROXY ", 107  # the begin of version 1, and its bytes at most
+_MAX_PORT = 65535
 _FIXED = struct.Struct("!12sBBH")
 _MAX = 1024  # bytes after the fixed part
 _LOCAL, _PROXY = 0x20, 0x21
@@ -60,6 +64,33 @@ def read(data: bytes) -> tuple[Header | None, int] | None:
     if len(data) < _FIXED.size + length:
         return None
     return _header(command, family, data[_FIXED.size : _FIXED.size + length]), _FIXED.size + length
+
+
+def read_any(data: bytes) -> tuple[Header | None, int] | None:
+    """Return the same for a header of version 1 or 2. Raises ValueError for other headers."""
+    if not data.startswith(_TEXT):
+        return None if _TEXT.startswith(data) else read(data)
+    end = data.find(b"\r\n", 0, _MAX_TEXT)
+    if end >= 0:
+        return _parse_text(data[:end].decode("latin-1")), end + 2
+    if len(data) >= _MAX_TEXT:
+        raise ValueError(f"must be one line of at most {_MAX_TEXT} bytes")
+    return None
+
+
+def _parse_text(line: str) -> Header:
+    _, family, *rest = line.split(" ")
+    if family == "UNKNOWN":
+        return Header()
+    try:
+        source, destination, *ports = rest
+        addresses = [ip_address(it) for it in (source, destination)]
+        numbers = [int(it) for it in ports if it.isascii() and it.isdecimal() and int(it) <= _MAX_PORT]
+    except ValueError:
+        raise ValueError("must contain two addresses and two ports") from None
+    if len(numbers) != len(ports) or len(ports) != 2 or {f"TCP{it.version}" for it in addresses} != {family}:
+        raise ValueError("must contain two addresses of its family and two ports")
+    return Header((str(addresses[0]), numbers[0]), (str(addresses[1]), numbers[1]))
 
 
 def _header(command: int, family: int, body: bytes) -> Header:

@@ -12,7 +12,7 @@ def join_instances(texts: Mapping[str, bytes]) -> bytes:
 
 
 def _label(text: bytes, instance: str) -> bytes:
-    """Return a text whose samples have the label of an instance."""
+    """Return a text with the label of an instance at each sample."""
     label = f'edge_instance="{instance}"'.encode()
     return _SAMPLE.sub(lambda it: b"%b{%b} " % (it[1], b",".join(filter(None, (label, it[2])))), text)
 

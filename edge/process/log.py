@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 GATEWAY_EVENTS = (
+    "proxy_refused",
     "sign_in_blocked",
     "sign_in_dropped",
     "sign_in_failed",

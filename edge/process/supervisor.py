@@ -63,11 +63,8 @@ class _Part:
         self._serving = await self._start(self._settings)
 
     def replace(self) -> None:
-        """Start another process and then drain the first, unless one is being replaced."""
-        if self._replacing and not self._replacing.done():
-            print(f"{self._name} is being replaced already.", file=sys.stderr)
-        else:
-            self._replacing = asyncio.create_task(self._replace())
+        """Start another process and then drain the first, after a replacement that is under way."""
+        self._replacing = asyncio.create_task(self._replace(self._replacing))
 
     def restart(self) -> None:
         """End the process that serves, which then starts again."""
@@ -86,7 +83,9 @@ class _Part:
             self._replacing.cancel()
         await asyncio.gather(*(child.end() for child in (self._serving, self._draining) if child))
 
-    async def _replace(self) -> None:
+    async def _replace(self, earlier: "asyncio.Task[None] | None") -> None:
+        if earlier:
+            await earlier
         settings = replace(self._settings, instance="a" if self._settings.instance == "b" else "b")
         try:
             new = await self._start(settings)

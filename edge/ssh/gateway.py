@@ -6,7 +6,7 @@ import functools
 import math
 import secrets
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,7 +21,8 @@ from edge.process.settings import SettingError, Settings
 from edge.process.tasks import PeriodicTask
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.auth.admission import Admission, listen
-from edge.ssh.auth.networks import BlockedNetworks
+from edge.ssh.auth.networks import Networks
+from edge.ssh.auth.proxied import Proxied
 from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.leases import Leases
 from edge.ssh.online_tunnel import OnlineTunnel
@@ -50,7 +51,7 @@ class SshGateway:
         self._leases = Leases(self.tunnels, store, settings.limits)
         self._authority = authority
         self._host_key = _load_host_key(settings)
-        self._blocked = BlockedNetworks()
+        self._blocked = Networks()
         self._sessions: set[Session] = set()
         self._announced_at = -math.inf  # monotonic time of the begin of the lease
         self._closing: set[asyncio.Task[None]] = set()
@@ -122,8 +123,10 @@ class SshGateway:
 
     async def _listen_for_clients(self) -> asyncio.Server:
         connection = await connection_factory(**self._options())
-        admission = functools.partial(Admission, self._explain_refusal, connection)
-        return await listen(admission, self.settings.host, self.settings.ssh_port)
+        accept: Callable[[], asyncio.Protocol] = functools.partial(Admission, self._explain_refusal, connection)
+        if proxies := self.settings.ssh_proxy_protocol_from:
+            accept = functools.partial(Proxied, Networks(proxies), accept)
+        return await listen(accept, self.settings.host, self.settings.ssh_port)
 
     def _explain_refusal(self, address: str) -> str:
         """Return the sentence for a refused address, or "" if it can sign in."""
@@ -182,7 +185,7 @@ class SshGateway:
     async def _block(self) -> None:
         """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
         await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
-        self._blocked = BlockedNetworks(await asyncio.to_thread(self.store.list_blocked_networks))
+        self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
         for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte

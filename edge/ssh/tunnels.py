@@ -11,7 +11,7 @@ from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from edge.process import log, memory
 from edge.process.settings import Limits
 from edge.process.tasks import PeriodicTask
-from edge.ssh.auth.networks import BlockedNetworks
+from edge.ssh.auth.networks import Networks
 from edge.ssh.channel_quota import ChannelQuota
 from edge.ssh.data.buffers import Buffers
 from edge.ssh.online_tunnel import OnlineTunnel, TunnelSession
@@ -146,7 +146,7 @@ class Tunnels:
             self._trimmed_at = self.buffers.released
             memory.trim()
 
-    def abort_blocked(self, blocked: BlockedNetworks) -> None:
+    def abort_blocked(self, blocked: Networks) -> None:
         """Abort the connections of visitors from blocked networks."""
         for tunnel in self._online.values():
             for connection in [it for it in tunnel.connections if blocked.contain(it.address)]:

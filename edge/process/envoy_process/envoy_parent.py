@@ -14,12 +14,14 @@ from pathlib import Path
 
 from edge.process import children, metrics
 from edge.process.children import Program
+from edge.process.envoy_process import steering
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
 # A removed listener takes 20 KB of Envoy's memory until it has drained, by default ten minutes: 600 MB for 30,000
 # listeners if clients open and close 50 ports per second. Connections of a replaced listener have this time too.
 _DRAIN = ("--drain-time-s", "120")
 ENVOY_ARGUMENTS = ("--config-path", BOOTSTRAP, "--disable-hot-restart", *_DRAIN, "--log-level", "warning")
+_ACCEPT_TIME = 1.0  # seconds in which Envoy accepts the connections that have begun
 _POLL = 0.2  # seconds between two counts of the visitors' connections
 _ACTIVE = re.compile(r"^envoy_listener_downstream_cx_active\S* (\d+)$", re.MULTILINE)
 _COUNTS = r"/stats/prometheus?filter=^listener\.(https?|port)\.downstream_cx_active$"
@@ -32,7 +34,8 @@ async def run(settings: Settings, draining: asyncio.Event) -> None:
     program = Program("Envoy", [_find(settings), *arguments], folder=settings.directory, environment={})
     process = await children.spawn(program)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, process.send_signal, signal.SIGUSR1)
-    ended, drained = asyncio.create_task(process.wait()), asyncio.create_task(_drain(settings, draining, timeout))
+    ended = asyncio.create_task(process.wait())
+    drained = asyncio.create_task(_drain(settings, process.pid, draining, timeout))
     try:
         await asyncio.wait((ended, drained), return_when=asyncio.FIRST_COMPLETED)
         if ended.done():
@@ -42,7 +45,7 @@ async def run(settings: Settings, draining: asyncio.Event) -> None:
         await children.end(process, signal.SIGTERM)
 
 
-async def _drain(settings: Settings, draining: asyncio.Event, timeout: float) -> None:
+async def _drain(settings: Settings, pid: int, draining: asyncio.Event, timeout: float) -> None:
     """Wait for the begin of a drain, close the public ports, and wait until the visitors have left.
 
     Envoy's readiness ends with the first call, which also makes it close each connection after its next response.
@@ -51,9 +54,19 @@ async def _drain(settings: Settings, draining: asyncio.Event, timeout: float) ->
     admin, stats, deadline = *map(settings.own_file, (ADMIN_SOCKET, STATS_SOCKET)), time.monotonic() + timeout
     with contextlib.suppress(OSError):  # then Envoy is ended
         await metrics.post(admin, "/healthcheck/fail")
+        await _steer_away(pid)
         await metrics.post(admin, "/drain_listeners?inboundonly")
         while await _count_connections(stats) and time.monotonic() < deadline:
             await asyncio.sleep(_POLL)
+
+
+async def _steer_away(pid: int) -> None:
+    """Send new connections to the other Envoy of this host, and wait until Envoy has accepted the earlier ones."""
+    try:
+        steering.steer_away(pid)
+    except OSError as error:
+        print(f"Connections that begin now can be reset, since Envoy's ports cannot be steered ({error}).")
+    await asyncio.sleep(_ACCEPT_TIME)
 
 
 async def _count_connections(stats: Path) -> int:

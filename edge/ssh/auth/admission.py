@@ -10,8 +10,11 @@ _BACKLOG = 1024  # connections that wait in the kernel
 
 
 async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
-    """Return a server that accepts a limited number of connections in one turn of the loop."""
-    server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH)
+    """Return a server that accepts a limited number of connections in one turn of the loop.
+
+    Another gateway of this host can listen at the same port.
+    """
+    server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for it in server.sockets:
         with socket.fromfd(it.fileno(), it.family, it.type) as copy:
             copy.listen(_BACKLOG)  # asyncio uses one number for both

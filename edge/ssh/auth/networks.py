@@ -23,8 +23,8 @@ def get_surroundings(address: str) -> str:
     return _prefix(address, 24, 48)
 
 
-class BlockedNetworks:
-    """The networks that the operator has blocked."""
+class Networks:
+    """Networks in which addresses are looked up."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)  # by IP version and number of host bits
@@ -33,7 +33,7 @@ class BlockedNetworks:
             self._networks[network.version, shift].add(int(network.network_address) >> shift)
 
     def contain(self, address: str) -> bool:
-        """Return whether an address is blocked. An IPv4-mapped IPv6 address counts as IPv4."""
+        """Return whether an address is in a network. An IPv4-mapped IPv6 address counts as IPv4."""
         if not self._networks:
             return False
         try:

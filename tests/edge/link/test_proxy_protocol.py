@@ -87,3 +87,43 @@ def test_the_tunnel_and_whether_it_is_private_are_read_behind_the_addresses(
     assert header == Header(("192.0.2.9", 49153), ("192.0.2.1", 443), tunnel, is_private)
     assert header
     assert (length, header.encoded()) == (len(whole), plain)
+
+
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ("PROXY TCP4 192.0.2.9 127.0.0.1 49153 443", FOUR),
+        ("PROXY TCP6 2001:db8::9 ::1 49153 443", SIX),
+        ("PROXY UNKNOWN", Header()),
+        ("PROXY UNKNOWN ffff::1 ffff::2 65535 65535", Header()),
+    ],
+)
+def test_a_header_of_version_1_is_a_line(line: str, header: Header) -> None:
+    data = f"{line}\r\n".encode()
+    assert proxy_protocol.read_any(data) == proxy_protocol.read_any(data + b"SSH-2.0") == (header, len(data))
+    assert {proxy_protocol.read_any(data[:length]) for length in range(len(data))} == {None}
+
+
+@pytest.mark.parametrize(("data", "header"), HEADERS)
+def test_a_header_of_version_2_is_read_beside_version_1(data: bytes, header: Header) -> None:
+    assert proxy_protocol.read_any(data) == (header, len(data))
+    assert proxy_protocol.read_any(b"SSH-2.0") == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PROXY TCP4 2001:db8::9 ::1 49153 443",  # of the other family
+        "PROXY TCP6 192.0.2.9 ::1 49153 443",
+        "PROXY TCP4 192.0.2.9 127.0.0.1 49153",
+        "PROXY TCP4 192.0.2.9 127.0.0.1 49153 65536",
+        "PROXY TCP4 192.0.2.9 127.0.0.1 -1 443",
+        "PROXY TCP4 192.0.2.9  127.0.0.1 49153 443",
+        "PROXY TCP4 host 127.0.0.1 49153 443",
+        "PROXY UDP4 192.0.2.9 127.0.0.1 49153 443",
+        "PROXY TCP4 192.0.2.9 127.0.0.1 49153 443" + " " * 80,
+    ],
+)
+def test_other_lines_are_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        proxy_protocol.read_any(f"{line}\r\n".encode())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.live.edge.running import Upstream
 
+PAUSE = 0.15
 _TIMEOUT = 20.0  # seconds of a request
 
 
@@ -77,7 +78,7 @@ class Visitors:
                 with suppress(OSError):
                     connection.close()
                 connection = None
-            time.sleep(0.15)  # below MAX_REQUESTS_PER_VISITOR
+            time.sleep(PAUSE)  # below MAX_REQUESTS_PER_VISITOR
 
 
 class Download:

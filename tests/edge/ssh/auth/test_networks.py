@@ -41,8 +41,8 @@ def test_addresses_of_one_network_count_together(address: str, source: str, netw
     ],
 )
 def test_an_address_is_blocked_with_its_network(address: str, is_blocked: bool) -> None:
-    assert networks.BlockedNetworks(["192.0.2.0/24", "2001:db8::/32", "2001:db9::2/128"]).contain(address) is is_blocked
+    assert networks.Networks(["192.0.2.0/24", "2001:db8::/32", "2001:db9::2/128"]).contain(address) is is_blocked
 
 
 def test_nobody_is_blocked_where_no_network_is() -> None:
-    assert not networks.BlockedNetworks().contain("192.0.2.9")
+    assert not networks.Networks().contain("192.0.2.9")

@@ -1,0 +1,86 @@
+"""Steers new connections to the other process at the same ports, before a process closes them.
+
+The system assigns a connection to one of the listening sockets of a port with its first packet. If that socket closes
+before its process has accepted the connection, the client is reset, although another process listens. (With the sysctl
+net.ipv4.tcp_migrate_req the system moves such connections. It is off by default.)
+"""
+
+import ctypes
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+_SO_ATTACH_REUSEPORT_CBPF = 51
+_SYS_PIDFD_GETFD = 438  # on all architectures
+_LISTEN = "0A"
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_INSTRUCTION = struct.Struct("=HBBI")  # of the classic BPF
+_LOAD, _RANDOM = 0x20, 0xFFFFF038  # BPF_LD | BPF_W | BPF_ABS of SKF_AD_OFF + SKF_AD_RANDOM
+_MODULO, _ADD, _RETURN = 0x94, 0x04, 0x16
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+
+def steer_away(pid: int) -> None:
+    """Make new connections go to the other processes at the ports of a child process. Raises OSError.
+
+    A port that only this process serves does not change. The other processes must listen since after this one, because
+    the system numbers the sockets of a port in that order.
+    """
+    own = _list_sockets(pid)
+    process = os.pidfd_open(pid)
+    try:
+        for inodes in _listening():
+            numbers = [own[it] for it in inodes if it in own]
+            if numbers and len(numbers) < len(inodes):
+                _steer(process, numbers[0], len(numbers), len(inodes) - len(numbers))
+    finally:
+        os.close(process)
+
+
+def _list_sockets(pid: int) -> dict[str, int]:
+    """Return the file descriptors of a process's sockets, by inode."""
+    found = {}
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = _SOCKET.fullmatch(os.readlink(file))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        if target:
+            found[target[1]] = int(file.name)
+    return found
+
+
+def _listening() -> Iterator[list[str]]:
+    """Yield the inodes of the listening sockets of each address."""
+    for table in ("tcp", "tcp6"):
+        by_address: dict[str, list[str]] = {}
+        with Path(f"/proc/net/{table}").open() as lines:
+            next(lines)
+            for fields in map(str.split, lines):
+                if fields[3] != _LISTEN:  # all listening sockets come first
+                    break
+                by_address.setdefault(fields[1], []).append(fields[9])
+        yield from by_address.values()
+
+
+def _steer(process: int, number: int, own: int, others: int) -> None:
+    """Attach a program to the sockets of a port that chooses one of the others.
+
+    It returns the index of a socket, at random. When the first sockets are closed, the index is invalid, and the system
+    chooses without the program.
+    """
+    code = ((_LOAD, _RANDOM), (_MODULO, others), (_ADD, own), (_RETURN, 0))
+    instructions = ctypes.create_string_buffer(b"".join(_INSTRUCTION.pack(it, 0, 0, value) for it, value in code))
+    program = _Program(len(code), ctypes.addressof(instructions))
+    library = ctypes.CDLL(None, use_errno=True)
+    copy = library.syscall(_SYS_PIDFD_GETFD, process, number, 0)
+    if copy < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    with socket.socket(fileno=copy) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, bytes(program))

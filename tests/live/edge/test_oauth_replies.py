@@ -14,8 +14,8 @@ import pytest
 from chalicelib.model.serving import pages
 from edge.envoy import http_manager, parts, v3
 from edge.envoy.names import managers
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Settings
-from edge.process.supervisor import ENVOY_ARGUMENTS
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import ENVOY, free_ports, listens, until

@@ -135,11 +135,12 @@ class Settings:
 
     def own_file(self, name: str) -> Path:
         """Return the path of a file that the other instance does not use: with the instance before its suffix."""
-        return name_file(self.directory / name, self.instance)
+        return self.list_files(name)[self.instance]
 
     def list_files(self, name: str) -> Mapping[str, Path]:
         """Return the paths of a file of each instance, by instance."""
-        return {instance: name_file(self.directory / name, instance) for instance in INSTANCES}
+        first = self.directory / name
+        return {it: first.with_stem(f"{first.stem}-{it}") if it else first for it in INSTANCES}
 
     def link_port(self, stage: int) -> int:
         """Return the port of the gateway's link, 0 for any. It serves at stage 0, and drains at stages 1 and 2."""
@@ -149,8 +150,7 @@ class Settings:
     @property
     def gateway_sockets(self) -> Mapping[str, Path]:
         """Return the sockets of the metrics of gateways, by instance."""
-        first = Path(self.gateway_metrics) if self.gateway_metrics else self.directory / "gateway-metrics.sock"
-        return {instance: name_file(first, instance) for instance in INSTANCES}
+        return self.list_files(self.gateway_metrics or "gateway-metrics.sock")
 
     @property
     def sign_in_host(self) -> str:
@@ -189,11 +189,6 @@ class Settings:
     def address(self, port: int) -> str:
         """Return the address of a TCP port, which is also the name of its tunnel."""
         return f"{self.tunnel_domain}:{port}"
-
-
-def name_file(first: Path, instance: str) -> Path:
-    """Return the path of an instance's file, which `first` is for the instance without a name."""
-    return first.with_stem(f"{first.stem}-{instance}") if instance else first
 
 
 _VARIABLES = {

@@ -1,5 +1,6 @@
 """`te login`, `te logout`, `te whoami`, `te profiles`."""
 
+import os
 import sys
 from dataclasses import replace
 
@@ -7,24 +8,47 @@ import click
 
 from tunnel_edge import output
 from tunnel_edge.api.client import Client, checked_url
-from tunnel_edge.commands import options
+from tunnel_edge.api.errors import ApiError
+from tunnel_edge.commands import explain, options
 from tunnel_edge.commands.options import Command
 from tunnel_edge.errors import NOT_SIGNED_IN, USAGE, CommandError
-from tunnel_edge.identity import profiles, store
+from tunnel_edge.identity import exchange, profiles, sign_in, store
+from tunnel_edge.identity.oidc import Tokens
 from tunnel_edge.identity.profiles import Profile
+from tunnel_edge.identity.sign_in import Way
 from tunnel_edge.identity.store import Secret
 
 
 @click.command(cls=Command)
 @click.argument("url", required=False)
+@click.argument("credential", required=False, metavar="[fcred_…]")
 @click.option("--key", is_flag=True, help="Store an API key, from standard input or a prompt.")
-@click.option("--cacert", metavar="FILE", help="Verify the service's certificate with these authorities, too.")
-def login(url: str | None, key: bool, cacert: str | None) -> None:
+@click.option("--federated", metavar="ID", help="Sign in with this federated credential.")
+@click.option("--device", "way", flag_value="device", help="Confirm the sign-in on another device.")
+@click.option("--paste", "way", flag_value="paste", help="Paste the address at which the sign-in ends.")
+@click.option("--explain", "explained", is_flag=True, help="Show the token's claims and the conditions.")
+@click.option("--cacert", metavar="FILE", help="Verify certificates with these authorities, too.")
+def login(
+    url: str | None, credential: str | None, key: bool, federated: str | None, way: str | None, explained: bool,
+    cacert: str | None,
+) -> None:  # fmt: skip
     """Sign in to a service, and store the token of a profile."""
-    name = profiles.chosen_name(options.chosen().profile)
-    profile = profiles.load(name) or Profile(name)
-    profile = replace(profile, url=checked_url(url or profile.url), cacert=cacert or profile.cacert)
-    login_with_key(profile)
+    if url and url.startswith("fcred_") and not credential:
+        url, credential = None, url
+    if credential and not credential.startswith("fcred_"):
+        raise CommandError(
+            "A token is never an argument. Give --key, and write the token to standard input or the prompt.", USAGE
+        )
+    profile = _profile(url, cacert)
+    chosen = federated or credential or os.environ.get("TE_FEDERATED") or profile.federated
+    if key:
+        if federated or credential or way or explained:
+            raise CommandError("--key is a sign-in of its own: leave out the other flags.", USAGE)
+        _login_with_key(replace(profile, federated=""))
+    elif chosen:
+        _login_with_issuer(replace(profile, federated=chosen), Way(way or "browser"), explained=explained)
+    else:
+        raise CommandError("Name a federated credential (fcred_…), or give --key.", USAGE)
 
 
 @click.command(cls=Command)
@@ -33,9 +57,11 @@ def logout(end: bool) -> None:
     """Delete the stored token of a profile."""
     profile = profiles.load(profiles.chosen_name(options.chosen().profile))
     if profile is None or not profile.storage:
+        output.note("No token is stored.")
         return
-    if end:
-        options.chosen().open_session().client.send("DELETE", "/api_keys/self")
+    secret = store.load(profile.name, profile.storage)
+    if end and secret:
+        _end(Client(profile.url, lambda: secret.token, cacert=profile.cacert))
     store.delete(profile.name, profile.storage)
     profiles.save(replace(profile, storage=""))
     output.note(f"The token of the profile '{profile.name}' is deleted.")
@@ -44,10 +70,11 @@ def logout(end: bool) -> None:
 @click.command(cls=Command)
 def whoami() -> None:
     """Show account, owner, scopes, end and storage of the token."""
-    session = options.chosen().open_session()
-    answer = session.client.get("/me")
-    about = {"profile": session.profile.name, "url": session.client.url, "storage": session.storage}
-    options.chosen().show({**answer, **about})
+    chosen = options.chosen()
+    current = chosen.open_session()
+    answer = current.client.get("/me")
+    about = {"profile": current.profile.name, "url": current.client.url, "storage": current.storage}
+    chosen.show({**answer, **about})
 
 
 @click.command("profiles", cls=Command)
@@ -61,20 +88,57 @@ def list_profiles() -> None:
     output.show_list(rows, chosen.shown_as, chosen.columns or ("id", "url", "account", "owner", "storage"))
 
 
-def login_with_key(profile: Profile) -> None:
+def _profile(url: str | None, cacert: str | None) -> Profile:
+    """Return the profile to sign in with, with the address of the arguments."""
+    name = profiles.chosen_name(options.chosen().profile)
+    profile = profiles.load(name) or Profile(name)
+    address = checked_url(url or os.environ.get("TE_URL") or profile.url)
+    if address != profile.url:  # another service knows none of these
+        profile = Profile(name, storage=profile.storage)
+    return replace(profile, url=address, cacert=os.path.abspath(cacert) if cacert else profile.cacert)
+
+
+def _login_with_key(profile: Profile) -> None:
     """Verify an API key, and store it."""
-    token = read_key()
-    client = Client(profile.url, lambda: token, cacert=profile.cacert)
-    me = client.get("/me")
+    token = _read_key()
+    me = Client(profile.url, lambda: token, cacert=profile.cacert).get("/me")
+    _store(profile, Secret(token, me["key"]["id"], expires_at=me["key"]["expires_at"] or ""))
+
+
+def _login_with_issuer(profile: Profile, way: Way, *, explained: bool) -> None:
+    """Sign in at the issuer, exchange its token, and store the key. The key of a pipeline is not stored."""
+    ambient = exchange.ambient_token(profile.federated) if os.environ.get("TE_FEDERATED") else None
+    tokens = Tokens(ambient) if ambient else sign_in.obtain(profile, way)
+    if explained:
+        explain.show_token(tokens.id_token)
+    try:
+        secret = exchange.exchange(Client(profile.url, cacert=profile.cacert), profile.federated, tokens.id_token)
+    except ApiError:
+        old = store.load(profile.name, profile.storage) if profile.storage and explained else None
+        if old:
+            explain.show_conditions(profile, old.token)
+        raise
+    if explained:
+        explain.show_conditions(profile, secret.token)
+    if ambient:
+        options.chosen().show(Client(profile.url, lambda: secret.token, cacert=profile.cacert).get("/me"))
+    else:
+        _store(profile, replace(secret, refresh_token=tokens.refresh_token))
+
+
+def _store(profile: Profile, secret: Secret) -> None:
+    """Name the storage, store the secret, and show whose it is."""
+    me = Client(profile.url, lambda: secret.token, cacert=profile.cacert).get("/me")
     storage = store.preferred()
     output.note(f"The token is stored in: {store.location(profile.name, storage)}")
-    key = me["key"]
-    store.save(profile.name, storage, Secret(token, key["id"], expires_at=key["expires_at"] or ""))
+    if profile.storage not in ("", storage):
+        store.delete(profile.name, profile.storage)
+    store.save(profile.name, storage, secret)
     profiles.save(replace(profile, account=me["account"], owner=me["owner"]["name"], storage=storage))
     options.chosen().show(me)
 
 
-def read_key() -> str:
+def _read_key() -> str:
     """Return the key from standard input, or from a prompt without echo."""
     if sys.stdin.isatty():
         if not sys.stderr.isatty():
@@ -85,3 +149,12 @@ def read_key() -> str:
     if not (token := token.strip()) or not token.isascii() or not token.isprintable() or " " in token:
         raise CommandError("Standard input has no API key: write the token, and nothing else.", USAGE)
     return token
+
+
+def _end(client: Client) -> None:
+    """Delete the key of a client at the service. One that has ended already is no error."""
+    try:
+        client.send("DELETE", "/api_keys/self")
+    except ApiError as error:
+        if error.status != 401:
+            raise

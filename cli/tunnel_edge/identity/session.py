@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from tunnel_edge.api.client import ATTEMPTS, Client
 from tunnel_edge.errors import NOT_SIGNED_IN, USAGE, CommandError
-from tunnel_edge.identity import profiles, store
+from tunnel_edge.identity import exchange, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
@@ -20,37 +21,44 @@ class Session:
     storage: str = ""
 
 
-@dataclass
 class Token:
     """The token of this process. `obtain` is called when it is missing, ends soon, or is rejected."""
 
-    value: str = ""
-    obtain: Callable[[], str] = field(default=str)
+    def __init__(self, secret: Secret | None, obtain: Callable[[], Secret | None]) -> None:
+        self._secret, self._obtain = secret, obtain
 
     def current(self) -> str:
-        """Return the token, and obtain one first if there is none."""
-        self.value = self.value or self.obtain()
-        if not self.value:
+        """Return the token. Less than a tenth of its life before its end it is renewed, if that is possible."""
+        left = _share_left(self._secret)
+        if left < 0.1:
+            try:
+                self._secret = self._obtain() or self._secret
+            except CommandError:
+                if left <= 0:
+                    raise
+        if self._secret is None:
             raise CommandError("You are not signed in: use te login URL.", NOT_SIGNED_IN)
-        return self.value
+        return self._secret.token
 
     def renewed(self) -> str:
         """Return a new token after a rejection, "" if none can be obtained."""
-        self.value = self.obtain() or self.value
-        return self.value
+        self._secret = self._obtain()
+        return self._secret.token if self._secret else ""
 
 
-def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS) -> Session:
-    """Return the session of a profile, or of the environment. Raises CommandError if there is no token."""
+def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS, *, may_ask: bool = True) -> Session:
+    """Return the session of a profile, or of the environment. With `may_ask`, a browser may open to renew the token."""
     profile = load_profile(name)
-    url = os.environ.get("TE_URL") or profile.url
+    profile = replace(profile, url=_url(profile))
     if given := os.environ.get("TE_TOKEN"):
-        token, storage = Token(given), "TE_TOKEN"
+        token, storage = Token(Secret(given), lambda: None), "TE_TOKEN"
+    elif federated := os.environ.get("TE_FEDERATED"):
+        token, storage = Token(None, lambda: obtain_ambient(profile, federated)), "memory"
     else:
-        _require_same_service(profile, url)
-        secret = _stored(profile)
-        token, storage = Token(secret.token if secret else ""), store.location(profile.name, profile.storage)
-    return Session(profile, Client(url, token.current, token.renewed, profile.cacert, timeout, attempts), storage)
+        token = Token(_stored(profile), lambda: renew(profile, may_ask=may_ask))
+        storage = store.location(profile.name, profile.storage)
+    client = Client(profile.url, token.current, token.renewed, profile.cacert, timeout, attempts)
+    return Session(profile, client, storage)
 
 
 def open_public(name: str = "") -> Client:
@@ -68,14 +76,57 @@ def load_profile(name: str = "") -> Profile:
     return found or Profile(chosen)
 
 
-def _require_same_service(profile: Profile, url: str) -> None:
-    """Raise CommandError if the token of a profile would be sent to another service."""
-    if profile.url and url.rstrip("/") != profile.url:
+def obtain_ambient(profile: Profile, federated: str) -> Secret:
+    """Return a key for the token of the pipeline. It is never stored."""
+    token = exchange.ambient_token(federated)
+    if token is None:
+        raise CommandError(
+            "TE_FEDERATED is set, and this is no pipeline with an OIDC token: set TE_ID_TOKEN, or unset it.",
+            NOT_SIGNED_IN,
+        )
+    return exchange.exchange(Client(profile.url, cacert=profile.cacert), federated, token)
+
+
+def renew(profile: Profile, *, may_ask: bool) -> Secret | None:
+    """Return a new key for a profile, and store it. None if the profile has no federated credential."""
+    if not profile.federated or not profile.storage:
+        return None
+    from tunnel_edge.identity import browser, sign_in
+
+    old = _stored(profile)
+    if old and old.refresh_token:
+        tokens = sign_in.refresh(profile, old.refresh_token)
+    elif may_ask and browser.is_allowed():
+        tokens = sign_in.obtain(profile, sign_in.Way.BROWSER)
+    else:
+        raise CommandError("The sign-in has ended: sign in again with te login.", NOT_SIGNED_IN)
+    new = exchange.exchange(Client(profile.url, cacert=profile.cacert), profile.federated, tokens.id_token)
+    new = replace(new, refresh_token=tokens.refresh_token)
+    store.save(profile.name, profile.storage, new)
+    return new
+
+
+def _url(profile: Profile) -> str:
+    """Return the service's address. Raises CommandError if a stored token would go to another service."""
+    url = os.environ.get("TE_URL") or profile.url
+    is_given = os.environ.get("TE_TOKEN") or os.environ.get("TE_FEDERATED")
+    if profile.url and url.rstrip("/") != profile.url and not is_given:
         raise CommandError(
             f"TE_URL is {url}, and the token of the profile '{profile.name}' is for {profile.url} only: set TE_TOKEN.",
             NOT_SIGNED_IN,
         )
+    return url
 
 
 def _stored(profile: Profile) -> Secret | None:
     return store.load(profile.name, profile.storage) if profile.storage else None
+
+
+def _share_left(secret: Secret | None) -> float:
+    """Return the share of a token's life that is left, 1 if it has no known end."""
+    if secret is None:
+        return 0.0
+    if not secret.expires_at or not secret.lifetime.isdigit():
+        return 1.0
+    left = datetime.fromisoformat(secret.expires_at) - datetime.now(UTC)
+    return left.total_seconds() / max(1, int(secret.lifetime))

@@ -18,7 +18,7 @@ class Secret:
 
     token: str
     id: str = ""
-    issued_at: str = ""
+    lifetime: str = ""  # seconds from its creation to its end
     expires_at: str = ""
     refresh_token: str = ""
 

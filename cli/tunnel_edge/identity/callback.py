@@ -1,0 +1,79 @@
+"""The end of a sign-in in a browser: a page on a loopback port, which receives the code."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
+from tunnel_edge.identity.oidc import Attempt
+
+PATH = "/callback"
+SECONDS = 600  # for the person to sign in
+_PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>te</title>
+<p>The sign-in is done here. Return to the terminal, and close this page.</p></html>
+"""
+
+
+class Callback(ThreadingHTTPServer):
+    """A server for one callback. A request without the right `state` changes nothing."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.attempt = Attempt.at(f"http://127.0.0.1:{self.server_port}{PATH}")
+        self.received: queue.SimpleQueue[str | CommandError] = queue.SimpleQueue()
+
+    def wait(self) -> str:
+        """Return the code. Raises CommandError if the issuer sent an error, or nobody signs in."""
+        try:
+            found = self.received.get(timeout=SECONDS)
+        except queue.Empty:
+            raise CommandError("Nobody signed in within ten minutes: begin again.", NOT_SIGNED_IN) from None
+        if isinstance(found, CommandError):
+            raise found
+        return found
+
+
+@contextmanager
+def listening() -> Iterator[Callback]:
+    """Listen on a random port of 127.0.0.1."""
+    with Callback() as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Callback
+    timeout = 10  # seconds for a request
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        received: str | CommandError | None = None
+        if parts.path == PATH:
+            try:
+                received = self.server.attempt.code_of(parts.query)
+            except CommandError as error:
+                received = error
+        self._answer(200 if received else 404, _PAGE if received else b"")
+        if received:
+            self.server.received.put(received)
+
+    def _answer(self, status: int, page: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.send_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name in the standard library
+        """Log nothing: the address contains the code."""

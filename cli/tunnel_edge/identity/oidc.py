@@ -1,0 +1,190 @@
+"""Sign-in at an OpenID Connect issuer: the authorization code flow with PKCE, the device grant, and refresh tokens."""
+
+import base64
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import urllib3
+
+from tunnel_edge.api.client import is_loopback
+from tunnel_edge.api.errors import UnreachableError
+from tunnel_edge.errors import FAILED, NOT_SIGNED_IN, CommandError
+
+_DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+_TIMEOUT = 10.0  # seconds for an answer of the issuer
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """The parameters of `GET /federated_credentials/{id}/sign_in`."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+    audience: str
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """An ID token, and the refresh token if the issuer sent one."""
+
+    id_token: str
+    refresh_token: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The secrets of one sign-in in a browser."""
+
+    state: str
+    nonce: str
+    verifier: str
+    redirect_uri: str
+
+    @classmethod
+    def at(cls, redirect_uri: str) -> "Attempt":
+        """Return an attempt with new secrets."""
+        return cls(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48), redirect_uri)
+
+    def code_of(self, query: str) -> str | None:
+        """Return the code in the query of a callback, None if its `state` is not this attempt's.
+
+        Raises CommandError if the issuer sent an error with the right `state`.
+        """
+        found = {name: values[0] for name, values in parse_qs(query).items()}
+        if not secrets.compare_digest(found.get("state", "").encode(), self.state.encode()):
+            return None
+        if error := found.get("error"):
+            raise CommandError(f"The issuer rejected the sign-in: {found.get('error_description') or error}", FAILED)
+        return found.get("code") or None
+
+
+class Provider:
+    """An issuer with its endpoints, and the client that signs in."""
+
+    def __init__(self, pool: urllib3.PoolManager, sign_in: SignIn) -> None:
+        self.sign_in, self._pool = sign_in, pool
+        address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
+        self._endpoints = self._send("GET", address)
+        if self._endpoints.get("issuer") != sign_in.issuer:
+            raise CommandError(f"{address} is the document of another issuer: {self._endpoints.get('issuer')}", FAILED)
+
+    def address(self, attempt: Attempt) -> str:
+        """Return the address that a person opens to sign in."""
+        query = {
+            "response_type": "code",
+            "client_id": self.sign_in.client_id,
+            "redirect_uri": attempt.redirect_uri,
+            "scope": " ".join(self.sign_in.scopes),
+            "state": attempt.state,
+            "nonce": attempt.nonce,
+            "code_challenge": _base64(hashlib.sha256(attempt.verifier.encode()).digest()),
+            "code_challenge_method": "S256",
+        }
+        endpoint = self._endpoint("authorization_endpoint")
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
+
+    def redeem(self, code: str, attempt: Attempt) -> Tokens:
+        """Return the tokens for the code of a callback."""
+        fields = {"code": code, "redirect_uri": attempt.redirect_uri, "code_verifier": attempt.verifier}
+        answer = self._token("authorization_code", fields)
+        return self._checked(answer, attempt.nonce)
+
+    def refresh(self, refresh_token: str) -> Tokens:
+        """Return new tokens for a refresh token."""
+        answer = self._token("refresh_token", {"refresh_token": refresh_token})
+        return self._checked({"refresh_token": refresh_token, **answer}, None)
+
+    def sign_in_by_device(self, show: Callable[[str, str], None]) -> Tokens:
+        """Return the tokens of a sign-in on another device. `show` gets the address and the code for the person."""
+        fields = {"client_id": self.sign_in.client_id, "scope": " ".join(self.sign_in.scopes)}
+        started = self._send("POST", self._endpoint("device_authorization_endpoint"), fields)
+        show(str(started.get("verification_uri_complete") or started["verification_uri"]), str(started["user_code"]))
+        interval, end = float(started.get("interval", 5)), time.monotonic() + float(started["expires_in"])
+        while time.monotonic() < end:
+            time.sleep(interval)
+            answer = self._token(_DEVICE_GRANT, {"device_code": started["device_code"]}, is_pending_accepted=True)
+            if not answer.get("error"):
+                return self._checked(answer, None)
+            interval += 5 if answer["error"] == "slow_down" else 0
+        raise CommandError("Nobody confirmed the sign-in in time: begin again.", NOT_SIGNED_IN)
+
+    def _endpoint(self, name: str) -> str:
+        found = self._endpoints.get(name)
+        if not isinstance(found, str):
+            raise CommandError(f"{self.sign_in.issuer} has no {name}: choose another way to sign in.", FAILED)
+        return _safe(found)
+
+    def _token(self, grant: str, fields: Mapping[str, str], *, is_pending_accepted: bool = False) -> dict[str, Any]:
+        sent = {"grant_type": grant, "client_id": self.sign_in.client_id, **fields}
+        sent |= {"client_secret": self.sign_in.client_secret} if self.sign_in.client_secret else {}
+        accepted = ("authorization_pending", "slow_down") if is_pending_accepted else ()
+        return self._send("POST", self._endpoint("token_endpoint"), sent, accepted)
+
+    def _send(
+        self, method: str, url: str, fields: Mapping[str, str] | None = None, accepted: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Return the JSON object of an answer. Raises CommandError for any other answer."""
+        body = None if fields is None else urlencode(fields)
+        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+        try:
+            answer = self._pool.request(
+                method, url, body=body, headers=headers, timeout=_TIMEOUT, retries=False, redirect=False
+            )
+            found = json.loads(answer.data)
+        except urllib3.exceptions.HTTPError as error:
+            raise UnreachableError(f"The issuer is unreachable at {url}: {error}") from error
+        except ValueError:
+            raise CommandError(f"{url} answered with the status {answer.status} and no JSON.", FAILED) from None
+        if not isinstance(found, dict) or (answer.status != 200 and found.get("error") not in accepted):
+            reason = found.get("error_description") or found.get("error") if isinstance(found, dict) else ""
+            raise CommandError(f"{url} answered with the status {answer.status}: {reason}", FAILED)
+        return found
+
+    def _checked(self, answer: Mapping[str, Any], nonce: str | None) -> Tokens:
+        """Return the tokens of an answer. `iss`, `aud` and `nonce` must be those of this sign-in."""
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise CommandError("The issuer sent no ID token: the scopes must contain openid.", FAILED)
+        found = claims_of(token)
+        is_right = {
+            "iss": found.get("iss") == self.sign_in.issuer,
+            "aud": _contains(found.get("aud"), self.sign_in.client_id),
+            "nonce": nonce is None or found.get("nonce") == nonce,
+        }
+        if wrong := [name for name, right in is_right.items() if not right]:
+            raise CommandError(f"The ID token is not for this sign-in: {', '.join(wrong)} differ.", FAILED)
+        return Tokens(token, str(answer.get("refresh_token") or ""))
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """Return the claims of a token, without verifying it."""
+    try:
+        payload = token.split(".")[1]
+        found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (IndexError, ValueError) as error:
+        raise CommandError("The issuer sent something other than an ID token.", FAILED) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _contains(audience: Any, client_id: str) -> bool:
+    return client_id in audience if isinstance(audience, list) else bool(audience == client_id)
+
+
+def _base64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _safe(url: str) -> str:
+    """Return an address of the issuer: https, or http on a loopback address. Raises CommandError."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return url
+    raise CommandError(f"{url} is no https address, so the issuer cannot be used.", FAILED)

@@ -1,0 +1,80 @@
+"""The ways to obtain an ID token: a browser, another device, a pasted address, a refresh token."""
+
+import secrets
+from collections.abc import Callable
+from enum import Enum
+
+import click
+
+from tunnel_edge import output
+from tunnel_edge.api.client import Client, open_pool
+from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
+from tunnel_edge.identity import browser, callback, exchange
+from tunnel_edge.identity.oidc import Attempt, Provider, Tokens
+from tunnel_edge.identity.profiles import Profile
+
+_PASTED = 3  # attempts
+
+
+class Way(Enum):
+    """How a person signs in."""
+
+    BROWSER = "browser"
+    DEVICE = "device"
+    PASTE = "paste"
+
+
+def obtain(profile: Profile, way: Way) -> Tokens:
+    """Return the tokens of a sign-in with the profile's federated credential."""
+    if way is Way.BROWSER and not browser.is_allowed():
+        raise CommandError(
+            "This sign-in needs a browser, and there is no terminal: use --device or --paste, or set BROWSER.",
+            NOT_SIGNED_IN,
+        )
+    provider = open_provider(profile)
+    ways: dict[Way, Callable[[Provider], Tokens]] = {
+        Way.BROWSER: _by_browser,
+        Way.DEVICE: _by_device,
+        Way.PASTE: _by_paste,
+    }
+    return ways[way](provider)
+
+
+def refresh(profile: Profile, refresh_token: str) -> Tokens:
+    """Return new tokens without the person."""
+    return open_provider(profile).refresh(refresh_token)
+
+
+def open_provider(profile: Profile) -> Provider:
+    """Return the issuer of the profile's federated credential."""
+    service = Client(profile.url, cacert=profile.cacert)
+    return Provider(open_pool(profile.cacert), exchange.read_sign_in(service, profile.federated))
+
+
+def _by_browser(provider: Provider) -> Tokens:
+    with callback.listening() as server:
+        browser.open_address(provider.address(server.attempt))
+        code = server.wait()
+    return provider.redeem(code, server.attempt)
+
+
+def _by_device(provider: Provider) -> Tokens:
+    return provider.sign_in_by_device(
+        lambda address, code: output.note(f"Open {address} on any device, and confirm the code {code}.")
+    )
+
+
+def _by_paste(provider: Provider) -> Tokens:
+    """Sign in with a browser that cannot reach this machine. The person copies the address it ends at."""
+    port = 49152 + secrets.randbelow(16384)  # nothing listens there
+    attempt = Attempt.at(f"http://127.0.0.1:{port}{callback.PATH}")
+    output.note(
+        f"Open this address, and sign in:\n{provider.address(attempt)}\n"
+        "The browser ends at a page that it cannot load. Copy its address."
+    )
+    for _ in range(_PASTED):
+        pasted = str(click.prompt("Address", err=True))
+        if code := attempt.code_of(pasted.strip().partition("?")[2].partition("#")[0]):
+            return provider.redeem(code, attempt)
+        output.note("This is not the address at which this sign-in ends.")
+    raise CommandError("No address of this sign-in was given: begin again.", NOT_SIGNED_IN)

@@ -1,0 +1,237 @@
+"""Sign-in at an issuer: browser, device, pasted address, pipelines, and the renewal of keys."""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from infra.build import browser
+from tests.cli import issuer as issuers
+from tests.cli.conftest import User
+from tests.cli.issuer import OidcIssuer
+from tests.conftest import Served, remember_stored, serve
+from tests.needs import need
+from tests.transports import Client
+from tunnel_edge.identity.oidc import Attempt
+
+# A program in place of a browser: it writes down the address.
+BROWSER = f"{sys.executable} -c \"import sys; open('address', 'w').write(sys.argv[1])\""
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[OidcIssuer]:
+    with issuers.serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def trusting(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve an API whose operator allows the issuer."""
+    process, served = serve(tmp_path_factory.mktemp("sign-in") / "local", OIDC_ISSUERS=f"{issuer.url}=sub")
+    yield served
+    remember_stored(served)
+    process.terminate()
+    process.wait(timeout=30)
+
+
+@pytest.fixture
+def admin(trusting: Served) -> Client:
+    return trusting.client()
+
+
+@pytest.fixture
+def credential(admin: Client, issuer: OidcIssuer) -> str:
+    """Return a federated credential with which ada signs in."""
+    issuer.state.claims, issuer.state.sends_refresh_tokens = {}, False
+    owner = admin.create("/bot_users", {"name": f"ada-{time.monotonic_ns()}"})["id"]
+    fields = {"issuer": issuer.url, "audiences": [issuers.CLIENT], "claims": {"sub": "ada"}, "owner_id": owner}
+    more = {"scopes": ["backends:write"], "sign_in": {"client_id": issuers.CLIENT}, "max_lifetime": 3600}
+    return str(admin.create("/federated_credentials", {**fields, **more})["id"])
+
+
+def start(user: User, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+    environment = {**user.environment, **settings}
+    pipe = subprocess.PIPE
+    command = [str(user.te), *arguments]
+    return subprocess.Popen(command, env=environment, cwd=user.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def opened(user: User) -> str:
+    """Return the address that the program in place of a browser received."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if (user.home / "address").exists() and (address := (user.home / "address").read_text()):
+            (user.home / "address").unlink()
+            return address
+        time.sleep(0.02)
+    raise AssertionError("no browser was opened")
+
+
+def signed_in(address: str) -> str:
+    """Sign in at the issuer, and return the address to which it redirects."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc)
+    connection.request("POST", f"{parts.path}?{parts.query}")
+    return str(connection.getresponse().headers["Location"])
+
+
+def get(address: str) -> int:
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    return connection.getresponse().status
+
+
+def stored(user: User) -> dict[str, str]:
+    found: dict[str, str] = json.loads((user.home / ".local/state/te/credentials/default").read_text())
+    return found
+
+
+def test_chromium_signs_in(user: User, trusting: Served, credential: str) -> None:
+    need("chromium")
+    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    with browser.opened() as chrome:
+        chrome.get(opened(user))
+        chrome.find_element(By.ID, "sign-in").click()
+        WebDriverWait(chrome, 30).until(lambda page: "Return to the terminal" in page.page_source)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["key"]["scopes"] == ["backends:write"]
+    assert "The token is stored in: " in errors
+    assert user.run("backends", "http-response", "create").returncode == 0
+
+
+def test_stray_requests_change_nothing(user: User, trusting: Served, credential: str) -> None:
+    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    address = opened(user)
+    redirect = parse_qs(urlsplit(address).query)["redirect_uri"][0]
+    with socket.create_connection((str(urlsplit(redirect).hostname), int(urlsplit(redirect).port or 0))):
+        for stray in ("", "?code=forged", "?code=forged&state=", "?error=access_denied&state=guessed", "?state=%ff"):
+            assert get(redirect + stray) == 404
+        assert get(f"{redirect}/../other?code=forged") == 404
+        assert get(signed_in(address)) == 200
+        assert process.wait(timeout=30) == 0
+    process.communicate()
+
+
+def test_an_error_of_the_issuer_ends_the_sign_in(user: User, trusting: Served, credential: str) -> None:
+    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    query = parse_qs(urlsplit(opened(user)).query)
+    get(f"{query['redirect_uri'][0]}?error=access_denied&state={query['state'][0]}")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert errors.endswith("te: The issuer rejected the sign-in: access_denied\n")
+    assert not (user.home / ".local/state/te/credentials/default").exists()
+
+
+def test_a_token_with_another_nonce_is_rejected(
+    user: User, trusting: Served, credential: str, issuer: OidcIssuer
+) -> None:
+    issuer.state.claims = {}
+    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    redirected = signed_in(opened(user))
+    issuer.state.codes[parse_qs(urlsplit(redirected).query)["code"][0]]["nonce"] = "replayed"
+    get(redirected)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.splitlines()[-1]) == (
+        1,
+        "te: The ID token is not for this sign-in: nonce differ.",
+    )
+
+
+def test_a_pasted_address_signs_in(user: User, trusting: Served, credential: str) -> None:
+    process = start(user, "login", trusting.base_url, credential, "--paste")
+    assert process.stdin
+    assert process.stderr
+    lines = [process.stderr.readline() for _ in range(2)]
+    process.stdin.write("http://127.0.0.1/callback?code=forged&state=guessed\n" + signed_in(lines[1].strip()) + "\n")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert "This is not the address at which this sign-in ends." in errors
+    assert stored(user)["refresh_token"] == ""
+
+
+def test_another_device_signs_in(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
+    done = user.run("login", trusting.base_url, "--federated", credential, "--device")
+    assert done.returncode == 0, done.stderr
+    assert f"Open {issuer.url}/device on any device, and confirm the code ABCD-EFGH." in done.stderr
+
+
+def test_no_browser_opens_without_a_terminal(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
+    issuer.state.requests.clear()
+    done = user.run("login", trusting.base_url, credential)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.count("\n") == 1
+    assert "--device or --paste" in done.stderr
+    assert issuer.state.requests == []
+
+
+def test_a_pipeline_signs_in_and_stores_nothing(
+    user: User, trusting: Served, credential: str, issuer: OidcIssuer
+) -> None:
+    pipeline = user.with_settings(TE_URL=trusting.base_url, TE_FEDERATED=credential, TE_ID_TOKEN=issuer.token())
+    done = pipeline.run("whoami")
+    assert json.loads(done.stdout)["storage"] == "memory", done.stderr
+    assert [*user.home.rglob("*")] == []
+    outside = user.with_settings(TE_URL=trusting.base_url, TE_FEDERATED=credential).run("whoami")
+    assert outside.returncode == 4
+    assert "TE_ID_TOKEN" in outside.stderr
+
+
+def test_a_rejected_token_is_explained(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
+    user.login(trusting)
+    settings = {"TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token(sub="eve")}
+    done = user.with_settings(**settings).run("login", trusting.base_url, "--explain")
+    assert done.returncode == 1
+    assert "  sub: eve\n" in done.stderr
+    assert f'Conditions of {credential}:\n  aud: one of ["te-client"]\n  sub: ada\n' in done.stderr
+    assert settings["TE_ID_TOKEN"].split(".")[2] not in done.stderr
+
+
+def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
+    user: User, trusting: Served, credential: str, admin: Client
+) -> None:
+    user.run("login", trusting.base_url, credential, "--device")
+    file = user.home / ".local/state/te/credentials/default"
+    first = stored(user)
+    ending = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
+    file.write_text(json.dumps({**first, "expires_at": ending}))
+    assert user.run("whoami").returncode == 0  # still valid, and without a terminal there is no browser
+    for step in ("ends soon", "was deleted"):
+        if step == "was deleted":
+            assert admin.delete(f"/api_keys/{stored(user)['id']}").status == 204
+        process = start(user, "whoami", BROWSER=BROWSER)
+        get(signed_in(opened(user)))
+        output, errors = process.communicate(timeout=30)
+        assert process.returncode == 0, errors
+        assert json.loads(output)["key"]["id"] == stored(user)["id"] != first["id"]
+    admin.delete(f"/api_keys/{stored(user)['id']}")
+    rejected = user.run("whoami", "-o", "table")
+    assert (rejected.returncode, rejected.stderr) == (
+        4,
+        "te: The sign-in has ended: sign in again with te login.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("code=c&state={state}", "c"),
+        ("state={state}", None),
+        ("code=c", None),
+        ("code=c&state=other", None),
+        ("error=e&state=other", None),
+        ("", None),
+    ],
+)
+def test_only_the_right_state_gives_a_code(query: str, code: str | None) -> None:
+    attempt = Attempt.at("http://127.0.0.1:1/callback")
+    assert attempt.code_of(query.format(state=attempt.state)) == code

@@ -177,7 +177,7 @@ assert all((ROOT / file).exists() for file in ALONE)
 TOGETHER = {
     "tests/cloud/test_leaked_key.py": "served",
     "tests/cloud/test_readme.py": "served",
-    "cli": "served",
+    "cli": "cli",
     "cloud": "deployed",
     "contract": "deployed",
     "docs": "served",

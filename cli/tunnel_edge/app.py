@@ -15,6 +15,7 @@ _COMMANDS = {
     "logout": "tunnel_edge.commands.login:logout",
     "whoami": "tunnel_edge.commands.login:whoami",
     "profiles": "tunnel_edge.commands.login:list_profiles",
+    "ssh": "tunnel_edge.commands.ssh:ssh",
     "api": "tunnel_edge.commands.api:call_api",
     "revoke": "tunnel_edge.commands.api:revoke",
     "offboard": "tunnel_edge.commands.api:offboard",

@@ -28,6 +28,8 @@ class Profile:
     principals: tuple[str, ...] = ()
     lifetime: int = 0
     confirm: bool = False
+    uses_files: bool = False
+    authority_key: str = ""  # fingerprint of the key that signs, to find its certificates in the agent
     storage: str = ""
     cacert: str = ""
 

@@ -1,13 +1,15 @@
 """The service and the token that a command uses: from flags, the environment, or the profile."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 from tunnel_edge.api.client import ATTEMPTS, Client
 from tunnel_edge.errors import NOT_SIGNED_IN, USAGE, CommandError
-from tunnel_edge.identity import exchange, profiles, store
+from tunnel_edge.identity import exchange, locks, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
@@ -19,12 +21,13 @@ class Session:
     profile: Profile
     client: Client
     storage: str = ""
+    sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # a certificate, without a key for the API
 
 
 class Token:
     """The token of this process. `obtain` is called when it is missing, ends soon, or is rejected."""
 
-    def __init__(self, secret: Secret | None, obtain: Callable[[], Secret | None]) -> None:
+    def __init__(self, secret: Secret | None, obtain: Callable[[Secret | None], Secret | None]) -> None:
         self._secret, self._obtain = secret, obtain
 
     def current(self) -> str:
@@ -32,7 +35,7 @@ class Token:
         left = _share_left(self._secret)
         if left < 0.1:
             try:
-                self._secret = self._obtain() or self._secret
+                self._secret = self._obtain(self._secret) or self._secret
             except CommandError:
                 if left <= 0:
                     raise
@@ -42,7 +45,7 @@ class Token:
 
     def renewed(self) -> str:
         """Return a new token after a rejection, "" if none can be obtained."""
-        self._secret = self._obtain()
+        self._secret = self._obtain(self._secret)
         return self._secret.token if self._secret else ""
 
 
@@ -50,15 +53,17 @@ def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS
     """Return the session of a profile, or of the environment. With `may_ask`, a browser may open to renew the token."""
     profile = load_profile(name)
     profile = replace(profile, url=_url(profile))
+    sign = None
     if given := os.environ.get("TE_TOKEN"):
-        token, storage = Token(Secret(given), lambda: None), "TE_TOKEN"
+        token, storage = Token(Secret(given), lambda _: None), "TE_TOKEN"
     elif federated := os.environ.get("TE_FEDERATED"):
-        token, storage = Token(None, lambda: obtain_ambient(profile, federated)), "memory"
+        token, storage = Token(None, lambda _: obtain_ambient(profile, federated)), "memory"
+        sign = partial(sign_ambient, profile, federated)
     else:
-        token = Token(_stored(profile), lambda: renew(profile, may_ask=may_ask))
+        token = Token(_stored(profile), lambda old: renew(profile, old, may_ask=may_ask))
         storage = store.location(profile.name, profile.storage)
     client = Client(profile.url, token.current, token.renewed, profile.cacert, timeout, attempts)
-    return Session(profile, client, storage)
+    return Session(profile, client, storage, sign)
 
 
 def open_public(name: str = "") -> Client:
@@ -78,22 +83,39 @@ def load_profile(name: str = "") -> Profile:
 
 def obtain_ambient(profile: Profile, federated: str) -> Secret:
     """Return a key for the token of the pipeline. It is never stored."""
+    return exchange.exchange(Client(profile.url, cacert=profile.cacert), federated, _ambient(federated))
+
+
+def sign_ambient(profile: Profile, federated: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a user certificate for the token of the pipeline."""
+    client = Client(profile.url, cacert=profile.cacert)
+    return exchange.exchange_for_certificate(client, federated, _ambient(federated), body)
+
+
+def _ambient(federated: str) -> str:
+    """Return the token of the pipeline. Raises CommandError if there is none."""
     token = exchange.ambient_token(federated)
     if token is None:
         raise CommandError(
             "TE_FEDERATED is set, and this is no pipeline with an OIDC token: set TE_ID_TOKEN, or unset it.",
             NOT_SIGNED_IN,
         )
-    return exchange.exchange(Client(profile.url, cacert=profile.cacert), federated, token)
+    return token
 
 
-def renew(profile: Profile, *, may_ask: bool) -> Secret | None:
-    """Return a new key for a profile, and store it. None if the profile has no federated credential."""
+def renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret | None:
+    """Return a key in place of an old one, and store it. None if the profile has no federated credential."""
     if not profile.federated or not profile.storage:
         return None
+    with locks.locked(f"token-{profile.name}"):
+        stored = _stored(profile)  # another process may have renewed it meanwhile
+        return stored if stored and stored != old else _renew(profile, old, may_ask=may_ask)
+
+
+def _renew(profile: Profile, old: Secret | None, *, may_ask: bool) -> Secret:
+    """Sign in again, and store the new key."""
     from tunnel_edge.identity import browser, sign_in
 
-    old = _stored(profile)
     if old and old.refresh_token:
         tokens = sign_in.refresh(profile, old.refresh_token)
     elif may_ask and browser.is_allowed():

@@ -1,0 +1,167 @@
+"""`te ssh login`, `config`, `ensure`, and `te ssh HOST`."""
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tunnel_edge import output
+from tunnel_edge.commands import options
+from tunnel_edge.commands.options import Group
+from tunnel_edge.errors import FAILED, USAGE, CommandError
+
+if TYPE_CHECKING:
+    from tunnel_edge.identity.session import Session
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "": 1}
+_SCOPE = re.compile(r"ssh_user_certificates:(?:create|write)@(sshca_\w+)")
+
+
+class SshGroup(Group):
+    """The commands of `te ssh`. Any other word is a host, or an option of `ssh`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, which is a connection if the first word is none of this group's."""
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return "HOST", connect, args
+
+
+@click.group(
+    cls=SshGroup,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    subcommand_metavar="COMMAND|HOST…",
+)
+def ssh() -> None:
+    """Certificates for ssh, and connections with them."""
+
+
+@ssh.command()
+@click.option("--authority", metavar="ID", help="The authority. Default: the profile's, or the only one.")
+@click.option("--principal", "principals", multiple=True, metavar="NAME", help="A login name. May be repeated.")
+@click.option("--lifetime", metavar="8h", help="The life of certificates, like 30m, 8h, 2d.")
+@click.option("--confirm", is_flag=True, help="The agent asks before each use of the key.")
+@click.option("--file", "uses_files", is_flag=True, help="Write files instead of using the agent.")
+def login(
+    authority: str | None, principals: tuple[str, ...], lifetime: str | None, confirm: bool, uses_files: bool
+) -> None:
+    """Obtain a certificate, and put it into the agent."""
+    from tunnel_edge.ssh import certificates
+
+    session = options.chosen().open_session()
+    profile = session.profile
+    uses_files = uses_files or not _has_agent()
+    request = certificates.Request(
+        authority or profile.authority or _only_authority(session),
+        principals or profile.principals or (session.client.get("/me")["owner"]["name"],),
+        _seconds(lifetime) if lifetime else profile.lifetime,
+        confirm,
+        uses_files,
+    )
+    certificate = certificates.obtain(session, request)
+    from datetime import UTC, datetime
+
+    where = f"{certificates.key_file(_stored(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
+    end = datetime.fromtimestamp(certificate.valid_before, UTC)
+    output.note(f"A certificate for {', '.join(request.principals)} until {end:%Y-%m-%d %H:%M:%SZ} is in {where}.")
+
+
+@ssh.command()
+@click.option("--authority", metavar="ID", help="Use certificates of this authority from now on.")
+@click.option("--host", "hosts", multiple=True, metavar="PATTERN", help="Only for these hosts. May be repeated.")
+def config(authority: str | None, hosts: tuple[str, ...]) -> None:
+    """Print the block for ~/.ssh/config that renews certificates."""
+    from dataclasses import replace
+
+    from tunnel_edge.identity import profiles
+    from tunnel_edge.ssh import config as ssh_config
+
+    if bad := [host for host in hosts if not re.fullmatch(r"!?[\w.*?:%-]+", host)]:
+        raise CommandError(f"--host: '{bad[0]}' is no pattern of a host name.", USAGE)
+    profile = _stored(_name())
+    if authority and authority != profile.authority:
+        profile = replace(profile, authority=authority, authority_key="")
+        profiles.save(profile)
+    text = ssh_config.block(profile, hosts)
+    click.echo(text, nl=False)
+    if sys.stdin.isatty() and sys.stdout.isatty() and click.confirm("Write this, and include it?", err=True):
+        own, included = ssh_config.install(profile, text)
+        output.note(f"{own} is written, and included at the beginning of {included}.")
+
+
+@ssh.command()
+@click.argument("words", nargs=-1, metavar="[%n] [%r]")
+def ensure(words: tuple[str, ...]) -> None:
+    """Renew the certificate if it ends soon: for `Match exec` of OpenSSH."""
+    from tunnel_edge.ssh import renewal
+
+    try:
+        renewal.ensure(_stored(_name()))
+    except CommandError as error:
+        raise CommandError(str(error).partition("\n")[0], FAILED) from error
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def connect(words: tuple[str, ...]) -> None:
+    """Renew the certificate if it ends soon, and run ssh."""
+    from tunnel_edge.ssh import renewal
+
+    try:
+        renewal.ensure(_stored(_name()))
+    except CommandError as error:
+        output.note(f"te: {error}")
+    try:
+        os.execvp("ssh", ["ssh", *words])  # on Windows the new process is another one, with the same terminal
+    except OSError as error:
+        raise CommandError(f"ssh cannot be started: {error}", FAILED) from error
+
+
+def _name() -> str:
+    from tunnel_edge.identity import profiles
+
+    return profiles.chosen_name(options.chosen().profile)
+
+
+def _stored(name: str) -> Any:
+    """Return a stored profile. Raises CommandError if there is none."""
+    from tunnel_edge.identity import profiles
+
+    found = profiles.load(name)
+    if found is None:
+        raise CommandError(f"There is no profile '{name}': sign in with te login.", FAILED)
+    return found
+
+
+def _has_agent() -> bool:
+    from tunnel_edge.ssh import agent
+
+    try:
+        with agent.opened():
+            return True
+    except agent.NoAgentError:
+        return False
+
+
+def _only_authority(session: "Session") -> str:
+    """Return the authority that the key may sign with, or the only one of the account. Raises CommandError."""
+    scopes = session.client.get("/me")["key"]["scopes"]
+    found = {match[1] for scope in scopes if (match := _SCOPE.fullmatch(scope))}
+    if not found:
+        listed = session.client.get("/ssh_certificate_authorities", limit="2")
+        found = {each["id"] for each in listed["ssh_certificate_authorities"]}
+    if len(found) != 1:
+        raise CommandError("There is not exactly one authority: name it with --authority sshca_…", USAGE)
+    return str(found.pop())
+
+
+def _seconds(text: str) -> int:
+    """Return the seconds of a duration. Raises CommandError."""
+    found = re.fullmatch(r"([1-9]\d{0,9})([smhd]?)", text)
+    if not found:
+        raise CommandError(f"--lifetime: '{text}' is no duration: use a number with s, m, h or d, like 8h.", USAGE)
+    return int(found[1]) * _UNITS[found[2]]

@@ -1,0 +1,124 @@
+"""The user certificate of a profile: where it is, when it ends, and its renewal."""
+
+import base64
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tunnel_edge.errors import FAILED, CommandError
+from tunnel_edge.identity import files, profiles
+from tunnel_edge.identity.profiles import Profile
+from tunnel_edge.ssh import agent
+from tunnel_edge.ssh.wire import Certificate
+
+if TYPE_CHECKING:
+    from tunnel_edge.identity.session import Session
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a certificate should contain. A `lifetime` of 0 is the authority's default."""
+
+    authority: str
+    principals: tuple[str, ...]
+    lifetime: int
+    confirm: bool
+    uses_files: bool
+
+
+def comment(profile: Profile) -> str:
+    """Return the comment of a profile's identities in the agent."""
+    return f"te:{profile.name}"
+
+
+def key_file(profile: Profile) -> Path:
+    """Return the file of the private key. The certificate's has `-cert.pub` after it."""
+    return files.state_folder() / "ssh" / f"{profile.name}-{profile.authority}"
+
+
+def certificate_file(profile: Profile) -> Path:
+    """Return the file of the certificate."""
+    key = key_file(profile)
+    return key.with_name(f"{key.name}-cert.pub")
+
+
+def find(profile: Profile) -> Certificate | None:
+    """Return the valid certificate of a profile with the latest end, from the agent or the files."""
+    found = [_read(certificate_file(profile))] if profile.uses_files else _in_agent(profile)
+    now = time.time()
+    valid = [certificate for certificate in found if certificate and certificate.is_valid(now)]
+    return max(valid, key=lambda certificate: certificate.valid_before, default=None)
+
+
+def obtain(session: "Session", request: Request) -> Certificate:
+    """Create a key, obtain its certificate, put both in place of the last ones, and record the request."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    line = _sign(session, request, _public_line(key))
+    certificate = Certificate.parse(base64.b64decode(line.split()[1]))
+    if certificate is None:
+        raise CommandError("The service sent something other than a certificate for an ed25519 key.", FAILED)
+    recorded = {**vars(request), "authority_key": fingerprint(certificate)}
+    profile = replace(profiles.load(session.profile.name) or session.profile, **recorded)
+    _store(profile, key, certificate, line)
+    profiles.save(profile)
+    return certificate
+
+
+def fingerprint(certificate: Certificate) -> str:
+    """Return the SHA-256 fingerprint of the authority's key."""
+    return hashlib.sha256(certificate.authority_key).hexdigest()
+
+
+def _in_agent(profile: Profile) -> Sequence[Certificate]:
+    """Return the certificates of a profile and its authority in the agent."""
+    with agent.opened() as opened:
+        return [each for each in opened.certificates(comment(profile)) if fingerprint(each) == profile.authority_key]
+
+
+def _read(file: Path) -> Certificate | None:
+    """Return the certificate in a file, None if there is none or it is unreadable."""
+    try:
+        return Certificate.parse(base64.b64decode((files.read_private(file) or b"").split()[1]))
+    except (IndexError, ValueError):
+        return None
+
+
+def _sign(session: "Session", request: Request, public_key: str) -> str:
+    """Return the line of a new certificate, by the key of the session or by the token of a pipeline."""
+    body: dict[str, Any] = {
+        "ssh_certificate_authority_id": request.authority,
+        "public_key": public_key,
+        "principals": [*request.principals],
+    }
+    if request.lifetime:
+        end = time.gmtime(time.time() + request.lifetime)
+        body["valid_until"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", end)
+    found = session.sign(body) if session.sign else session.client.post("/ssh_user_certificates", body)
+    return str(found["certificate"])
+
+
+def _public_line(key: Any) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return str(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
+
+
+def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> None:
+    """Put a key and its certificate in place of the last ones."""
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    if profile.uses_files:
+        files.write_private(key_file(profile), key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+        files.write_private(certificate_file(profile), f"{line}\n".encode())
+        return
+    lifetime = max(1, certificate.valid_before - int(time.time()))
+    with agent.opened() as opened:
+        old = [each for each in opened.certificates(comment(profile)) if fingerprint(each) == profile.authority_key]
+        opened.add(certificate, key.private_bytes_raw(), comment(profile), lifetime, confirm=profile.confirm)
+        for each in old:
+            opened.remove(each)

@@ -1,0 +1,36 @@
+"""The block for the configuration of OpenSSH that renews certificates."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tunnel_edge.identity import files
+from tunnel_edge.identity.profiles import DEFAULT, Profile
+from tunnel_edge.ssh import certificates
+
+
+def block(profile: Profile, hosts: Sequence[str]) -> str:
+    """Return the block for some patterns of hosts, all hosts if there are none."""
+    flag = "" if profile.name == DEFAULT else f" --profile {profile.name}"
+    lines = [f'Match host {",".join(hosts) or "*"} exec "te ssh ensure{flag} %n %r"']
+    if profile.uses_files:
+        lines += [
+            f"    IdentityFile {_quoted(certificates.key_file(profile))}",
+            f"    CertificateFile {_quoted(certificates.certificate_file(profile))}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def install(profile: Profile, text: str) -> tuple[Path, Path]:
+    """Write a block to a file of its own, and include it at the beginning of `~/.ssh/config`."""
+    folder = Path.home() / ".ssh"
+    own, config = folder / f"te-{profile.name}.conf", folder / "config"
+    files.write_private(own, text.encode())
+    present = config.read_text(encoding="utf-8") if config.exists() else ""
+    line = f"Include {own.name}\n"
+    if line not in present:
+        files.write_secret(config, (line + present).encode())
+    return own, config
+
+
+def _quoted(path: Path) -> str:
+    return f'"{path}"' if " " in str(path) else str(path)

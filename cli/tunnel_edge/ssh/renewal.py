@@ -1,0 +1,64 @@
+"""Renewal of the certificate before it ends: once, without a question, and within five seconds."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tunnel_edge.errors import FAILED, CommandError
+from tunnel_edge.identity import locks, profiles
+from tunnel_edge.identity.profiles import Profile
+from tunnel_edge.ssh import certificates
+from tunnel_edge.ssh.certificates import Request
+from tunnel_edge.ssh.wire import Certificate
+
+SECONDS = 4.5  # for a renewal; the process takes at most 5
+
+
+def ensure(profile: Profile) -> None:
+    """Renew the certificate of a profile if it ends soon. Raises CommandError if there is no valid one afterwards."""
+    if not profile.authority:
+        raise CommandError(f"The profile '{profile.name}' has no certificate: use te ssh login.", FAILED)
+    found = certificates.find(profile)
+    if found is not None and not found.ends_soon(time.time()):
+        return
+    with _time_limit(found):
+        try:
+            _renew(profile.name)
+        except CommandError:
+            if found is None:
+                raise
+
+
+def _renew(name: str) -> None:
+    """Renew the certificate, unless another process did so meanwhile."""
+    with locks.locked(f"ssh-{name}"):
+        profile = profiles.load(name) or Profile(name)
+        found = certificates.find(profile)
+        if found is not None and not found.ends_soon(time.time()):
+            return
+        from tunnel_edge.identity import session
+
+        current = session.open_session(name, timeout=SECONDS, attempts=1, may_ask=False)
+        request = Request(profile.authority, profile.principals, profile.lifetime, profile.confirm, profile.uses_files)
+        certificates.obtain(current, request)
+
+
+@contextmanager
+def _time_limit(found: Certificate | None) -> Iterator[None]:
+    """End the process if the block takes too long, whatever it waits for: a keyring, a lock, a server."""
+    import threading
+
+    def end() -> None:
+        if found is None:
+            print("te: The certificate could not be renewed within 5 seconds.", file=sys.stderr, flush=True)
+        os._exit(FAILED if found is None else 0)
+
+    timer = threading.Timer(SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

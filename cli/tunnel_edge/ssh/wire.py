@@ -1,0 +1,76 @@
+"""The encoding of SSH: strings and integers in bytes, and the fields of a user certificate."""
+
+import struct
+from dataclasses import dataclass
+
+_ED25519_CERTIFICATE = b"ssh-ed25519-cert-v01@openssh.com"
+
+
+class Reader:
+    """Reads fields one after the other. Raises ValueError at the end of the bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if self._at + size > len(self._data):
+            raise ValueError("the bytes end within a field")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def uint32(self) -> int:
+        """Return the next integer of four bytes."""
+        return int(struct.unpack(">I", self.take(4))[0])
+
+    def uint64(self) -> int:
+        """Return the next integer of eight bytes."""
+        return int(struct.unpack(">Q", self.take(8))[0])
+
+    def string(self) -> bytes:
+        """Return the next string."""
+        return self.take(self.uint32())
+
+
+def string(value: bytes) -> bytes:
+    """Return a string with its length."""
+    return struct.pack(">I", len(value)) + value
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The fields of an ed25519 user certificate that renewal needs. Times are seconds since 1970."""
+
+    blob: bytes
+    public_key: bytes  # 32 bytes
+    valid_after: int
+    valid_before: int
+    authority_key: bytes
+
+    @classmethod
+    def parse(cls, blob: bytes) -> "Certificate | None":
+        """Return a certificate, None if the bytes are any other key."""
+        reader = Reader(blob)
+        try:
+            if reader.string() != _ED25519_CERTIFICATE:
+                return None
+            reader.string()  # nonce
+            public_key = reader.string()
+            reader.uint64()  # serial
+            reader.uint32()  # type
+            reader.string()  # key id
+            reader.string()  # principals
+            valid_after, valid_before = reader.uint64(), reader.uint64()
+            for _ in ("critical options", "extensions", "reserved"):
+                reader.string()
+            return cls(blob, public_key, valid_after, valid_before, reader.string())
+        except ValueError:
+            return None
+
+    def is_valid(self, now: float) -> bool:
+        """Return whether the certificate is valid at a time."""
+        return self.valid_after <= now < self.valid_before
+
+    def ends_soon(self, now: float) -> bool:
+        """Return whether less than a fifth of its life is left."""
+        return self.valid_before - now < (self.valid_before - self.valid_after) / 5

@@ -6,17 +6,17 @@ from typing import Any
 
 from tunnel_edge.api.client import Client
 from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
-from tunnel_edge.identity.oidc import SignIn
+from tunnel_edge.identity.oidc import SignInParameters
 from tunnel_edge.identity.store import Secret
 
 _GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 
 
-def read_sign_in(client: Client, federated: str) -> SignIn:
+def read_sign_in(client: Client, federated: str) -> SignInParameters:
     """Return what a person needs to sign in with a federated credential."""
     found = client.get(f"/federated_credentials/{federated}/sign_in")
-    return SignIn(
+    return SignInParameters(
         found["issuer"], found["client_id"], found["client_secret"], tuple(found["scopes"]), found["audience"]
     )
 

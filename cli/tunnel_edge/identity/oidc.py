@@ -21,7 +21,7 @@ _TIMEOUT = 10.0  # seconds for an answer of the issuer
 
 
 @dataclass(frozen=True)
-class SignIn:
+class SignInParameters:
     """The parameters of `GET /federated_credentials/{id}/sign_in`."""
 
     issuer: str
@@ -69,7 +69,7 @@ class Attempt:
 class Provider:
     """An issuer with its endpoints, and the client that signs in."""
 
-    def __init__(self, pool: urllib3.PoolManager, sign_in: SignIn) -> None:
+    def __init__(self, pool: urllib3.PoolManager, sign_in: SignInParameters) -> None:
         self.sign_in, self._pool = sign_in, pool
         address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
         self._endpoints = self._send("GET", address)

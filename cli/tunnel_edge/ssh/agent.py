@@ -24,8 +24,8 @@ class NoAgentError(CommandError):
         super().__init__(f"There is no SSH agent ({reason}): start one, or use te ssh login --file.", FAILED)
 
 
-class Connection(Protocol):
-    """A connection to the agent."""
+class ByteStream(Protocol):
+    """The bytes to and from the agent."""
 
     def send(self, data: bytes) -> None: ...
     def receive(self, size: int) -> bytes: ...
@@ -34,7 +34,7 @@ class Connection(Protocol):
 class Agent:
     """An open agent."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ByteStream) -> None:
         self._connection = connection
 
     def certificates(self, comment: str) -> list[Certificate]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from chalicelib.http import auth, log
 from chalicelib.http.auth import Caller
-from chalicelib.http.errors import Unauthenticated, UnsupportedVersion
+from chalicelib.http.errors import RateLimited, Unauthenticated
 from chalicelib.storage.client.aws import AwsError
 
 log.start()
@@ -14,17 +14,19 @@ log.start()
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Return the policy for a request: Allow with the caller as context, or Deny.
 
-    Deny means an unsupported version: the gateway's GatewayResponses make it a 400. Raises Exception("Unauthorized")
-    for a rejected token, which the gateway answers with a 401, and aws.AwsError, which it answers with a 5xx.
+    Deny means too many requests without a valid token: the gateway's GatewayResponses make it a 429. Raises
+    Exception("Unauthorized") for a rejected token, which the gateway answers with a 401, and aws.AwsError, which it
+    answers with a 5xx. The app refuses unsupported versions.
     """
     try:
-        who = auth.authenticate(event.get("headers") or {})
+        address = ((event.get("requestContext") or {}).get("identity") or {}).get("sourceIp") or ""
+        who = auth.authenticate(event.get("headers") or {}, address)
     except Unauthenticated as error:
         _log(event, error.code)
         raise Exception("Unauthorized") from None  # API Gateway answers exactly this text with a 401
-    except UnsupportedVersion as error:
+    except RateLimited as error:
         _log(event, error.code)
-        return _policy("Deny", "unsupported-version", {})
+        return _policy("Deny", "rate-limited", {})
     except AwsError as error:
         _log(event, "unavailable", error=error)
         raise

@@ -21,6 +21,7 @@ from chalicelib.federation.issuer_keys import IssuerUnreachable
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, InvalidRequest, ServiceUnavailable, UnknownReference
+from chalicelib.http.limits import admission
 from chalicelib.http.oauth import InvalidGrant, InvalidScope
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts import credential_usage, exchanges, federated_credentials, identities, scopes, switching
@@ -140,7 +141,9 @@ def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
 
 def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> dict[str, Any]:
     """Sign a certificate; return the response. Raises the errors of POST /ssh_user_certificates."""
-    caller = _caller(token, owner, KeyLimits(tuple(token.credential.scopes)))
+    limits = KeyLimits(tuple(token.credential.scopes), account_rates=token.credential.account_limits or {})
+    caller = _caller(token, owner, limits)
+    admission.admit_certificate(caller.limited)
     make = partial(ssh_user_certificates.make_within, timedelta(seconds=lifetime))
     resource = replace(ssh_user_certificates.RESOURCE, make=make)
     enabled = federated_credentials.still_enabled(token.credential_id, Refused("disabled"))

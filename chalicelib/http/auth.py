@@ -12,11 +12,14 @@ from typing import Any
 
 from chalicelib import ids
 from chalicelib.http.errors import Forbidden, Unauthenticated, UnknownReference, UnsupportedVersion
+from chalicelib.http.limits import admission
+from chalicelib.http.limits.admission import Limited
 from chalicelib.model.accounts import accounts, api_keys, networks, scopes
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import UNLIMITED, KeyLimits, VerifiedKey
 from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
+from chalicelib.model.limits import rates
 from chalicelib.storage.client.aws import AwsError
 
 VERSIONS = ("2", "0")  # the current one first
@@ -41,6 +44,11 @@ class Caller:
     used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
     federated: str = ""  # the federated credential at the root of the key's tree
+
+    @property
+    def limited(self) -> Limited:
+        """Return the account and API key, with their limits."""
+        return Limited(self.account, self.key, self.limits)
 
     def scope(self, path: str) -> str:
         """Return the storage scope of a list in the caller's account. No request reaches another account's scope."""
@@ -92,7 +100,7 @@ class Caller:
             "account": self.account,
             "caller": self.id,
             "admin": "true" if self.admin else "false",
-            "version": self.version,
+            **({"version": self.version} if self.version else {}),
             "key": self.key,
             "scopes": " ".join(self.limits.scopes),
             "expires": str(self.limits.expires or ""),
@@ -101,6 +109,8 @@ class Caller:
             "used": str(self.used),
             "name": self.name,
             **({"federated": self.federated} if self.federated else {}),
+            **({"rates": _written(self.limits.rates)} if self.limits.rates else {}),
+            **({"account_rates": _written(self.limits.account_rates)} if self.limits.account_rates else {}),
         }
 
     @staticmethod
@@ -109,26 +119,52 @@ class Caller:
         admin, key, expires = context["admin"] == "true", context.get("key", ""), context.get("expires", "")
         scopes, own = tuple(context.get("scopes", "").split()), tuple(context.get("networks", "").split())
         bounds = tuple(context.get("account_networks", "").split())
-        limits = KeyLimits(scopes, int(expires) if expires else None, own, bounds)
+        limited = (_parsed(context.get(name, "")) for name in ("rates", "account_rates"))
+        limits = KeyLimits(scopes, int(expires) if expires else None, own, bounds, *limited)
         used = int(context.get("used", "0"))
-        who, version = (context["account"], context["caller"], admin), context["version"]
+        who, version = (context["account"], context["caller"], admin), context.get("version", "")
         return Caller(*who, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
 
 
 ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of open endpoints, which has no account
 
 
-def authenticate(headers: Mapping[str, str]) -> Caller:
+def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
     """Return the caller that a request's headers authenticate.
 
-    Names of headers match in any case. Raises Unauthenticated, then UnsupportedVersion; aws.Unavailable.
+    Names of headers match in any case. The version is "" if the headers name none that is supported. Raises
+    Unauthenticated, RateLimited for an address that sends too many invalid tokens, aws.Unavailable.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
-    verified = _verify(_token(lowered.get("authorization", "")))
-    owner, version = verified.owner, _version(lowered)
+    try:
+        verified = _verify(_token(lowered.get("authorization", "")))
+    except Unauthenticated:
+        admission.reject(address)
+        raise
+    owner, version = verified.owner, ""
+    with suppress(UnsupportedVersion):  # the limits are checked first
+        version = _version(lowered)
     limits, used = verified.limits, verified.last_used
     who, root = (verified.account, owner.id, owner.admin), verified.federated
     return Caller(*who, version, verified.key, limits, used, owner.name, root)
+
+
+def limit(
+    caller: Caller, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
+) -> None:
+    """Count a request, and add the headers of its limits. `template` is the path of its endpoint.
+
+    Raises RateLimited if its account or API key sends too many requests.
+    """
+    own = caller.limits
+    if own.rates or own.account_rates or any(os.environ.get(name, "0") != "0" for name in rates.SETTINGS.values()):
+        admission.admit(caller.limited, method, template, query, headers)
+
+
+def require_version(caller: Caller, headers: Mapping[str, str]) -> None:
+    """Raise UnsupportedVersion if the caller of a request with these headers has no version."""
+    if not caller.version:
+        raise _unsupported({name.lower(): value for name, value in headers.items()})
 
 
 def check_version(headers: Mapping[str, str]) -> None:
@@ -224,13 +260,30 @@ def _verify(token: str) -> VerifiedKey:
 
 
 def _version(lowered: Mapping[str, str]) -> str:
-    names = version_headers()
-    sent = {lowered[name.lower()].strip() for name in names if name.lower() in lowered}
-    if len(sent) > 1:
-        raise UnsupportedVersion(f"The headers {_listed(names)} name different versions: send one of them.")
-    if not sent & {*VERSIONS}:
-        raise UnsupportedVersion(unsupported_version(names))
+    sent = _versions(lowered)
+    if len(sent) != 1 or not sent & {*VERSIONS}:
+        raise _unsupported(lowered)
     return sent.pop()
+
+
+def _versions(lowered: Mapping[str, str]) -> set[str]:
+    return {lowered[name.lower()].strip() for name in version_headers() if name.lower() in lowered}
+
+
+def _unsupported(lowered: Mapping[str, str]) -> UnsupportedVersion:
+    names = version_headers()
+    if len(_versions(lowered)) > 1:
+        return UnsupportedVersion(f"The headers {_listed(names)} name different versions: send one of them.")
+    return UnsupportedVersion(unsupported_version(names))
+
+
+def _written(limits: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in limits.items())
+
+
+def _parsed(text: str) -> dict[str, int]:
+    pairs = (entry.partition("=") for entry in text.split())
+    return {name: int(value) for name, _, value in pairs}
 
 
 def unsupported_version(headers: Sequence[str]) -> str:

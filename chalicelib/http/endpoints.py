@@ -1,6 +1,6 @@
 """Endpoints as plain tuples, and the steps from a request to its view.
 
-Every request passes the same steps in the same order: route, token, version, scope, body, fields, permission, view.
+Every request passes the same steps in the same order: route, token, limits, version, scope, body, permission, view.
 """
 
 import hashlib
@@ -136,9 +136,8 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
     paths = {"/": None, ANY_PATH: None}
     for route in routes:
         for endpoint in route.endpoints():
-            app.route(endpoint.path, methods=[endpoint.method], content_types=[], authorizer=endpoint.authorizer)(
-                _chalice_view(app, endpoint)
-            )
+            options: dict[str, Any] = {"methods": [endpoint.method], "content_types": []}
+            app.route(endpoint.path, **options, authorizer=endpoint.authorizer)(_chalice_view(app, endpoint))
             paths[endpoint.path] = None
     for path in paths:
         app.route(path, methods=[ANY_METHOD], content_types=[])(_never)
@@ -212,13 +211,12 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    who = _caller(request) if endpoint.authorizer else ANONYMOUS
     source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # never from a header
+    sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
+    who = _caller(request, endpoint, source_ip, sent)
     if endpoint.authorizer:
         auth.admit(who, endpoint.method, endpoint.path, path, source_ip)
-    elif endpoint.is_oauth:
-        auth.check_version(request.headers)
-    content, parameters = _check(request, endpoint, path, who)
+    content, parameters = _check(request, endpoint, path, who, sent)
     if endpoint.permits:
         endpoint.permits(who)
     log = request.context.setdefault("noted", {})
@@ -268,15 +266,25 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
     return idempotency.Request(who.account, key, digest)
 
 
-def _caller(request: Request) -> Caller:
-    """Return the caller from the gateway's authorizer. Without a gateway, authenticate here."""
+def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
+    """Return the caller from the gateway's authorizer, within its limits and with a version.
+
+    Without a gateway, authenticate here. `sent` are the parameters of the query.
+    """
+    if not endpoint.authorizer:
+        if endpoint.is_oauth:
+            auth.check_version(request.headers)
+        return ANONYMOUS
     if "authorizer" not in request.context:
-        request.context["authorizer"] = auth.authenticate(request.headers).as_context()
-    return Caller.from_context(request.context["authorizer"])
+        request.context["authorizer"] = auth.authenticate(request.headers, address).as_context()
+    caller = Caller.from_context(request.context["authorizer"])
+    auth.limit(caller, endpoint.method, endpoint.path, sent, request.context.setdefault("headers", {}))
+    auth.require_version(caller, request.headers)
+    return caller
 
 
 def _check(
-    request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller
+    request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller, sent: Mapping[str, list[str]]
 ) -> tuple[Shape | None, Mapping[str, Any]]:
     """Return the validated body and query.
 
@@ -290,7 +298,6 @@ def _check(
         parse = oauth.parse if endpoint.is_oauth else messages.parse
         values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))
         content, wrong, at = messages.read_body(endpoint.body, endpoint.method, endpoint.path, path, values)
-    sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     parameters, also_wrong = query.check(endpoint.query, sent) if sent else ({}, {})
     if found := wrong | also_wrong:
         raise oauth.invalid(found, values) if endpoint.is_oauth else InvalidRequest.of(found)

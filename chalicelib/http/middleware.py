@@ -53,7 +53,7 @@ def wrap(app: Chalice) -> None:
             response, error = _attempt(app, request, get_response, operation_id)
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
-        response.headers["Operation-Id"] = operation_id
+        response.headers.update({"Operation-Id": operation_id, **context.get("headers", {})})
         log.request(_line(request, context, response, time.perf_counter() - started), error)
         return response
 

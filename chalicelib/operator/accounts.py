@@ -1,7 +1,7 @@
 """Accounts: create, list, switch on and off, and limit them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,14 @@ import click
 from chalicelib import ids
 from chalicelib.model import changes
 from chalicelib.model.accounts import accounts, switching
-from chalicelib.model.accounts.accounts import Owner, User
-from chalicelib.model.accounts.key_rules import ApiKeyRules
+from chalicelib.model.accounts.accounts import Account, Owner, User
+from chalicelib.model.accounts.key_rules import AccountRules
 from chalicelib.model.audit import partitions
 from chalicelib.model.audit.trail import OPERATOR
+from chalicelib.model.base import records
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
+from chalicelib.model.limits import rates
 from chalicelib.operator import new_resources
 from chalicelib.operator.command_line import (
     CommandError,
@@ -43,7 +45,7 @@ def create_account(
     account = accounts.new_account(new_resources.check_name(name))
     user = accounts.new_user(account.id, new_resources.check_name(admin), admin=True)
     owner = Owner(user.id, admin=True, name=admin)
-    key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes, ApiKeyRules())
+    key, new = new_resources.build_key(account.id, owner, "The account's first key", expires_in, scopes, AccountRules())
     further = (*new.also, partitions.without_edge(account.id))
     try:
         Change(OPERATOR).put(account).put(user).put(key).also(*further).commit()
@@ -69,14 +71,25 @@ def switch_account(account_id: str, to: Switch) -> None:
     switching.switch_account(Change(OPERATOR), account_id, to)
 
 
-def limit_account(account_id: str, *, only_reserved: bool) -> None:
-    """Set whether an account's tunnels must use reserved names. Raises UnknownId."""
+def limit_account(
+    account_id: str, *, only_reserved: bool | None = None, requests: Mapping[str, int | None] | None = None
+) -> None:
+    """Set whether an account's tunnels must use reserved names, and the limits of its requests.
+
+    None leaves a limit unchanged. A call that was cut off can be repeated. Raises UnknownId.
+    """
     check_account(account_id)
+    given = {name: value for name, value in (requests or {}).items() if value is not None}
 
     def limited(item: Item) -> Item:
-        return replace(item, body={**item.body, "only_reserved": only_reserved})
+        before = Account.of(item.body)
+        names = before.only_reserved if only_reserved is None else only_reserved
+        after = replace(before, only_reserved=names, limits={**before.limits, **given})
+        return replace(item, body=records.body_of_change(item, before, after))
 
     changes.rewrite(Change(OPERATOR), accounts.SCOPE, account_id, limited)
+    if given:
+        switching.copy_rules(account_id)
 
 
 def list_clashes() -> list[tuple[str, str, list[str]]]:
@@ -148,12 +161,23 @@ def _enable(account: str) -> None:
     switch_account(account, "on")
 
 
-@group.command("limits", help="Set the limits of an account.")
+_RATE = click.IntRange(0, rates.MAX_RATE)
+
+
+@group.command("limits", help="Set the limits of an account. 0 is no limit.")
 @account_argument
 @click.option(
     "--only-reserved/--no-only-reserved",
-    required=True,
+    default=None,
     help="Whether its tunnels must use reserved names.",
 )
-def _limit(account: str, only_reserved: bool) -> None:
-    limit_account(account, only_reserved=only_reserved)
+@click.option("--requests-per-second", type=_RATE, metavar="N", help="Requests per second on average.")
+@click.option("--burst", type=click.IntRange(1, rates.MAX_RATE), metavar="N", help="Requests at once.")
+@click.option("--certificates-per-second", type=_RATE, metavar="N", help="SSH certificates that it signs.")
+@click.option("--events-per-second", type=_RATE, metavar="N", help="Audit events that it reads.")
+@reason_option
+@click.pass_context
+def _limit(context: click.Context, /, account: str, only_reserved: bool | None, **requests: int | None) -> None:
+    if only_reserved is None and set(requests.values()) == {None}:
+        raise click.UsageError("name a limit to set", context)
+    limit_account(account, only_reserved=only_reserved, requests=requests)

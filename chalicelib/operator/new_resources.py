@@ -12,7 +12,7 @@ from chalicelib.http.auth import Caller
 from chalicelib.http.errors import Forbidden
 from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.accounts.accounts import Owner
-from chalicelib.model.accounts.key_rules import ApiKeyRules
+from chalicelib.model.accounts.key_rules import AccountRules
 from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.operator.command_line import CommandError
 from chalicelib.resources.accounts import api_keys, bot_users
@@ -39,7 +39,7 @@ def build_key(
     description: str,
     expires_in: int | None,
     scopes: Sequence[str],
-    rules: ApiKeyRules | None,
+    rules: AccountRules | None,
 ) -> tuple[Item, New]:
     """Return an API key that is not stored yet. Raises CommandError.
 

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from chalicelib.http import errors
-from chalicelib.http.auth import VERSIONS
 from chalicelib.http.errors import ApiError
 
 _INTERNAL = errors.InternalError()
@@ -17,8 +16,8 @@ _INVALID = errors.InvalidRequest("The gateway cannot parse the request.")
 _TOO_MANY = errors.RateLimited("Too many requests at once; try again in a second.")
 
 RESPONSES: dict[str, ApiError] = {
-    "ACCESS_DENIED": errors.UnsupportedVersion(  # the authorizer denies only requests with an unsupported version
-        f"Send the version header (${{VersionHeaders}}) with a supported version: {' or '.join(VERSIONS)}."
+    "ACCESS_DENIED": errors.RateLimited(  # the authorizer denies only these
+        "Your address sends too many requests without a valid token."
     ),
     "API_CONFIGURATION_ERROR": _INTERNAL,
     # The authorizer failed or could not reach its store. AWS documents both types for this.
@@ -57,7 +56,7 @@ def in_definition() -> dict[str, Any]:
             "responseParameters": {
                 f"gatewayresponse.header.{header}": value for header, value in _headers(refusal).items()
             },
-            "responseTemplates": {"application/json": _template(_body(refusal))},
+            "responseTemplates": {"application/json": _body(refusal)},
         }
         for name, refusal in RESPONSES.items()
     }
@@ -83,11 +82,6 @@ def as_resources() -> dict[str, Any]:
 def _headers(refusal: ApiError) -> dict[str, str]:
     fixed = {name: f"'{value}'" for name, value in refusal.headers.items()}
     return {"Operation-Id": "context.requestId", **fixed}
-
-
-def _template(body: str) -> str | dict[str, str]:
-    """Return a body, with a substitution if it names stack parameters."""
-    return {"Fn::Sub": body} if "${" in body else body
 
 
 def _body(refusal: ApiError) -> str:

@@ -118,7 +118,7 @@ BAD_FIELDS = [
         invalid(
             description="must be a string",
             metadata="must be a string",
-            x=f"{KNOWN} description, metadata, owner_id, expires_at, scopes, allowed_networks",
+            x=f"{KNOWN} description, metadata, owner_id, expires_at, scopes, allowed_networks, limits",
         ),
         {"description": 1, "metadata": [], "x": None},
     ),

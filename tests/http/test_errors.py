@@ -161,7 +161,7 @@ def test_an_empty_setting_of_the_version_headers_is_none(admin: Client, monkeypa
 
 def test_every_bad_field_of_body_and_query_is_named_at_once(admin: Client) -> None:
     answer = admin.post("/api_keys?dry_run=1", {"description": 1, "scopes": ["api_keys:read", 3], "x": 1})
-    known = "description, metadata, owner_id, expires_at, scopes, allowed_networks"
+    known = "description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
     assert_invalid(
         answer,
         {
@@ -182,7 +182,7 @@ def test_at_most_100_bad_fields_are_named(admin: Client) -> None:
 
 def test_a_field_called_like_the_operation_id_does_not_hide_it(admin: Client) -> None:
     answer = admin.post("/api_keys", {"operation_id": "mine"})
-    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes, allowed_networks"
+    rule = "is not a field here; known: description, metadata, owner_id, expires_at, scopes, allowed_networks, limits"
     assert_refused(answer, 400, "invalid_request", f"'operation_id' {rule}.")
 
 

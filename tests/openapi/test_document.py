@@ -200,6 +200,7 @@ def test_a_response_that_leaves_out_fields_still_requires_the_others(schema: str
         "expires_at",
         "scopes",
         "allowed_networks",
+        "limits",
         "proxy_protocol",
         "keep_headers",
         "verification",

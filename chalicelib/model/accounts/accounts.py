@@ -1,7 +1,7 @@
 """Accounts, and their users and bots, which own credentials. The operator creates all; admins can create bots."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chalicelib import ids
@@ -19,9 +19,16 @@ OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Switchable):
-    """The stored form of an account. With `only_reserved` its tunnels can only use names that it has reserved."""
+    """The stored form of an account. With `only_reserved` its tunnels can only use names that it has reserved.
+
+    `limits` are those of its requests that differ from the deployment's, by the names in `rates.py`.
+    """
 
     only_reserved: bool = False
+    limits: dict[str, int] = field(default_factory=dict)
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_record().items() if value or name != "limits"}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
         return (UniqueKey("account_name", self.name),)

@@ -41,8 +41,9 @@ class ApiKey(Owned):
     expires_at: str | None = None
     scopes: list[str] = field(default_factory=list)
     allowed_networks: list[str] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
 
-    AUDITED = ("scopes", "expires_at", "owner_id", "created_by", "allowed_networks")
+    AUDITED = ("scopes", "expires_at", "owner_id", "created_by", "allowed_networks", "limits")
     IS_SHOWN_ONCE = True  # the token
 
     def audited_fields(self) -> dict[str, Any]:
@@ -50,6 +51,7 @@ class ApiKey(Owned):
             **super().audited_fields(),
             "scopes": self.scopes or [scopes.ALL],
             "allowed_networks": self.allowed_networks or None,
+            "limits": [f"{name}: {value}" for name, value in self.limits.items()] or None,
         }
 
     @property
@@ -58,7 +60,7 @@ class ApiKey(Owned):
         return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
-        optional = ("expires_at", "scopes", "allowed_networks")
+        optional = ("expires_at", "scopes", "allowed_networks", "limits")
         return {name: value for name, value in super().to_record().items() if value or name not in optional}
 
 
@@ -76,7 +78,9 @@ class _Token(Stored):
     expires_at: int | None = None
     used_at: int = 0
     networks: list[str] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
     account_networks: list[str] | None = None
+    account_limits: dict[str, int] | None = None
     max_idle_days: int | None = None
     ignores_rules: bool = False
     federated: str = ""
@@ -88,13 +92,16 @@ class KeyLimits:
     """The limits of an API key. No scopes allow everything; the expiry is a Unix second or None.
 
     A request must come from `networks` and from `account_networks`, as far as they are not empty. The former are the
-    key's own and never change.
+    key's own and never change. `rates` are the key's own, too, by the names in `rates.py`; `account_rates` are those
+    that the operator has set for the account.
     """
 
     scopes: tuple[str, ...] = ()
     expires: int | None = None
     networks: tuple[str, ...] = ()
     account_networks: tuple[str, ...] = ()
+    rates: Mapping[str, int] = field(default_factory=dict)
+    account_rates: Mapping[str, int] = field(default_factory=dict)
 
     def covers(self, scope: str) -> bool:
         """Return whether the key can do all that a scope allows."""
@@ -162,6 +169,7 @@ def unique_key(
         "scopes": list(limits.scopes),
         "expires_at": limits.expires,
         **({"networks": list(limits.networks)} if limits.networks else {}),
+        **({"limits": dict(limits.rates)} if limits.rates else {}),
         **{name: value for name, value in rules.items() if value},
     }
     return UniqueKey(KIND, ids.unprefixed(id), attributes, expires=expires(limits.expires))
@@ -231,7 +239,8 @@ def _checksum(text: str) -> str:
 def _limits(found: _Token) -> KeyLimits:
     """Return the limits of a key. A key that ignores the account's rules is not bound by its networks."""
     bounds = () if found.ignores_rules else found.account_networks or ()
-    return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds))
+    rates = found.limits, found.account_limits or {}
+    return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds), *rates)
 
 
 def _is_idle(found: _Token, key: str) -> bool:

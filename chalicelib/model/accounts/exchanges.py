@@ -59,6 +59,7 @@ class TrustedCredential(Stored):
     admin: bool = False
     name: str = ""
     account_networks: list[str] | None = None
+    account_limits: dict[str, int] | None = None
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
@@ -71,7 +72,11 @@ class TrustedCredential(Stored):
     @property
     def rules(self) -> dict[str, Any]:
         """Return the rules that the token of an issued key repeats."""
-        return {"account_networks": self.account_networks, "max_idle_days": self.max_idle_days}
+        return {
+            "account_networks": self.account_networks,
+            "max_idle_days": self.max_idle_days,
+            "account_limits": self.account_limits,
+        }
 
 
 @dataclass(frozen=True)

@@ -25,29 +25,41 @@ class ApiKeyRules(StoredModule):
     AUDITED = ("enabled", "max_lifetime", "require_scopes", "allowed_networks", "max_idle_days")
 
 
-def read(account: str) -> ApiKeyRules:
+@dataclass(frozen=True, kw_only=True)
+class AccountRules(ApiKeyRules):
+    """The rules of an account with the limits of its requests. Only the operator changes the limits."""
+
+    limits: dict[str, int] | None = None
+
+
+def read(account: str) -> AccountRules:
     """Return the rules of an account. One read. Raises MalformedRecord, aws.Unavailable."""
     found = table.read(accounts.SCOPE, account)
-    return of_account(found) if found else ApiKeyRules()
+    return of_account(found) if found else AccountRules()
 
 
-def of_account(item: Item) -> ApiKeyRules:
+def of_account(item: Item) -> AccountRules:
     """Return the rules in the record of an account. They are empty if they are not set or disabled.
 
     Raises MalformedRecord.
     """
     if item.malformed:
         raise item.malformed
-    rules = ApiKeyRules.of(item.modules.get(NAME, {}))
-    return rules if rules.enabled else ApiKeyRules()
+    limits = {"limits": item.body.get("limits")}
+    rules = AccountRules.of({**item.modules.get(NAME, {}), **limits})
+    return rules if rules.enabled else AccountRules.of(limits)
 
 
-def copied_fields(rules: ApiKeyRules) -> dict[str, Any]:
+def copied_fields(rules: AccountRules) -> dict[str, Any]:
     """Return the attributes that the record of each token repeats, None for those that are not set."""
-    return {"account_networks": rules.allowed_networks, "max_idle_days": rules.max_idle_days}
+    return {
+        "account_networks": rules.allowed_networks,
+        "max_idle_days": rules.max_idle_days,
+        "account_limits": rules.limits or None,
+    }
 
 
-def fields_for_exchanges(rules: ApiKeyRules) -> dict[str, Any]:
+def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
     """Return the attributes that the record of each federated credential repeats, None for those that are not set."""
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
     return {**copied_fields(rules), **bounds}

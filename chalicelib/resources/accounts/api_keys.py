@@ -22,12 +22,13 @@ from chalicelib.model.accounts import (
 )
 from chalicelib.model.accounts.accounts import Owner
 from chalicelib.model.accounts.api_keys import ApiKey, KeyLimits
-from chalicelib.model.accounts.key_rules import ApiKeyRules
+from chalicelib.model.accounts.key_rules import AccountRules
 from chalicelib.model.accounts.networks import MAX_NETWORKS
 from chalicelib.model.accounts.scopes import MAX_BYTES, MAX_COUNT
 from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds
-from chalicelib.resources.accounts import offboarding
+from chalicelib.resources.accounts import key_limits, offboarding
+from chalicelib.resources.accounts.key_limits import KeyLimit, RequestedLimit
 from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.resources.owned import OwnedResource, only_own
 from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
@@ -96,6 +97,9 @@ class KeyCreate(DescribedShape):
     """The CIDR networks from which the key may be used, within those of the account. Default: those of the key that
     creates it. They cannot be changed."""
 
+    limits: RequestedLimit | None = None
+    """The limit of its requests, at most the account's. Default: the limit of the creating key. It never changes."""
+
 
 class APIKey(DescribedShape, TracedShape):
     """A bearer token for this API."""
@@ -115,6 +119,9 @@ class APIKey(DescribedShape, TracedShape):
     allowed_networks: list[str] = ABSENT
     """The CIDR networks from which the key may be used; absent if it has none of its own."""
 
+    limits: KeyLimit = ABSENT
+    """The limit of its requests; absent if only the account has a limit."""
+
 
 class Usage(Shape):
     """When an API key was last used, and how many of its requests were denied."""
@@ -130,12 +137,14 @@ def make(caller: Caller, id: str, request: KeyCreate) -> New:
     return make_within(key_rules.read(caller.account), caller, id, request)
 
 
-def make_within(rules: ApiKeyRules | None, caller: Caller, id: str, request: KeyCreate) -> New:
+def make_within(rules: AccountRules | None, caller: Caller, id: str, request: KeyCreate) -> New:
     """Return a new key within the rules of its account, or one that ignores them if None.
 
     Raises Forbidden, UnknownReference, aws.Unavailable.
     """
     owner, limits = caller.owner(request.owner_id), _limits(caller, request)
+    if request.limits:
+        key_limits.require_within_account(limits.rates, caller.limits.account_rates)
     if rules and (wrong := key_rules.find_violations(rules, limits, clock.seconds())):
         raise Forbidden("The account's rules for API keys do not permit this key.", wrong)
     copied = key_rules.copied_fields(rules) if rules else {"ignores_rules": True}
@@ -171,6 +180,7 @@ def issue(
             expires_at=ends,
             scopes=granted,
             allowed_networks=bounds,
+            limits=dict(limits.rates),
         ),
         once={"token": token},
         unique_keys=(key,),
@@ -194,9 +204,11 @@ def _limits(caller: Caller, request: KeyCreate) -> KeyLimits:
         wrong["allowed_networks"] = (
             f"must lie within {', '.join(own.networks)}, as for your own key; {outside} does not"
         )
+    asked = key_limits.requested(request.limits) if request.limits else own.rates
+    wrong |= key_limits.find_above(asked, own.rates, "must be at most {}, as for your own key")
     if wrong:
         raise Forbidden("A key cannot create a key with more scopes or a later end than its own.", wrong)
-    return KeyLimits(tuple(named), expires, tuple(allowed))
+    return KeyLimits(tuple(named), expires, tuple(allowed), rates=asked)
 
 
 class ApiKeys(OwnedResource):
@@ -242,7 +254,7 @@ class ApiKeys(OwnedResource):
             raise _gone()
 
 
-def _exceeds(rules: ApiKeyRules, item: Item) -> bool:
+def _exceeds(rules: AccountRules, item: Item) -> bool:
     """Return whether an existing key could not be created any more. A malformed one could not."""
     try:
         stored = ApiKey.of(item.body)

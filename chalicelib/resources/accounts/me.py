@@ -7,6 +7,7 @@ from typing import Any, Literal
 from chalicelib import clock
 from chalicelib.http.endpoints import Call, Endpoint
 from chalicelib.http.errors import Unauthenticated
+from chalicelib.http.limits import admission
 from chalicelib.model.accounts import accounts, scopes
 from chalicelib.model.accounts.accounts import User
 from chalicelib.model.base import records
@@ -55,6 +56,35 @@ class MeNames(Shape):
     """The maximum number of names that it can hold. Names in cooldown do not count."""
 
 
+class MeLimit(Shape):
+    """A limit of the requests of an account or an API key. Counts are approximate."""
+
+    per_second: int
+    """The number per second on average."""
+
+    burst: int
+    """The maximum number at once."""
+
+    remaining: int
+    """The number that is left at once."""
+
+
+class MeLimits(Shape):
+    """The limits of the account and of the API key; null for those without a limit."""
+
+    account: MeLimit | None
+    """Requests of all API keys of the account."""
+
+    key: MeLimit | None
+    """Requests of the API key."""
+
+    certificates: MeLimit | None
+    """SSH certificates that the account signs."""
+
+    events: MeLimit | None
+    """Audit events that the account reads."""
+
+
 class Me(Shape):
     """The account, the user or bot, and the API key that a request comes from."""
 
@@ -69,6 +99,9 @@ class Me(Shape):
 
     names: MeNames
     """The names of the account: those below the domain of tunnels, ports, and reserved domains elsewhere."""
+
+    limits: MeLimits
+    """The limits of the account and of the API key; null for those without a limit."""
 
 
 def _get(call: Call) -> Item:
@@ -87,6 +120,7 @@ def _show(owner: Item, call: Call) -> dict[str, Any]:
         "owner": {"id": owner.id, "name": user.name, "role": user.role},
         "key": {"id": call.caller.key, "scopes": [*limits.scopes] or [scopes.ALL], "expires_at": ends},
         "names": {**asdict(counts), "allowed": name_counts.MAX_NAMES},
+        "limits": admission.describe(call.caller.limited),
     }
 
 

@@ -146,6 +146,7 @@ def test_every_key_is_told_who_it_is(admin: Client, scopes: list[str] | None) ->
             "expires_at": scopes and "2098-01-01T00:00:00Z",
         },
         "names": {"held": 0, "cooldown": 0, "allowed": 1000},
+        "limits": {"account": None, "key": None, "certificates": None, "events": None},
     }
     with calls() as made:
         assert bearer.get("/me").status == 200

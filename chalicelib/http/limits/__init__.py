@@ -1,0 +1,1 @@
+"""The limits of requests, checked right after the token."""

@@ -1,0 +1,166 @@
+"""The check of the limits of a request's account and API key.
+
+The headers that describe the limits are those of draft-ietf-httpapi-ratelimit-headers-11.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from chalicelib.http.errors import RateLimited
+from chalicelib.model.accounts.api_keys import KeyLimits
+from chalicelib.model.limits import rates
+from chalicelib.model.limits.counters import OF_PROCESS, Use
+from chalicelib.model.limits.rates import Rate
+
+EVENTS = "/audit_events"
+CERTIFICATES = frozenset(("/ssh_user_certificates", "/ssh_host_certificates"))
+# What ends a leaked key, and what an admin needs to find it. Each key has a reserve for these requests.
+RESERVED = frozenset(
+    (
+        ("GET", "/me"),
+        ("GET", "/api_keys"),
+        ("GET", "/api_keys/{id}/usage"),
+        ("DELETE", "/api_keys/{id}"),
+        ("DELETE", "/api_keys/self"),
+        ("POST", "/api_keys/{id}/offboard"),
+        ("GET", "/users"),
+        ("PATCH", "/users/{id}"),
+        ("DELETE", "/users/{id}"),
+        ("POST", "/users/{id}/offboard"),
+        ("GET", "/bot_users"),
+        ("PATCH", "/bot_users/{id}"),
+        ("DELETE", "/bot_users/{id}"),
+        ("POST", "/bot_users/{id}/offboard"),
+        ("PATCH", "/federated_credentials/{id}"),
+        ("DELETE", "/federated_credentials/{id}"),
+        ("POST", "/federated_credentials/{id}/offboard"),
+        ("POST", "/ssh_certificate_authorities/{id}/revocations"),
+        ("DELETE", "/ssh_user_certificates/{id}"),
+        ("DELETE", "/ssh_host_certificates/{id}"),
+    )
+)
+RESERVE = Rate(per_second=2, burst=20)
+
+_FILTERS = frozenset(("action", "after", "before"))
+_FILTERED = 500  # events that are read for a page with a filter
+_MESSAGES = {
+    "account": "Your account sends too many requests.",
+    "key": "This API key sends too many requests.",
+    "certificates": "Your account signs too many certificates.",
+    "events": "Your account reads too many audit events.",
+}
+
+
+@dataclass(frozen=True)
+class Limited:
+    """The account and API key of a request, with their limits."""
+
+    account: str
+    key: str
+    limits: KeyLimits
+
+    def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
+        """Return the use of a limit."""
+        return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
+
+
+def admit(
+    caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]], headers: dict[str, str]
+) -> None:
+    """Count a request, and add the headers of its limits. `template` is the path of its endpoint.
+
+    Raises RateLimited if a limit is exceeded, and the request has no reserve.
+    """
+    uses = dict(_uses(caller, method, template, query))
+    if not uses:
+        return
+    now = time.time()
+    is_admitted, standings = OF_PROCESS.admit([*uses.values()], now)
+    left = dict(zip(uses, standings, strict=True))
+    headers["RateLimit-Policy"] = ", ".join([_policy(name, use.rate) for name, use in uses.items()])
+    headers["RateLimit"] = ", ".join([f'"{name}";r={its.remaining};t={its.reset}' for name, its in left.items()])
+    if is_admitted:
+        return
+    reserve = Use(f"{caller.key}#reserve", RESERVE, is_shared=False)
+    if (method, template) in RESERVED and OF_PROCESS.admit([reserve], now)[0]:
+        return
+    name = max(left, key=lambda name: left[name].wait)
+    raise RateLimited(_MESSAGES[name], retry_after=left[name].wait)
+
+
+def admit_certificate(caller: Limited) -> None:
+    """Count a certificate that an exchange signs. Raises RateLimited."""
+    rate = rates.of_certificates(caller.limits.account_rates)
+    if rate:
+        is_admitted, (left,) = OF_PROCESS.admit([caller.use("certificates", rate)], time.time())
+        if not is_admitted:
+            raise RateLimited(_MESSAGES["certificates"], retry_after=left.wait)
+
+
+def reject(address: str) -> None:
+    """Count a request without a valid token. Raises RateLimited if its address sends too many."""
+    rate = rates.of_address()
+    if rate:
+        use = Use(f"address#{_network(address)}", rate, is_shared=False)
+        is_admitted, (left,) = OF_PROCESS.admit([use], time.time())
+        if not is_admitted:
+            raise RateLimited("Your address sends too many requests without a valid token.", retry_after=left.wait)
+
+
+def describe(caller: Limited) -> dict[str, Any]:
+    """Return the limits of an account and its API key with what is left of them, None for those without a limit."""
+    own = caller.limits.account_rates
+    return {
+        "account": _described(caller, "account", rates.of_account(own)),
+        "key": _described(caller, "key", rates.of_key(caller.limits.rates)),
+        "certificates": _described(caller, "certificates", rates.of_certificates(own)),
+        "events": _described(caller, "events", rates.of_events(own)),
+    }
+
+
+def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] | None:
+    if rate is None:
+        return None
+    left = OF_PROCESS.look(caller.use(name, rate), time.time())
+    return {"per_second": rate.per_second, "burst": rate.burst, "remaining": left.remaining}
+
+
+def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Use]]:
+    """Yield what a request uses of each limit that it has, by the name of the limit."""
+    own = caller.limits.account_rates
+    if rate := rates.of_account(own):
+        yield "account", caller.use("account", rate)
+    if caller.limits.rates and (rate := rates.of_key(caller.limits.rates)):
+        yield "key", caller.use("key", rate)
+    if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(own)):
+        yield "certificates", caller.use("certificates", rate)
+    if template == EVENTS and (rate := rates.of_events(own)):
+        yield "events", caller.use("events", rate, _events(query))
+
+
+def _events(query: Mapping[str, Sequence[str]]) -> int:
+    """Return how many events a list may read. An invalid query is refused later."""
+    if _FILTERS & query.keys():
+        return _FILTERED
+    text = query.get("limit", ["100"])[0]
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100 else 100
+
+
+@cache
+def _policy(name: str, rate: Rate) -> str:
+    """Return a policy: a quota that is refilled during a window of whole seconds."""
+    window = max(1, math.ceil(rate.burst / rate.per_second))
+    return f'"{name}";q={rate.per_second * window};w={window}'
+
+
+def _network(address: str) -> str:
+    """Return an IPv4 address, or the network of 64 bits that an IPv6 address belongs to."""
+    if ":" not in address:
+        return address
+    import ipaddress  # here, because few requests need it
+
+    return str(ipaddress.ip_network(f"{address}/64", strict=False))

@@ -1,0 +1,1 @@
+"""The rates that requests are limited to, and their approximate counts in each process."""

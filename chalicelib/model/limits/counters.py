@@ -1,0 +1,161 @@
+"""Counters of requests in this process: token buckets, of which each process has a share.
+
+A process that gets a sixteenth of a limit or more adds its counts to those of other processes. If they exceed the limit
+together, each admits its share. Other processes do not, so that usual requests cost no call to the store.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from chalicelib.model.limits import shared_counts
+from chalicelib.model.limits.rates import Rate
+from chalicelib.model.limits.shared_counts import SECONDS
+from chalicelib.storage.client.aws_errors import AwsError
+
+PART = 16  # a process with less than this part of a limit does not report its count
+_MAX_COUNTERS = 10_000
+_NO_WINDOW = (0, 0)
+
+Add = Callable[[str, int, int], Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A request's use of a limit: the scope of its counter, its rate, and how much of it the request needs.
+
+    Only counts that are shared are added to those of other processes.
+    """
+
+    scope: str
+    rate: Rate
+    cost: int = 1
+    is_shared: bool = True
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The rest of a limit, with the seconds until it is full and until a refused request is admitted."""
+
+    remaining: int
+    reset: int
+    wait: int
+
+
+class Counter:
+    """A token bucket with this process's share of a limit, and the counts of its last windows."""
+
+    __slots__ = ("at", "before", "count", "is_due", "last", "level", "share", "window")
+
+    def __init__(self, rate: Rate, now: float) -> None:
+        self.level, self.at, self.share = float(rate.burst), now, 1.0
+        self.window, self.count, self.is_due = int(now // SECONDS), 0, False
+        self.last = self.before = _NO_WINDOW  # a window and its count: the last one, and the last that was reported
+
+    def refill(self, rate: Rate, now: float) -> None:
+        """Add what has become free since the last request."""
+        gained = max(0.0, now - self.at) * rate.per_second * self.share
+        self.level, self.at = min(self._size(rate), self.level + gained), now
+
+    def note(self, use: Use, now: float) -> None:
+        """Count a request in its window, admitted or not."""
+        window = int(now // SECONDS)
+        if window != self.window:
+            is_next, self.last = window == self.window + 1, (self.window, self.count)
+            self.window, self.count = window, 0
+            is_busy = self.last[1] > 1 and self.last[1] * PART >= use.rate.per_second * SECONDS
+            self.is_due = use.is_shared and is_next and is_busy
+            self.share = self.share if self.is_due else min(1.0, self.share * 2)
+        self.count += use.cost
+
+    def standing(self, use: Use) -> Standing:
+        """Return what is left for all processes, as far as this one knows."""
+        rate, lacking = use.rate.per_second * self.share, self._cost(use) - self.level
+        left = min(use.rate.burst, int(self.level / self.share))
+        wait = max(1, math.ceil(lacking / rate)) if lacking > 0 else 0
+        return Standing(left, max(1, math.ceil((use.rate.burst - left) / use.rate.per_second)), wait)
+
+    def has_room(self, use: Use) -> bool:
+        """Return whether a request can be admitted."""
+        return self.level >= self._cost(use)
+
+    def take(self, use: Use) -> None:
+        """Subtract the cost of an admitted request."""
+        self.level -= self._cost(use)
+
+    def correct(self, use: Use, add: Add) -> None:
+        """Report the count of the last window, and set the share by the window before it. Raises aws.Unavailable.
+
+        All processes have reported that one by now.
+        """
+        window, count = self.last
+        counts = add(use.scope, window, count)
+        reported, own = self.before
+        if reported == window - 1 and reported in counts:
+            total = counts[reported]
+            self.share = own / total if total > max(own, use.rate.per_second * SECONDS) else 1.0
+        self.before = self.last
+
+    def _size(self, rate: Rate) -> float:
+        return max(1.0, rate.burst * self.share)
+
+    def _cost(self, use: Use) -> float:
+        return min(float(use.cost), self._size(use.rate))
+
+
+class Counters:
+    """The counters of one process. `add` reports a count to all processes."""
+
+    def __init__(self, add: Add) -> None:
+        self._add = add
+        self._lock = threading.Lock()
+        # The most recently used last. Those that are not shared are separate: strangers can cause many.
+        self._counters: dict[bool, dict[str, Counter]] = {True: {}, False: {}}
+
+    def admit(self, uses: Sequence[Use], now: float) -> tuple[bool, list[Standing]]:
+        """Return whether all limits of a request have room for it, and what is left of each.
+
+        A refused request uses nothing. Some requests also report a count: refused ones if possible.
+        """
+        with self._lock:
+            pairs = [(self._find(use, now), use) for use in uses]
+            is_admitted = all(counter.has_room(use) for counter, use in pairs)
+            if is_admitted:
+                for counter, use in pairs:
+                    counter.take(use)
+            standings = [counter.standing(use) for counter, use in pairs]
+            is_late = now % SECONDS >= SECONDS / 2
+            due = [pair for pair in pairs if pair[0].is_due and (is_late or not is_admitted)]
+            for counter, _ in due:
+                counter.is_due = False
+        for counter, use in due:
+            with suppress(AwsError):  # then the share stays as it is
+                counter.correct(use, self._add)
+        return is_admitted, standings
+
+    def look(self, use: Use, now: float) -> Standing:
+        """Return what is left of a limit, without using it."""
+        without_cost = replace(use, cost=0)
+        with self._lock:
+            return self._find(without_cost, now).standing(without_cost)
+
+    def forget(self) -> None:
+        """Forget all counts."""
+        with self._lock:
+            self._counters = {True: {}, False: {}}
+
+    def _find(self, use: Use, now: float) -> Counter:
+        """Return the counter of a limit, with the request noted."""
+        counters = self._counters[use.is_shared]
+        counter = counters.pop(use.scope) if use.scope in counters else Counter(use.rate, now)
+        counters[use.scope] = counter
+        if len(counters) > _MAX_COUNTERS:
+            del counters[next(iter(counters))]
+        counter.refill(use.rate, now)
+        counter.note(use, now)
+        return counter
+
+
+OF_PROCESS = Counters(shared_counts.add)

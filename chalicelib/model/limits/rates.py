@@ -1,0 +1,88 @@
+"""The rates that requests of accounts, API keys and addresses are limited to. 0 is no limit."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from chalicelib.storage.client.aws_errors import Misconfigured
+
+REQUESTS, BURST = "requests_per_second", "burst"
+CERTIFICATES, EVENTS = "certificates_per_second", "events_per_second"
+ACCOUNT_FIELDS = (REQUESTS, BURST, CERTIFICATES, EVENTS)  # of an account
+MAX_RATE = 100_000
+
+SETTINGS = {
+    REQUESTS: "ACCOUNT_REQUESTS_PER_SECOND",
+    BURST: "ACCOUNT_BURST",
+    CERTIFICATES: "ACCOUNT_CERTIFICATES_PER_SECOND",
+    EVENTS: "ACCOUNT_EVENTS_PER_SECOND",
+}
+_ADDRESS = "ADDRESS_REJECTIONS_PER_SECOND"
+_SECONDS_AT_ONCE = 2  # of a limit of certificates or events
+_SECONDS_OF_AN_ADDRESS = 10
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A number of requests per second on average, and the most at once."""
+
+    per_second: int
+    burst: int
+
+
+def of_account(limits: Mapping[str, int]) -> Rate | None:
+    """Return the rate of the requests of an account, or None if it has no limit.
+
+    `limits` are those that the operator has set for it. Others have the deployment's default.
+    """
+    if REQUESTS in limits:
+        return _rate(limits[REQUESTS], limits.get(BURST, 0))
+    return _rate(_default(REQUESTS), limits.get(BURST) or _default(BURST))
+
+
+def of_certificates(limits: Mapping[str, int]) -> Rate | None:
+    """Return the rate of the certificates that an account signs, or None without a limit."""
+    return _of(limits, CERTIFICATES)
+
+
+def of_events(limits: Mapping[str, int]) -> Rate | None:
+    """Return the rate of the audit events that an account reads, or None without a limit."""
+    return _of(limits, EVENTS)
+
+
+def of_key(limits: Mapping[str, int]) -> Rate | None:
+    """Return the rate of an API key, or None without a limit."""
+    return _rate(limits.get(REQUESTS, 0), limits.get(BURST, 0))
+
+
+def of_address() -> Rate | None:
+    """Return the rate of the requests without a valid token from one address, or None without a limit."""
+    rate = _number(_ADDRESS)
+    return _rate(rate, rate * _SECONDS_OF_AN_ADDRESS)
+
+
+def _of(limits: Mapping[str, int], name: str) -> Rate | None:
+    rate = limits[name] if name in limits else _default(name)
+    return _rate(rate, rate * _SECONDS_AT_ONCE)
+
+
+@cache
+def _rate(per_second: int, burst: int) -> Rate | None:
+    return Rate(per_second, burst or per_second) if per_second else None
+
+
+def _default(name: str) -> int:
+    return _number(SETTINGS[name])
+
+
+def _number(setting: str) -> int:
+    return _parse(setting, os.environ.get(setting, ""))
+
+
+@cache
+def _parse(setting: str, text: str) -> int:
+    """Return the number in a setting. Raises Misconfigured."""
+    if text and not text.isdecimal():
+        raise Misconfigured(f"{setting} is not a number")
+    return int(text or 0)

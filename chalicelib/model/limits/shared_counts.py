@@ -1,0 +1,26 @@
+"""The counts that processes add together, so that a limit holds for all of them. They have no audit event."""
+
+from collections.abc import Mapping
+
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+
+SECONDS = 2  # of a window
+_WINDOWS = 30  # in one record
+_KEPT = 120  # seconds
+_PREFIX = "window_"  # of the attributes with the count of a window
+
+
+def add(scope: str, window: int, count: int) -> Mapping[int, int]:
+    """Add a count to a window, and return the counts of the windows of its record.
+
+    Windows are numbered from the Unix epoch. One write. Raises aws.Unavailable.
+    """
+    number, place = divmod(window, _WINDOWS)
+    expires = (window * SECONDS) + _KEPT
+    write = Write.update(
+        scope, str(number), Condition(""), sets={"expires": expires}, adds={f"{_PREFIX}{place}": count}
+    )
+    record = dynamodb.do(write)
+    found = ((name.removeprefix(_PREFIX), value) for name, value in record.items() if name.startswith(_PREFIX))
+    return {number * _WINDOWS + int(place): value for place, value in found}

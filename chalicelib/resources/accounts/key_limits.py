@@ -1,0 +1,49 @@
+"""The limits of API keys, which are at most those of the creating key and of the account."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from chalicelib.http.errors import InvalidRequest
+from chalicelib.model.limits import rates
+from chalicelib.schema.rules import between
+from chalicelib.schema.shapes import Shape
+
+
+class RequestedLimit(Shape):
+    """The limit of the requests of a new API key."""
+
+    requests_per_second: Annotated[int, between(1, rates.MAX_RATE)]
+    """The number of requests per second on average."""
+
+    burst: Annotated[int, between(1, rates.MAX_RATE)] | None = None
+    """The maximum number of requests at once. Default: `requests_per_second`."""
+
+
+class KeyLimit(Shape):
+    """The limit of the requests of an API key."""
+
+    requests_per_second: int
+    """The number of requests per second on average."""
+
+    burst: int
+    """The maximum number of requests at once."""
+
+
+def requested(limit: Any) -> dict[str, int]:
+    """Return a requested limit as it is stored."""
+    per_second = limit.requests_per_second
+    return {rates.REQUESTS: per_second, rates.BURST: limit.burst or per_second}
+
+
+def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, int]) -> None:
+    """Raise InvalidRequest if the limits of a new key exceed those of its account."""
+    rate = rates.of_account(of_account)
+    most = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
+    if wrong := find_above(limits, most, "must be at most {}, the limit of the account"):
+        raise InvalidRequest.of(wrong)
+
+
+def find_above(limits: Mapping[str, int], most: Mapping[str, int], rule: str) -> dict[str, str]:
+    """Return a rule for each limit that exceeds its bound, by field of the request."""
+    above = {name: bound for name, bound in most.items() if limits.get(name, bound) > bound}
+    return {f"limits.{name}": rule.format(bound) for name, bound in above.items()}

@@ -4,6 +4,7 @@ from chalicelib import edges, modules, resources
 from chalicelib.documents import docs, openapi
 from chalicelib.exchange import exchange_endpoint
 from chalicelib.http.endpoints import Routes
+from chalicelib.resources import health
 from chalicelib.resources.accounts import api_key_rules, me, sign_in
 from chalicelib.resources.ssh import ssh_trust
 from chalicelib.resources.tunnels import gateways
@@ -16,6 +17,7 @@ DOCUMENTED: tuple[Routes, ...] = (
     exchange_endpoint.EXCHANGE,
     ssh_trust.TRUST,
     gateways.GATEWAYS,
+    health.HEALTH,
     *edges.ALL,
     *modules.ALL,
     openapi.DOCUMENT,

@@ -34,6 +34,7 @@ OPEN = {  # the paths that ask for no token
     "/ssh_certificate_authorities/{id}/public_key",
     "/federated_credentials/{id}/sign_in",
     "/tokens",
+    "/health",
 }
 FOR_ADMINS = {"/bot_users", "/federated_credentials"}
 

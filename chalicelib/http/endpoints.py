@@ -267,13 +267,10 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
 
 
 def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
-    """Return the caller from the gateway's authorizer, within its limits and with a version.
-
-    Without a gateway, authenticate here. `sent` are the parameters of the query.
-    """
+    """Return the caller from the gateway's authorizer, within its limits. Without a gateway, authenticate here."""
+    if endpoint.is_oauth:
+        auth.check_version(request.headers)
     if not endpoint.authorizer:
-        if endpoint.is_oauth:
-            auth.check_version(request.headers)
         return ANONYMOUS
     if "authorizer" not in request.context:
         request.context["authorizer"] = auth.authenticate(request.headers, address).as_context()
@@ -286,14 +283,11 @@ def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[st
 def _check(
     request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller, sent: Mapping[str, list[str]]
 ) -> tuple[Shape | None, Mapping[str, Any]]:
-    """Return the validated body and query.
+    """Return the validated body and query. Raises InvalidRequest with the errors of both.
 
-    Raises InvalidRequest with the errors of both, Forbidden if the caller must not read a resource that the body names.
-    """
-    content: Shape | None = None
-    wrong: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    at = ""
+    Raises Forbidden if the caller must not read a resource that the body names."""
+    content, at = None, ""
+    wrong, values = dict[str, str](), dict[str, Any]()
     if endpoint.body:
         parse = oauth.parse if endpoint.is_oauth else messages.parse
         values = parse(cast(bytes, request.raw_body), request.headers.get("content-type", ""))

@@ -1,4 +1,4 @@
-"""The limits of API keys, which are at most those of the creating key and of the account."""
+"""The limits of new API keys, at most the account's and the creating key's."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ def requested(limit: Any) -> dict[str, int]:
 
 
 def require_within_account(limits: Mapping[str, int], of_account: Mapping[str, int]) -> None:
-    """Raise InvalidRequest if the limits of a new key exceed those of its account."""
+    """Raise InvalidRequest if the limits of a new key exceed its account's."""
     rate = rates.of_account(of_account)
     most = {rates.REQUESTS: rate.per_second, rates.BURST: rate.burst} if rate else {}
     if wrong := find_above(limits, most, "must be at most {}, the limit of the account"):

@@ -1,0 +1,86 @@
+"""GET /health: whether the table and the key answer. It is open, so each process checks at most every five seconds."""
+
+import threading
+import time
+from typing import Any, Literal
+
+from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
+from chalicelib.http.errors import ServiceUnavailable
+from chalicelib.schema.shapes import Shape
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records.items import Item
+
+_SECONDS = 5  # between checks
+_NAME = "health"  # of the record that is read. It does not exist
+
+
+class Health(Shape):
+    """The state of the service."""
+
+    status: Literal["ok"]
+    """Always `ok`: otherwise the response is a 503."""
+
+
+class Unhealthy(ServiceUnavailable):
+    """The table or the key does not answer."""
+
+    retry_after = _SECONDS
+
+    def __init__(self) -> None:
+        super().__init__("The service is not healthy.")
+
+
+class Check:
+    """The last check of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until = 0.0
+        self._error: AwsError | None = None
+
+    def require_health(self) -> None:
+        """Raise Unhealthy if the table or the key does not answer."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._error = _find_error()
+                self._until = time.monotonic() + _SECONDS
+            error = self._error
+        if error:
+            raise Unhealthy from error
+
+    def forget(self) -> None:
+        """Check again with the next request."""
+        self._until = 0.0
+
+
+CHECK = Check()
+
+
+def _find_error() -> AwsError | None:
+    """Read the table and use the key. Return the error, or None."""
+    try:
+        dynamodb.get(_NAME, _NAME)
+        vault.check_key()
+    except AwsError as error:
+        return error
+    return None
+
+
+def _get(_call: Call) -> Item:
+    CHECK.require_health()
+    return Item(_NAME, "", {})  # no record: its ETag depends only on what is shown
+
+
+def _show(_item: Item, _call: Call) -> dict[str, Any]:
+    return {"status": "ok"}
+
+
+class _Health:
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        open_to_all = Endpoint("GET", "/health", 200, _get, _show, response=Health, authorizer=None, is_versioned=False)
+        return (open_to_all._replace(headers=NO_STORE),)
+
+
+HEALTH = _Health()

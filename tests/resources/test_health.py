@@ -1,0 +1,40 @@
+"""The health check: what it asks, how often, and what strangers learn of it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.resources.health import CHECK
+from tests.queries import calls
+from tests.refusals import assert_refused
+from tests.transports import Client
+
+CALLS = ["GetItem", "Encrypt"]
+
+
+@pytest.fixture(autouse=True)
+def checked_anew() -> Iterator[None]:
+    CHECK.forget()
+    yield
+    CHECK.forget()
+
+
+def test_strangers_cause_a_check_every_five_seconds_at_most(admin: Client) -> None:
+    with calls() as made:
+        answers = [admin.send("GET", "/health", Authorization="", **{"Service-Version": ""}) for _ in range(3)]
+    assert [(answer.status, answer.json) for answer in answers] == [(200, {"status": "ok"})] * 3
+    assert (made, answers[0].headers["cache-control"]) == (CALLS, "no-store")
+
+
+@pytest.mark.parametrize(("setting", "made"), [("KEY_ID", CALLS), ("TABLE_NAME", CALLS[:1])])
+def test_a_missing_key_or_table_is_a_503_that_names_no_resource(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, setting: str, made: list[str]
+) -> None:
+    monkeypatch.setenv(setting, "alias/nothing" if setting == "KEY_ID" else "nothing")
+    with calls() as asked:
+        refused = [admin.get("/health") for _ in range(2)]
+    for answer in refused:
+        assert_refused(answer, 503, "unavailable", "The service is not healthy.")
+        assert answer.headers["retry-after"] == "5"
+    assert asked[-len(made) :] == made
+    assert asked.count("Encrypt") == made.count("Encrypt")

@@ -24,6 +24,7 @@ from chalicelib.operator import (
     suspensions,
     tunnels,
 )
+from chalicelib.operator.bulk import rewrapping
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
 from chalicelib.operator.sign_in import oauth_apps, sign_in_keys
 from chalicelib.operator.tenants import deletion, exporting, forgetting, importing
@@ -53,7 +54,7 @@ for _command in (
     *(accounts.group, owners.users, owners.bots, keys.group, suspensions.federated, tunnels.group, tunnels.print_usage),
     *(suspensions.suspend, suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group),
     migrate.migrate,
-    *(oauth_apps.group, sign_in_keys.group),
+    *(oauth_apps.group, sign_in_keys.group, rewrapping.group),
 ):
     root.add_command(_command)
 for _command in (exporting.export, importing.import_, deletion.delete):

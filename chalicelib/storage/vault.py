@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
+from botocore.exceptions import ClientError
 from cachetools import TTLCache
 
 from chalicelib.storage.client import aws
@@ -16,15 +17,25 @@ from chalicelib.storage.client import aws
 T = TypeVar("T")
 
 _SWEEP = 30  # seconds
+_OTHER_KEY = ("IncorrectKeyException", "AccessDeniedException")  # AWS and emulators
 _opened: TTLCache[tuple[object, ...], object] = TTLCache(maxsize=1024, ttl=300 - _SWEEP)
 _UNKNOWN = object()
 _lock = threading.Lock()
 _is_sweep_scheduled = False  # also for a cache that is empty: entries expire before a sweep
 
 
+class Unreadable(Exception):
+    """Sealed bytes cannot be opened for their context. The message is the code of KMS's error."""
+
+
 def key_id() -> str:
     """Return the id or alias of the KMS key."""
     return os.environ.get("KEY_ID", "alias/tunnel-edge")
+
+
+def second_key_id() -> str:
+    """Return the id or alias of another key that opens secrets while they are sealed again, or ""."""
+    return os.environ.get("SECOND_KEY_ID", "")
 
 
 def context(account: str, id: str) -> dict[str, str]:
@@ -55,10 +66,38 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     with _lock:
         if (known := _opened.get(key, _UNKNOWN)) is not _UNKNOWN:  # one access: an entry can expire before a second one
             return cast(T, known)
-    answer = aws.call("kms", "decrypt", KeyId=key_id(), CiphertextBlob=sealed, EncryptionContext=dict(context))
-    secret = read(answer["Plaintext"])
+    secret = read(_decrypt(sealed, context))
     _remember(key, secret)
     return secret
+
+
+def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | None:
+    """Return sealed bytes under another key, or None if they are under that key. KMS does not reveal the secret.
+
+    Raises Unreadable, aws.Unavailable.
+    """
+    contexts = {"SourceEncryptionContext": dict(context), "DestinationEncryptionContext": dict(context)}
+    try:
+        answer = aws.call("kms", "re_encrypt", CiphertextBlob=sealed, DestinationKeyId=key, **contexts)
+    except ClientError as error:
+        raise Unreadable(_code(error)) from None
+    return None if answer["SourceKeyId"] == answer["KeyId"] else cast(bytes, answer["CiphertextBlob"])
+
+
+def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:
+    """Decrypt with the key, or with the second one if the bytes are sealed under that."""
+    request = {"CiphertextBlob": sealed, "EncryptionContext": dict(context)}
+    try:
+        answer = aws.call("kms", "decrypt", KeyId=key_id(), **request)
+    except (ClientError, aws.Misconfigured) as error:
+        if not second_key_id() or _code(error) not in _OTHER_KEY:
+            raise
+        answer = aws.call("kms", "decrypt", KeyId=second_key_id(), **request)
+    return cast(bytes, answer["Plaintext"])
+
+
+def _code(error: ClientError | aws.Misconfigured) -> str:
+    return error.code if isinstance(error, aws.Misconfigured) else str(error.response["Error"]["Code"])
 
 
 def _remember(key: tuple[object, ...], secret: object) -> None:

@@ -6,7 +6,10 @@ from infra import ROOT
 from infra.deploy import stacks
 
 TEMPLATE = ROOT / "infra" / "deploy" / "data.yaml"
-PARAMETERS = ("MultiRegion",)  # and Name; all other parameters of a deployment belong to the API's stack
+PARAMETERS = (
+    "MultiRegion",
+    "OperatorRoleArn",
+)  # and Name; all other parameters of a deployment belong to the API's stack
 _OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
 
 

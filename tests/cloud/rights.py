@@ -116,6 +116,8 @@ def _with_names(value: Any) -> Any:
             return _NAMES[".".join(path)]
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: _NAMES[found[1]], text)
+        case {"Fn::If": [_, _, otherwise]}:
+            return _with_names(otherwise)
         case dict():
             return {name: _with_names(member) for name, member in value.items()}
         case list():
@@ -166,6 +168,9 @@ def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) ->
         named = given.get("EncryptionContext", {})
         context = {f"kms:EncryptionContext:{name}": value for name, value in named.items()}
         keys = {"kms:EncryptionContextKeys": tuple(named)} if named else {}
+        if operation == "ReEncrypt":
+            yield from _seals_again(given, own)
+            return
         yield Call(f"kms:{operation}", KEY, {**own, **context, **keys, "kms:ResourceAliases": (f"alias/{NAME}",)})
     elif operation == "TransactWriteItems":
         for part in given["TransactItems"]:
@@ -176,6 +181,17 @@ def _calls(role: str, service: str, operation: str, given: Mapping[str, Any]) ->
             yield _call(operation, {"TableName": name, "Keys": asked["Keys"]}, own)
     else:
         yield _call(operation, given, own)
+
+
+def _seals_again(given: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Call]:
+    """Yield the two requests of a call that seals a secret under another key."""
+    for name, side, alias in (("From", "Source", NAME), ("To", "Destination", f"{NAME}-2")):
+        named = given[f"{side}EncryptionContext"]
+        context = {f"kms:EncryptionContext:{key}": value for key, value in named.items()}
+        aliases = {"kms:ResourceAliases": (f"alias/{alias}",)}
+        yield Call(
+            f"kms:ReEncrypt{name}", KEY, {**own, **context, "kms:EncryptionContextKeys": tuple(named), **aliases}
+        )
 
 
 def _call(operation: str, given: Mapping[str, Any], own: Mapping[str, str]) -> Call:

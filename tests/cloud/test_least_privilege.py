@@ -332,6 +332,7 @@ def _operate(account: str) -> None:
     with pytest.MonkeyPatch.context() as terminal:
         terminal.setattr("sys.stdin", io.StringIO("secret\n"))
         operator.main(["oauth-apps", "set", "github", "--client-id", "id"])
+        operator.main(["secrets", "rewrap", "--key", vault.key_id()])
     with pytest.raises(SystemExit):
         operator.main(["tunnels", "who", "nobodys.example.com"])
     with dynamodb.in_table("tunnel-edge-restored"), pytest.raises(aws.AwsError):
@@ -461,6 +462,7 @@ OF_THE_SIGN_IN_SERVICE = [
     *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
     *(of_key("Encrypt", it) for it in (_APPS, _SECRET)),
 ]
+_AGAIN = ("ReEncryptFrom", "ReEncryptTo")
 OF_THE_OPERATOR = [
     of_data("DeleteTable"),
     of_data("GetItem", OTHER_TABLE, "x"),
@@ -475,6 +477,9 @@ OF_THE_OPERATOR = [
     of_key("Encrypt", _APPS, key=OTHER_KEY),
     of_key("Encrypt", _APPS, alias="payroll"),
     of_key("CreateGrant", _APPS),
+    *(of_key(it, {**RESOURCE, "purpose": "any"}) for it in _AGAIN),
+    *(of_key(it, RESOURCE, key=OTHER_KEY) for it in _AGAIN),
+    *(of_key(it, RESOURCE, alias="payroll") for it in _AGAIN),
 ]
 _STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
 OF_THE_BOUNDARY = [
@@ -510,13 +515,19 @@ def held(name: str, calls: Calls) -> Held:
     if name == "boundary":
         of_functions = [*calls["api"], *calls["authorizer"]]
         restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
-        return Held(rights.boundary(), [*of_functions, *restored, *LOGGED], OF_THE_BOUNDARY)
+        second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
+        return Held(rights.boundary(), [*of_functions, *restored, *second, *LOGGED], OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
     forbidden["sign-in"] = OF_THE_SIGN_IN_SERVICE
     logged = [
         replace(it, resource=it.resource.replace("APIHandler", FUNCTIONS[name])) for it in LOGGED if name in FUNCTIONS
     ]
     return Held(rights.roles()[name].policy, [*calls[name], *logged], forbidden[name])
+
+
+def _with_second_key(call: Call) -> Call:
+    """Return a call with the key under which secrets are sealed again."""
+    return replace(call, context={**call.context, "kms:ResourceAliases": (f"alias/{NAME}-2",)})
 
 
 FUNCTIONS = {"api": "APIHandler", "authorizer": "Authorizer"}

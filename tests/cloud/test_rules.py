@@ -78,13 +78,17 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
 
 
 def test_the_account_administers_the_key_and_only_the_api_and_the_edge_use_it() -> None:
-    administers, *users = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
+    administers, *users, again = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
     use = ("crypt", "DataKey", "Grant", "Mac", "Sign", "*")
     assert not [action for action in administers["Action"] if any(word in action for word in use)]
     for uses, role in zip(users, ("api-ApiHandlerRole", "edge-EdgeRole"), strict=True):
         assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
         for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
             assert f"role/${{Name}}-{role}-*" in allowed["Fn::Sub"]
+    condition, by_the_operator, otherwise = again["Fn::If"]
+    assert (condition, otherwise) == ("LetsOperatorSealAgain", {"Ref": "AWS::NoValue"})
+    assert policies.actions([by_the_operator]) == {"kms:ReEncryptFrom", "kms:ReEncryptTo"}
+    assert by_the_operator["Principal"] == {"AWS": {"Ref": "OperatorRoleArn"}}
 
 
 @pytest.mark.parametrize("name", ROLES)

@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib import ids
 from chalicelib.storage import vault
+from chalicelib.storage.client import aws
 from tests.conftest import ROOT, least
 
 SECRET = b"\x00 a private key \xff"
@@ -44,6 +45,23 @@ def test_it_opens_in_no_other_context(opened_before: bool) -> None:
     for other in ({}, {"account": where["account"]}, {**where, "resource": ids.new("x")}, {**where, "more": ""}):
         with pytest.raises(ClientError, match="InvalidCiphertext"):
             vault.unseal(sealed, other, bytes)
+
+
+def test_a_second_key_opens_secrets_and_seals_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    where, kms = context(), aws.client("kms")
+    other = kms.create_key()["KeyMetadata"]["Arn"]
+    sealed = vault.seal_again(vault.seal(SECRET, where), where, other)
+    assert sealed is not None
+    assert vault.seal_again(sealed, where, other) is None
+    with pytest.raises(aws.Misconfigured):
+        vault.unseal(sealed, where, bytes)
+    monkeypatch.setenv("SECOND_KEY_ID", other)
+    assert vault.unseal(sealed, where, bytes) == SECRET
+    monkeypatch.setenv("KEY_ID", other)
+    monkeypatch.setenv("SECOND_KEY_ID", "alias/tunnel-edge")
+    assert vault.unseal(vault.seal(SECRET, where), where, bytes) == SECRET
+    with pytest.raises(ClientError, match="InvalidCiphertext"):
+        vault.unseal(sealed, {**where, "resource": "x"}, bytes)
 
 
 def test_what_was_tampered_with_does_not_open() -> None:

@@ -4,15 +4,19 @@ A test compares the places with every call that seals a value.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.model.names import issued_certificates
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import places
 
 Record = Mapping[str, Any]
+_SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS)
 _OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
 
 
@@ -28,6 +32,34 @@ class SealedValue:
 def find(record: Record) -> list[SealedValue]:
     """Return all sealed values of a record."""
     return [it for it in _find(record) if isinstance(it.ciphertext, bytes) and it.ciphertext]
+
+
+def selection() -> Condition:
+    """Return the condition that a record can have sealed values."""
+    texts = (
+        "attribute_exists(#sealed)",
+        "attribute_exists(#parts.#oauth)",
+        "begins_with(#scope, :sessions)",
+        *(f"#scope = :scope{number}" for number in range(len(_SCOPES))),
+    )
+    scopes = {f"scope{number}": scope for number, scope in enumerate(_SCOPES)}
+    return Condition(" OR ".join(texts), {"sessions": sessions.PREFIX, **scopes})
+
+
+def seal_again(record: Record, value: SealedValue, key: str) -> bool:
+    """Seal a value of a stored record under another key, unless it is.
+
+    Return whether it was sealed again, or was changed meanwhile. Its record keeps its revision, because the secret is
+    the same. Raises vault.Unreadable, aws.Unavailable.
+    """
+    again = vault.seal_again(value.ciphertext, value.context, key)
+    if again is None:
+        return False
+    path = ".".join(value.path)
+    same = Condition(f"{'.'.join(f'#{name}' for name in value.path)} = :sealed", {"sealed": value.ciphertext})
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(record["scope"], record["id"], same, sets={path: again}))
+    return True
 
 
 def without(record: Record) -> dict[str, Any]:

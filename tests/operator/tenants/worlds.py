@@ -1,6 +1,6 @@
 """An account with resources of every kind, and with records of every class that processes write beside them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from chalicelib import clock, ids
@@ -59,17 +59,21 @@ def scan() -> list[dict[str, Any]]:
 
 def ciphertexts(value: Any) -> list[bytes]:
     """Return all bytes in a value that the emulated KMS made: they begin with the id of a key."""
-    keys = [key["KeyId"].encode() for key in aws.client("kms").list_keys()["Keys"]]
-    if isinstance(value, dict):
-        return [found for member in value.values() for found in ciphertexts(member)]
-    if isinstance(value, list | tuple):
-        return [found for member in value for found in ciphertexts(member)]
-    return [value] if isinstance(value, bytes) and any(value.startswith(key) for key in keys) else []
+    keys = tuple(key["KeyId"].encode() for key in aws.client("kms").list_keys()["Keys"])
+    return [found for found in _bytes(value) if found.startswith(keys)]
 
 
 def naming(text: str) -> list[tuple[str, str]]:
     """Return the keys of all records that contain a text anywhere."""
     return [(it["scope"], it["id"]) for it in scan() if text in repr(it)]
+
+
+def _bytes(value: Any) -> Iterator[bytes]:
+    if isinstance(value, dict | list | tuple):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _bytes(member)
+    elif isinstance(value, bytes):
+        yield value
 
 
 def _begin(client: Client, path: str, begin: Callable[[Client, str], str]) -> str:

@@ -1,0 +1,101 @@
+"""`secrets rewrap`: seals every secret of the table under another key, while the API serves."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from chalicelib.model.tenants import sealed_values
+from chalicelib.operator.bulk import segments
+from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
+from chalicelib.operator.command_line import CommandError, OperatorGroup
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.vault import Unreadable
+
+_MAX_PASSES = 10
+WARNING = (
+    "Backups and points in time from before now still need the former key: "
+    "do not disable or delete it while they are stored."
+)
+
+group = OperatorGroup("secrets", help="The secrets in the table, which KMS seals.")
+
+
+@dataclass(frozen=True)
+class Rewrapping:
+    """The sealing of all secrets under a key. `folder` has its progress."""
+
+    key: str
+    folder: Path
+    report: Callable[[str], object]
+
+    def run(self) -> Counter[str]:
+        """Seal all secrets until a whole pass finds none under another key; return the counts of that pass.
+
+        The keys are "found" and "unreadable", and "again" for all passes together. Raises CommandError, aws.AwsError.
+        """
+        again = 0
+        for number in count(1):
+            counts = self._pass(number)
+            again += counts["again"]
+            if not counts["again"]:
+                break
+            if number == _MAX_PASSES:
+                raise CommandError(f"Something still seals secrets under another key. Let all use {self.key} first.")
+        return Counter({**counts, "again": again})
+
+    def _pass(self, number: int) -> Counter[str]:
+        purpose = {"command": "secrets rewrap", "table": dynamodb.table_name(), "key": self.key}
+        folder = ScanFolder(self.folder / f"pass-{number}", purpose)
+        condition = sealed_values.selection()
+        selection = Selection(condition.values, {"FilterExpression": condition.text})
+        segments.scan(folder, selection, self._seal, self.report)
+        counts: Counter[str] = Counter()
+        for line in folder.lines():
+            counts.update(json.loads(line))
+        return counts
+
+    def _seal(self, records: Records) -> Iterator[str]:
+        counts: Counter[str] = Counter()
+        for record in records:
+            for value in sealed_values.find(record):
+                counts["found"] += 1
+                try:
+                    counts["again"] += sealed_values.seal_again(record, value, self.key)
+                except Unreadable as code:
+                    self.report(f"{record['scope']} {record['id']} {'.'.join(value.path)}: {code}")
+                    counts["unreadable"] += 1
+        yield json.dumps(counts)
+
+
+@group.command("rewrap", help="Seal every secret under another key. Can be stopped and run again.")
+@click.option("--key", required=True, metavar="ALIAS", help="The key, as an alias (alias/…) or an ARN.")
+@click.option(
+    "--progress",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Store the progress in this folder, and continue from there.",
+)
+def _rewrap(key: str, folder: Path | None) -> None:
+    print(WARNING, file=sys.stderr)
+    with ExitStack() as stack:
+        path = folder or Path(stack.enter_context(TemporaryDirectory()))
+        path.mkdir(mode=0o700, exist_ok=True)
+        counts = Rewrapping(key, path, partial(print, file=sys.stderr, flush=True)).run()
+        for passed in path.glob("pass-*"):
+            ScanFolder(passed, {}).remove()
+    sealed = counts["found"] - counts["unreadable"]
+    print(f"{counts['found']} secrets: {sealed} are sealed under {key}, {counts['again']} of them were sealed again.")
+    if counts["unreadable"]:
+        raise CommandError(f"{counts['unreadable']} secrets cannot be opened for their records. They are listed above.")
+    print("None is sealed under another key.")
+    print(WARNING)

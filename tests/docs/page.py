@@ -54,7 +54,7 @@ class Page(HTMLParser):
 
 def samples(language: str) -> Iterator[tuple[str, str]]:
     """Yield the sample of each operation in a language, by the operation's id."""
-    sections = re.findall(r'<section class="operation" id="(\w+)">(.*?)</section>', FILE.read_text(), re.S)
+    sections = re.findall(r'<section class="operation" id="(\w+)".*?>(.*?)</section>', FILE.read_text(), re.S)
     for operation, content in sections:
         (sample,) = re.findall(rf'<figure class="{language}">.*?<code>(.*?)</code>', content, re.S)
         yield operation, html.unescape(sample) + "\n"

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import html
 import json
 import re
 from collections import Counter
@@ -15,7 +16,7 @@ from tests.openapi.test_document import OPERATIONS
 from tests.transports import Client
 
 pytestmark = pytest.mark.needs("the page of the reference")
-SIZE = 64 * 1024  # bytes that are sent for the first 139 operations
+SIZE = 75_000  # bytes that are sent for the first 139 operations
 SIZE_OF_AN_OPERATION = 550  # more for each operation since then
 ELEMENTS = 16_000
 OF_ANY_KEY = {"/me", "/api_keys/self", "/gateways"}
@@ -118,6 +119,26 @@ def test_a_field_is_required_in_a_body_and_may_be_absent_from_an_answer() -> Non
     }
     assert dict(marked["Tunnel"])["proto"] == dict(marked["SSHCertificateAuthority"])["key_size"] == ", may be absent"
     assert dict(marked["Tunnel"])["id"] == dict(marked["SSHCredential"])["description"] == ""
+
+
+def test_the_responses_of_the_document_are_shown() -> None:
+    text, shown = FILE.read_text(), 0
+    for _, _, operation in OPERATIONS:
+        for status, answer in operation["responses"].items():
+            of = answer.get("content", {}).get("application/json", {})
+            if status < "400" and "example" in of:
+                start = f'<section class="operation" id="{operation["operationId"]}"'
+                section = text.partition(start)[2].partition("</section>")[0]
+                (example,) = re.findall(rf"<summary>Response {status}</summary><pre><code>(.*?)</code>", section, re.S)
+                assert json.loads(html.unescape(example)) == of["example"]
+                shown += 1
+    assert shown > 100
+
+
+def test_required_fields_of_bodies_come_first() -> None:
+    for text in re.findall(r'<div class="schema".*?</div>', FILE.read_text(), re.S):
+        marks = ["<b>required" in field for field in re.findall(r"<dt>.*?</dt>", text, re.S)]
+        assert marks == sorted(marks, reverse=True)
 
 
 def test_every_convention_is_there(page: Page) -> None:

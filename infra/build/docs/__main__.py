@@ -18,7 +18,13 @@ templates = Environment(
 )
 templates.filters["python"] = lambda text: _WORD.sub(lambda word: _IN_PYTHON.get(word[0], word[0]), text)
 templates.filters["camel"] = lambda text, sign: "".join(word[0].upper() + word[1:] for word in text.split(sign))
-templates.globals |= {"inline": conventions.inline, "kind": fields.kind, "bounds": fields.bounds}
+templates.globals |= {
+    "inline": conventions.inline,
+    "kind": fields.kind,
+    "bounds": fields.bounds,
+    "required_first": fields.required_first,
+    "also": reference.ALSO,
+}
 
 document = json.loads(openapi.FILE.read_text(encoding="utf-8"))
 page = templates.get_template("page.html").render(

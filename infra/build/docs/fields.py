@@ -1,7 +1,7 @@
 """The type and limits of a field, in words."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 Words = dict[str, Any]  # OpenAPI or JSON Schema
@@ -36,6 +36,11 @@ def kind(words: Words) -> tuple[str, str]:
             return of + inner, name
     types = words.get("type", "object")
     return " or ".join(types if isinstance(types, list) else [types]), ""
+
+
+def required_first(fields: Iterable[tuple[str, Words]], required: Collection[str]) -> list[tuple[str, Words]]:
+    """Return the fields of a body, the required ones first."""
+    return sorted(fields, key=lambda field: field[0] not in required)
 
 
 def bounds(words: Words) -> str:

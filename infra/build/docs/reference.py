@@ -18,6 +18,17 @@ _PARTS = {
     "Edges": ("edges",),
 }
 _REST = "About the API"
+# Words of readers that a search finds although the text has others, by operation or section.
+ALSO = {
+    "create_api_key": "rotate key token",
+    "create_ssh_revocation": "revoke certificate",
+    "create_tls_certificate": "upload certificate rotate",
+    "exchange_token": "login log in sign in oidc",
+    "get_me": "whoami",
+    "limits": "rate limit throttle quota",
+    "list_audit_events": "who changed history log",
+    "offboard_user": "leaving colleague",
+}
 _PART = {segment: part for part, segments in _PARTS.items() for segment in segments}
 
 
@@ -47,6 +58,9 @@ def parts(document: Words) -> dict[str, list[Group]]:
     by_name: dict[str, Group] = {}
     for words in _operations(document):
         by_name.setdefault(words["group"], Group(words["group"], words["is_module"])).operations.append(words)
+    for group in by_name.values():
+        for words in group.operations:
+            words["title"] = _short_title(words["summary"], group.name)
     tags = [tag["name"] for tag in document["tags"]]
     segments = [*_PART, *(group.segment for group in by_name.values())]
     groups = sorted(
@@ -83,10 +97,41 @@ def _operations(document: Words) -> Iterator[Words]:
             "ids": ids,
             "address": short["path"].format_map(ids),
             "body": target(content["schema"]) if content else "",
-            "example": json.dumps(content["example"], indent=2, ensure_ascii=False) if content else "",
+            "example": _example(content),
+            "responses_shown": dict(_responses(words["responses"])),
+            "also": ALSO.get(methods[short["method"].lower()]["operationId"], ""),
             "answers": answers,
             "answered": [name for names in answers.values() for name in names],
         }
+
+
+def _short_title(summary: str, group: str) -> str:
+    """Return a summary without the words of its group: "Get usage" for "Get API key usage" of "API keys"."""
+    named = {_stem(word) for word in group.split()}
+    first, *rest = summary.split()
+    return " ".join([first, *(word for word in rest if _stem(word) not in named)])
+
+
+def _stem(word: str) -> str:
+    """Return a word without the ending of its plural."""
+    text = word.lower()
+    for ending, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("s", "")):
+        if text.endswith(ending):
+            return text.removesuffix(ending) + singular
+    return text
+
+
+def _example(content: Words) -> str:
+    """Return the example of a body as JSON, "" without one."""
+    return json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else ""
+
+
+def _responses(responses: Words) -> Iterator[tuple[str, str]]:
+    """Yield status and example of each successful response that has one."""
+    for status, answer in responses.items():
+        example = _example(answer.get("content", {}).get("application/json", {}))
+        if status < "400" and example:
+            yield status, example
 
 
 def _names(answer: Words) -> list[str]:

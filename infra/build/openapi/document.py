@@ -14,11 +14,14 @@ from infra.build.openapi.schemas import Use
 Words = dict[str, Any]
 
 _ABOUT = """\
-Credentials, SSH certificate authorities and certificates, TLS certificates, backends, online tunnels, and edges with
-their modules, as JSON over HTTPS. Everything belongs to the account of the authenticated caller.
+Give services behind a firewall public addresses, decide who may visit them, and sign in to servers with short-lived SSH
+certificates. This API manages what that needs, as JSON over HTTPS: API keys, SSH credentials, SSH certificate
+authorities and certificates, TLS certificates, tunnels, backends, and edges with their modules. Everything belongs to
+the account of the caller.
 
-Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every refusal has one body;
+Every request carries `Authorization: Bearer <token of an API key>` and the version header. Every error has one form;
 an unknown path is a 404 `no_such_route`, an unsupported method a 405 `method_not_allowed` with the header `Allow`.
+
 `x-max-bytes` is the maximum length of a string in bytes of UTF-8. The description of a field explains formats that JSON
 Schema does not define. Integers are written without a fraction: `2.0` is refused.
 """

@@ -32,12 +32,13 @@ def chrome() -> Iterator[Chrome]:
 
 
 @pytest.fixture
-def page(chrome: Chrome, served: Served) -> Chrome:
-    """Return a browser that shows the reference."""
+def page(chrome: Chrome, served: Served) -> Iterator[Chrome]:
+    """Yield a browser that shows the reference, and remembers nothing of earlier tests."""
     chrome.get("about:blank")
     browser.requested(chrome)
     chrome.get(f"{served.base_url}/docs")
-    return chrome
+    yield chrome
+    chrome.execute_script("localStorage.clear()")
 
 
 def found(page: Chrome, text: str) -> list[str]:
@@ -72,7 +73,45 @@ def test_a_search_leads_to_what_is_looked_for(page: Chrome) -> None:
     ):
         assert address in found(page, text)[:3]
         page.switch_to.active_element.send_keys(Keys.ENTER)
+    for text, address in (
+        ("revoke", "#create_ssh_revocation"),
+        ("rate limit", "#limits"),
+        ("login", "#exchange_token"),
+        ("rotate", "#create_api_key"),
+        ("upload certificate", "#create_tls_certificate"),
+        ("who changed", "#list_audit_events"),
+    ):
+        assert found(page, text)[0] == address
+        page.switch_to.active_element.send_keys(Keys.ENTER)
         assert page.find_elements(By.CSS_SELECTOR, "#found:not([hidden])") == []
+
+
+def test_the_language_stays_and_the_address_is_that_of_the_page(page: Chrome, served: Served) -> None:
+    page.find_element(By.CSS_SELECTOR, "[value=Go]").click()
+    page.refresh()
+    shown = [figure for figure in page.find_elements(By.CSS_SELECTOR, "#list_api_keys figure") if figure.is_displayed()]
+    assert [figure.get_attribute("class") for figure in shown] == ["Go"]
+    page.find_element(By.CSS_SELECTOR, "[value=curl]").click()
+    assert f"BASE_URL={served.base_url} " in page.find_element(By.ID, "first-request").text
+    assert "api.example.com" not in str(page.find_element(By.ID, "main").get_attribute("textContent"))
+
+
+def test_the_contents_mark_what_is_read_and_show_its_operations(page: Chrome) -> None:
+    with window(page, 1440):
+        page.execute_script("location.hash = 'create_api_key'")
+        marked = "return [...document.querySelectorAll('nav [aria-current]')].map((it) => it.hash)"
+        WebDriverWait(page, PATIENCE).until(lambda _: page.execute_script(marked) == ["#create_api_key"])
+        links = page.find_elements(By.CSS_SELECTOR, "nav li ul a")
+        shown = {str(it.get_attribute("hash")) for it in links if it.is_displayed()}
+        assert {"#create_api_key", "#get_api_key_usage"} <= shown
+        assert "#create_user" not in shown
+
+
+def test_the_response_to_a_sample_is_unfolded(page: Chrome) -> None:
+    details = page.find_element(By.CSS_SELECTOR, "#create_api_key details")
+    assert details.text == "Response 201"
+    details.find_element(By.TAG_NAME, "summary").click()
+    assert '"token": ' in details.text
 
 
 def test_a_search_for_nothing_that_is_there_says_so(page: Chrome) -> None:

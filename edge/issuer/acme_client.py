@@ -22,10 +22,10 @@ from josepy.jwk import JWKEC
 from josepy.util import ComparableECKey
 
 from chalicelib.model.tls.renewals import Method
-from edge.issuer import outcomes
 from edge.issuer.attempts import AttemptFailed, Challenge
-from edge.issuer.outcomes import Failure
-from edge.issuer.renewal_times import RenewalWindow
+from edge.issuer.rules import outcomes
+from edge.issuer.rules.outcomes import Failure
+from edge.issuer.rules.renewal_times import RenewalWindow
 
 OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
 

@@ -18,10 +18,11 @@ from chalicelib.model.tls import certificate_policies, challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.storage import vault
-from edge.issuer import ordering, outcomes, renewal_times
+from edge.issuer import ordering
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.ordering import Obtained, OrderingCa, Wanted
-from edge.issuer.renewal_times import Plan, RenewalWindow, Validity
+from edge.issuer.rules import outcomes, renewal_times
+from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 
 _ORDER_TIME = 300  # seconds for one order: half of a claim
 _logger = logging.getLogger("tunnel_edge")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from edge.issuer.outcomes import Failure
+from edge.issuer.rules.outcomes import Failure
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from chalicelib.crypto.chains import Chain
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.tls.certificate_policies import PolicyKeyType
 from chalicelib.model.tls.renewals import Method
-from edge.issuer import outcomes
 from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.rules import outcomes
 
 _PAUSE = 1.0  # seconds between reads of an order's status
 _MAX_CHAIN = 65536  # bytes

@@ -7,9 +7,9 @@ import dns.rcode
 import dns.tsig
 import dns.update
 
-from edge.issuer import outcomes
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.issuer_settings import DnsSettings
+from edge.issuer.rules import outcomes
 
 _TIMEOUT = 5.0  # seconds for one update
 _TTL = 1  # seconds: only the CA reads the record, once

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
-from edge.issuer import outcomes
 from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.rules import outcomes
 
 DOMAIN = "app.example.com"
 CA_KEY = ec.generate_private_key(ec.SECP256R1())

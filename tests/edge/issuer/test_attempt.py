@@ -12,10 +12,10 @@ from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method, Renewal
-from edge.issuer import outcomes
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed, Challenge
-from edge.issuer.renewal_times import RenewalWindow
+from edge.issuer.rules import outcomes
+from edge.issuer.rules.renewal_times import RenewalWindow
 from tests.conftest import stored
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 from tests.transports import Client

@@ -9,9 +9,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
-from edge.issuer import ordering, outcomes
+from edge.issuer import ordering
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.ordering import Obtained, Wanted
+from edge.issuer.rules import outcomes
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 
 NOW = datetime.now(UTC).timestamp()

@@ -3,9 +3,9 @@
 import pytest
 
 from chalicelib.model.tls.renewals import ErrorCode, Method
-from edge.issuer import preflight
-from edge.issuer.caa import CaaRecord
-from edge.issuer.preflight import CaAccount, Finding, HttpAnswer
+from edge.issuer.rules import preflight
+from edge.issuer.rules.caa import CaaRecord
+from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
 
 CA = CaAccount(("ca.example",), "https://ca.example/acct/1")
 OURS, LOST = HttpAnswer("192.0.2.1", "answered 200", True), HttpAnswer("2001:db8::1", "answered 404", False)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.issuer import order_bounds
-from edge.issuer.order_bounds import Bound, History, Limit, OrderBounds
+from edge.issuer.rules import order_bounds
+from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
 
 NOW, DAY = 1_800_000_000, 86400
 ALL = OrderBounds()

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 
 from chalicelib.model.names.renewal_schedule import RenewalEntry
 from chalicelib.model.tls.renewals import Renewal
-from edge.issuer import account_turns, order_bounds
-from edge.issuer.account_turns import AccountTurns, Candidate
-from edge.issuer.order_bounds import History, OrderBounds
+from edge.issuer.rules import account_turns, order_bounds
+from edge.issuer.rules.account_turns import AccountTurns, Candidate
+from edge.issuer.rules.order_bounds import History, OrderBounds
 
 MINUTE = 60
 

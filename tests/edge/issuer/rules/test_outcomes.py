@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.model.tls.renewals import Renewal
-from edge.issuer import outcomes
-from edge.issuer.outcomes import Failure
-from edge.issuer.renewal_times import Plan, Validity
+from edge.issuer.rules import outcomes
+from edge.issuer.rules.outcomes import Failure
+from edge.issuer.rules.renewal_times import Plan, Validity
 
 NOW = 1_800_000_000
 FAILURE = Failure("ca_unreachable", "Wait.")

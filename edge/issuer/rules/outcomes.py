@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from chalicelib.model.tls.renewals import ErrorCode, Renewal
-from edge.issuer.renewal_times import Plan, Validity
+from edge.issuer.rules.renewal_times import Plan, Validity
 
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
 _SPREAD = 0.2  # the share by which an interval varies at random

@@ -6,9 +6,9 @@ from typing import Literal
 
 from chalicelib.domains import WILDCARD
 from chalicelib.model.tls.renewals import Method
-from edge.issuer import caa, outcomes
-from edge.issuer.caa import CaaRecord, Wish
-from edge.issuer.outcomes import Failure
+from edge.issuer.rules import caa, outcomes
+from edge.issuer.rules.caa import CaaRecord, Wish
+from edge.issuer.rules.outcomes import Failure
 
 Finding = Literal["present", "absent", "unknown"]
 

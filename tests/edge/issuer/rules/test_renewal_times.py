@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.issuer import renewal_times
-from edge.issuer.renewal_times import Plan, RenewalWindow, Validity
+from edge.issuer.rules import renewal_times
+from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 
 DAY = 86400
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.issuer import caa
-from edge.issuer.caa import CaaRecord, Wish
+from edge.issuer.rules import caa
+from edge.issuer.rules.caa import CaaRecord, Wish
 
 ACCOUNT = "https://ca.example/acct/1"
 SINGLE = Wish(("ca.example", "ca2.example"), ACCOUNT, "http-01")

@@ -1,0 +1,1 @@
+"""Decisions of the issuer: times, retries, bounds, turns and preflight. Pure."""

@@ -1,5 +1,10 @@
 """TXT records of challenges, by signed updates (RFC 2136, RFC 8945). Every method blocks."""
 
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 import dns.exception
 import dns.name
 import dns.query
@@ -10,29 +15,47 @@ import dns.update
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.issuer_settings import DnsSettings
 from edge.issuer.rules import outcomes
+from edge.proofs.servers import Unreachable
 
 _TIMEOUT = 5.0  # seconds for one update
+_PATIENCE, _PAUSE = 60.0, 1.0  # seconds until all name servers have a record, and between two checks
 _TTL = 1  # seconds: only the CA reads the record, once
+
+FindWithout = Callable[[str, str], Coroutine[Any, Any, list[str]]]  # of a name and a value; raises Unreachable
 
 
 class TxtRecords:
-    """The TXT records of one zone."""
+    """The TXT records of one zone. `find_without` returns the name servers that do not return a record."""
 
-    def __init__(self, settings: DnsSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: DnsSettings, find_without: FindWithout, *, patience: float = _PATIENCE) -> None:
+        self._settings, self._find_without, self._patience = settings, find_without, patience
         self._keys = {dns.name.from_text(settings.key.name): dns.tsig.Key(settings.key.name, settings.key.secret)}
 
     def add(self, name: str, value: str) -> None:
-        """Add a TXT record. The same value again changes nothing. Raises AttemptFailed."""
+        """Add a TXT record, and wait until all name servers return it. Raises AttemptFailed.
+
+        The same value again changes nothing.
+        """
         update = self._update()
         update.add(dns.name.from_text(name), _TTL, "TXT", f'"{value}"')
         self._send(update)
+        until = time.monotonic() + self._patience
+        while servers := self._list_without(name, value):
+            if time.monotonic() >= until:
+                raise AttemptFailed(outcomes.internal(), f"name servers do not return {name} TXT: {', '.join(servers)}")
+            time.sleep(_PAUSE)
 
     def remove(self, name: str) -> None:
         """Remove all TXT records of a name, if there are any. Raises AttemptFailed."""
         update = self._update()
         update.delete(dns.name.from_text(name), "TXT")
         self._send(update)
+
+    def _list_without(self, name: str, value: str) -> list[str]:
+        try:
+            return asyncio.run(self._find_without(name, value))
+        except Unreachable as error:
+            raise AttemptFailed(outcomes.internal(), str(error)) from None
 
     def _update(self) -> dns.update.UpdateMessage:
         return dns.update.UpdateMessage(self._settings.zone, keyring=self._keys, keyalgorithm=dns.tsig.HMAC_SHA256)

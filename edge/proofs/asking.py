@@ -7,6 +7,7 @@ import dns.rcode
 from dns.name import Name
 from dns.rdata import Rdata
 from dns.rdatatype import RdataType
+from dns.rdtypes.ANY.CAA import CAA
 from dns.rdtypes.nsbase import NSBase
 from dns.rdtypes.txtbase import TXTBase
 
@@ -47,7 +48,9 @@ def _read(answer: dns.message.Message, name: Name, kind: RdataType, role: Role) 
 
 
 def _text(record: Rdata) -> str:
-    """Return a TXT record as one text, or a CNAME's target in normal form."""
+    """Return a TXT record as one text, a CNAME's target in normal form, or a CAA record as flags, tag and value."""
+    if isinstance(record, CAA):
+        return f"{record.flags} {record.tag.decode('ascii', 'replace')} {record.value.decode('ascii', 'replace')}"
     if isinstance(record, TXTBase):
         return b"".join(record.strings).decode("ascii", "replace").strip()
     assert isinstance(record, NSBase)  # noqa: S101 (the class of CNAME)

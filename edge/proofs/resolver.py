@@ -1,4 +1,4 @@
-"""One check of the records that prove a domain, at most three seconds long."""
+"""Lookups of the records that prove a domain, or that decide about its certificates, each bounded in time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -6,8 +6,9 @@ from typing import Any
 
 import dns.exception
 import dns.name
-from dns.rdatatype import CNAME, TXT, RdataType
+from dns.rdatatype import CAA, CNAME, TXT, RdataType
 
+from chalicelib.domains import WILDCARD
 from chalicelib.model.names import proofs
 from chalicelib.model.names.proofs import CheckResult, Proof
 from edge.proofs import asking
@@ -15,6 +16,7 @@ from edge.proofs.agreement import Answer, Records, agreed, disagreement
 from edge.proofs.servers import Source, Unreachable
 
 DEADLINE = 3.0  # seconds
+_CAA_DEADLINE = 10.0  # seconds for the domain and all its ancestors
 _MOST_ALIASES = 8
 
 
@@ -36,6 +38,26 @@ class Resolver:
         )
         decisive = [it for kind in ("present", "unknown") for it in found if it.kind == kind]
         return decisive[0] if decisive else CheckResult("absent", " ".join(it.error for it in found if it.error))
+
+    async def look_for_alias(self, name: str, target: str) -> CheckResult:
+        """Return whether a name is an alias of a target, directly or through other names."""
+        return await _in_time(name, self._alias(name, target))
+
+    async def find_caa(self, domain: str) -> frozenset[str] | None:
+        """Return the CAA records that apply to a domain, as flags, tag and value. Return None if they are unknown."""
+        try:
+            async with asyncio.timeout(_CAA_DEADLINE):
+                return await self._caa(domain)
+        except (TimeoutError, Unreachable, _Undecided):
+            return None
+
+    async def find_without(self, name: str, value: str) -> list[str]:
+        """Return the addresses of all name servers that do not return a TXT record. Raises Unreachable."""
+        key = dns.name.from_text(name)
+        panel = await self._source.panel(key)
+        answers = await asyncio.gather(*(asking.ask(it, key, TXT, panel.role) for it in panel.servers))
+        found = zip(panel.servers, answers, strict=True)
+        return [it.address for it, answer in found if not isinstance(answer, Records) or value not in answer.values]
 
     async def _text(self, domain: str, value: str) -> CheckResult:
         place = proofs.record_name(domain)
@@ -60,6 +82,18 @@ class Resolver:
                 return CheckResult("absent", f"The CNAME records of {domain} form a loop.")
             passed.add(name)
         return CheckResult("absent", f"The CNAME records of {domain} lead through more than {_MOST_ALIASES} names.")
+
+    async def _caa(self, domain: str) -> frozenset[str]:
+        """Return the records of the closest ancestor that has some; aliases are followed (RFC 8659, section 3)."""
+        labels = domain.removeprefix(WILDCARD).split(".")
+        for at in range(len(labels)):
+            name, passed = ".".join(labels[at:]), set[str]()
+            while name not in passed and len(passed) <= _MOST_ALIASES:
+                if records := (await self._agreed(name, CAA, lambda it: it)).values:
+                    return records
+                passed.add(name)
+                name = min((await self._agreed(name, CNAME, lambda it: it)).values, default=name)
+        return frozenset()
 
     async def _agreed(self, text: str, kind: RdataType, say: Callable[[Records], Hashable]) -> Records:
         """Return the records that a name's servers agree on. Raises Unreachable and _Undecided."""

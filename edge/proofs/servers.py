@@ -74,8 +74,10 @@ class Reach(Protocol):
 class Own:
     """The authoritative name servers of a zone, found by this host's resolver."""
 
-    def __init__(self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4) -> None:
-        self._finder, self._may_ask, self._port, self._most = finder, may_ask, port, most
+    def __init__(
+        self, finder: dns.asyncresolver.Resolver, *, may_ask: Reach, port: int = 53, most: int = 4, least: int = 2
+    ) -> None:
+        self._finder, self._may_ask, self._port, self._most, self._least = finder, may_ask, port, most, least
 
     async def panel(self, name: Name) -> Panel:
         try:
@@ -84,23 +86,12 @@ class Own:
         except (dns.exception.DNSException, OSError):
             raise Unreachable(f"The name servers of {_text(name)} cannot be found.") from None
         hosts = sorted({it.target for it in found})[:_MOST_NAMES]
-        addresses = await asyncio.gather(*(self._addresses(host) for host in hosts))
+        addresses = await asyncio.gather(*(find_addresses(self._finder, host) for host in hosts))
         asked = [it for it in _in_turn(addresses) if self._may_ask(it)][: self._most]
-        if len(asked) < 2:
+        if len(asked) < self._least:
             count = "only one name server" if asked else "no name server"
             raise Unreachable(f"{_text(name)} has {count} at a public address: two must agree.")
         return Panel(tuple(Server(address, self._port) for address in asked))
-
-    async def _addresses(self, host: Name) -> list[str]:
-        """Return the addresses of a name server, IPv4 first."""
-        of_kinds = await asyncio.gather(*(self._resolved(host, kind) for kind in ("A", "AAAA")))
-        return list(chain(*of_kinds))
-
-    async def _resolved(self, host: Name, kind: str) -> list[str]:
-        try:
-            return [it.address for it in await self._finder.resolve(host, kind, lifetime=_TIMEOUT)]
-        except (dns.exception.DNSException, OSError):
-            return []
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
@@ -110,8 +101,26 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
+    return Own(finder((), resolvers), may_ask=is_public)
+
+
+def every_source(settings: Sequence[tuple[str, int]]) -> Source:
+    """Return the servers of the setting, otherwise all of the operator's own zones. Raises SettingError."""
+    if settings:
+        return Fixed([Server(*it) for it in settings])
+    return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
+
+
+def finder(
+    settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
+) -> dns.asyncresolver.Resolver:
+    """Return a resolver of names at the servers of the setting, otherwise this host's. Raises SettingError."""
+    if settings:
+        found = dns.asyncresolver.Resolver(configure=False)
+        found.nameservers = [Bounded(*it) for it in settings]
+        return found
     try:
-        return Own(bounded(dns.asyncresolver.Resolver(str(resolvers))), may_ask=is_public)
+        return bounded(dns.asyncresolver.Resolver(str(resolvers)))
     except dns.resolver.NoResolverConfiguration:
         raise SettingError(
             f"This host has no DNS resolver to find name servers with. Add one to {resolvers}, or set DNS_SERVERS."
@@ -122,6 +131,19 @@ def bounded(finder: dns.asyncresolver.Resolver) -> dns.asyncresolver.Resolver:
     """Make a resolver reject oversized answers."""
     finder.nameservers = [Bounded(str(it), finder.port) for it in finder.nameservers]
     return finder
+
+
+async def find_addresses(finder: dns.asyncresolver.Resolver, host: Name) -> list[str]:
+    """Return the addresses of a host, IPv4 first. Empty if the name servers do not answer."""
+    of_kinds = await asyncio.gather(*(_resolve(finder, host, kind) for kind in ("A", "AAAA")))
+    return list(chain(*of_kinds))
+
+
+async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) -> list[str]:
+    try:
+        return [it.address for it in await finder.resolve(host, kind, lifetime=_TIMEOUT)]
+    except (dns.exception.DNSException, OSError):
+        return []
 
 
 def is_public(address: str) -> bool:

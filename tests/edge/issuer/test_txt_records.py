@@ -25,6 +25,7 @@ class Server:
 
     def __init__(self) -> None:
         self.records: dict[str, set[str]] = {}
+        self.lookups, self.delay = 0, 0  # lookups without the record
         self._keys = {dns.name.from_text(KEY.name): dns.tsig.Key(KEY.name, KEY.secret)}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +62,13 @@ async def served(key: TsigKey = KEY) -> AsyncIterator[tuple[Server, TxtRecords]]
     listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
     async with listening:
         port = listening.sockets[0].getsockname()[1]
-        yield server, TxtRecords(DnsSettings(ZONE, "127.0.0.1", port, key))
+
+        async def find_without(name: str, value: str) -> list[str]:
+            server.lookups += 1
+            is_visible = value in server.records.get(name, ()) and server.lookups > server.delay
+            return [] if is_visible else ["192.0.2.1"]
+
+        yield server, TxtRecords(DnsSettings(ZONE, "127.0.0.1", port, key), find_without, patience=0.5)
 
 
 def test_a_record_is_added_and_removed() -> None:
@@ -98,5 +105,22 @@ def test_an_absent_server_fails_for_the_operator() -> None:
             "internal",
             "the DNS server failed: ConnectionRefusedError",
         )
+
+    asyncio.run(change())
+
+
+def test_a_record_that_a_name_server_does_not_return_in_time_fails_for_the_operator() -> None:
+    async def change() -> None:
+        async with served() as (server, records):
+            server.delay = 1
+            await asyncio.to_thread(records.add, NAME, "first")
+            assert server.lookups == 2
+            server.delay = 100
+            with pytest.raises(AttemptFailed) as failed:
+                await asyncio.to_thread(records.add, NAME, "second")
+            assert (failed.value.failure.code, failed.value.reason) == (
+                "internal",
+                f"name servers do not return {NAME} TXT: 192.0.2.1",
+            )
 
     asyncio.run(change())

@@ -59,11 +59,20 @@ class Internet:
             self.own[place].records[name, kind] = list(values)
 
     def look(self, domain: str = "shop.example") -> CheckResult:
+        return asyncio.run(self._resolver().look(domain, PROOF))
+
+    def find_caa(self, domain: str) -> frozenset[str] | None:
+        return asyncio.run(self._resolver().find_caa(domain))
+
+    def find_without(self, name: str, value: str) -> list[str]:
+        return asyncio.run(self._resolver().find_without(name, value))
+
+    def _resolver(self) -> Resolver:
         finder = dns.asyncresolver.Resolver(configure=False)
         finder.nameservers, finder.port = ["127.0.0.1"], self.finder.port
         permitted = {it.address for it in self.own}
         own = Own(servers.bounded(finder), may_ask=permitted.__contains__, port=self.finder.port)
-        return asyncio.run(Resolver(own).look(domain, PROOF))
+        return Resolver(own)
 
 
 @pytest.fixture
@@ -143,6 +152,41 @@ def test_aliases_that_lead_elsewhere_prove_nothing(internet: Internet, names: li
 def test_an_alias_of_all_names_below_proves_those_alone(internet: Internet) -> None:
     internet.write("*.shop.example", "CNAME", TARGET)
     assert (internet.look("*.shop.example"), internet.look()) == (PRESENT, absent(NO_TEXT))
+
+
+@pytest.mark.parametrize(
+    ("records", "found"),
+    [
+        ({}, set()),
+        ({"shop.example": "0 issue ca.example"}, {"0 issue ca.example"}),
+        ({"example": "0 issue ca.example"}, {"0 issue ca.example"}),
+        ({"shop.example": "0 issue ;", "example": "0 issue ca.example"}, {"0 issue ;"}),
+        ({"b.shop.example": "128 issuewild ca.example; a=b"}, {"128 issuewild ca.example; a=b"}),
+    ],
+)
+def test_caa_records_are_those_of_the_closest_ancestor(
+    internet: Internet, records: dict[str, str], found: set[str]
+) -> None:
+    internet.delegate("example", "127.0.0.2", "127.0.0.3")
+    internet.delegate("b.shop.example", "127.0.0.2", "127.0.0.3")
+    internet.write("a.shop.example", "CNAME", "b.shop.example")
+    for name, text in records.items():
+        internet.write(name, "CAA", text)
+    assert internet.find_caa("*.a.shop.example") == frozenset(found)
+
+
+def test_caa_records_of_silent_servers_are_unknown(internet: Internet) -> None:
+    internet.own[0].rcode = internet.own[1].rcode = "SERVFAIL"
+    assert internet.find_caa("shop.example") is None
+
+
+def test_all_name_servers_must_return_a_record_for_a_challenge(internet: Internet) -> None:
+    internet.write(TXT, "TXT", VALUE, at=(1,))
+    assert internet.find_without(TXT, VALUE) == ["127.0.0.2"]
+    internet.write(TXT, "TXT", "x", VALUE)
+    assert internet.find_without(TXT, VALUE) == []
+    internet.own[1].is_silent = True
+    assert internet.find_without(TXT, VALUE) == ["127.0.0.3"]
 
 
 def test_the_text_record_is_not_followed_as_an_alias(internet: Internet) -> None:

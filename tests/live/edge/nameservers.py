@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from dnslib import CNAME, NS, QTYPE, RCODE, RR, SOA, TXT, A, DNSRecord
+from dnslib import CAA, CNAME, NS, QTYPE, RCODE, RR, SOA, TXT, A, DNSRecord
 from dnslib.server import BaseResolver, DNSError, DNSHandler, DNSLogger, DNSServer
 
-_RDATA = {"A": A, "CNAME": CNAME, "NS": NS, "TXT": TXT}
+_RDATA = {"A": A, "CAA": lambda text: CAA(*_caa(text)), "CNAME": CNAME, "NS": NS, "TXT": TXT}
 Records = dict[tuple[str, str], list[str]]
 
 
@@ -59,6 +59,12 @@ class NameServer(BaseResolver):  # type: ignore[misc]
         if not reply.rr:
             above = [zone for zone, it in self.records if it == "NS" and name.endswith(f".{zone}")]
             reply.add_auth(RR(max(above, key=len, default=self.zone), QTYPE.SOA, rdata=soa))
+
+
+def _caa(text: str) -> tuple[int, str, str]:
+    """Return flags, tag and value of a CAA record."""
+    flags, tag, value = text.split(" ", 2)
+    return int(flags), tag, value
 
 
 @contextmanager

@@ -1,0 +1,99 @@
+"""The preflight: lookups and requests that show whether an order would succeed. It costs the CA no request. Blocks."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chalicelib.domains import WILDCARD
+from chalicelib.model.names.proofs import CheckResult
+from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.model.tls import certificate_policies, challenge_records
+from chalicelib.model.tls.challenge_records import PendingChallenge
+from chalicelib.model.tls.renewals import Method
+from edge.issuer import http_probe
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.http_probe import Expected
+from edge.issuer.rules import preflight
+from edge.issuer.rules.caa import CaaRecord
+from edge.issuer.rules.outcomes import Failure
+from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
+
+_MAX_ADDRESSES = 4
+_PATIENCE = 5.0  # seconds until all edge hosts answer a new token: they read the change log
+_PAUSE = 0.5  # seconds
+
+
+class Lookups(Protocol):
+    """Lookups in the DNS."""
+
+    async def look_for_alias(self, name: str, target: str) -> CheckResult:
+        """Return whether a name is an alias of a target."""
+
+    async def find_caa(self, domain: str) -> frozenset[str] | None:
+        """Return the CAA records that apply to a domain as texts, or None if they are unknown."""
+
+
+@dataclass(frozen=True)
+class DomainChecks:
+    """The preflight of one issuer. Only addresses that `may_connect` admits are contacted, at `port`."""
+
+    authority: Callable[[], CaAccount]  # raises AttemptFailed
+    dns: Lookups
+    find_addresses: Callable[[str], Coroutine[Any, Any, list[str]]]
+    may_connect: Callable[[str], bool]
+    port: int = 80
+    patience: float = _PATIENCE
+
+    def __call__(self, id: str, stored: ReservedDomain) -> Method:
+        """Return the challenge of a reserved domain. Raises AttemptFailed, aws.Unavailable."""
+        domain, target = stored.domain, certificate_policies.alias_target(id)
+        is_verified = stored.progress is not None and stored.progress.status == "verified"
+        alias = asyncio.run(self._find_alias(domain, target)) if is_verified and target else "absent"
+        _require(preflight.check_domain(domain, is_verified=is_verified, alias=alias, target=target))
+        method = preflight.choose_method(domain, alias)
+        authority = self.authority()
+        records = self._find_caa(domain) if authority.identities else []
+        _require(preflight.check_caa(domain, records, authority, method))
+        if method == "http-01":
+            answers = self._probe(domain)
+            _require(preflight.check_answers(domain, answers, self.port))
+        return method
+
+    async def _find_alias(self, domain: str, target: str) -> Finding:
+        name = f"_acme-challenge.{domain.removeprefix(WILDCARD)}"
+        return (await self.dns.look_for_alias(name, target)).kind
+
+    def _find_caa(self, domain: str) -> list[CaaRecord]:
+        """Return the CAA records of a domain. If they are unknown, the CA decides."""
+        texts = asyncio.run(self.dns.find_caa(domain))
+        parts = (text.split(" ", 2) for text in texts or ())
+        return [CaaRecord(int(flags), tag, value) for flags, tag, value in parts]
+
+    def _probe(self, domain: str) -> Sequence[HttpAnswer]:
+        """Publish a token, and fetch its answer from the public addresses of a domain."""
+        found = asyncio.run(self.find_addresses(domain))
+        addresses = [it for it in found if self.may_connect(it)][:_MAX_ADDRESSES]
+        expected = Expected(domain, secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+        challenge_records.put(domain, PendingChallenge(expected.token, expected.answer))
+        try:
+            return [self._probe_address(it, expected) for it in addresses]
+        finally:
+            challenge_records.remove(domain)
+
+    def _probe_address(self, address: str, expected: Expected) -> HttpAnswer:
+        """Fetch the answer until it is ours, at most for as long as edge hosts need to read the change log."""
+        until = time.monotonic() + self.patience
+        while True:
+            answer = http_probe.probe(address, self.port, expected)
+            if answer.is_ours or time.monotonic() >= until:
+                return answer
+            time.sleep(_PAUSE)
+
+
+def _require(failure: Failure | None) -> None:
+    """Raise AttemptFailed if there is a failure."""
+    if failure:
+        raise AttemptFailed(failure, failure.code)

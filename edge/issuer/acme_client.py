@@ -5,14 +5,17 @@ Errors of the CA become failures. This file is the only one that imports `acme` 
 
 import base64
 import email.utils
+import json
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import requests
 from acme import challenges, client, errors, messages
+from acme.jws import JWS
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from josepy.errors import DeserializationError
@@ -25,12 +28,14 @@ from chalicelib.model.tls.renewals import Method
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.rules import outcomes
 from edge.issuer.rules.outcomes import Failure
+from edge.issuer.rules.preflight import CaAccount
 from edge.issuer.rules.renewal_times import RenewalWindow
 
 OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
 
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # of a request with a rejected nonce
+_ABSENT = frozenset({400, 401, 403, 404, 410})  # statuses of an order that the CA has forgotten
 _REJECTED = frozenset({"rejectedIdentifier", "unsupportedIdentifier"})
 _OF_CHALLENGES = frozenset({"connection", "dns", "dnssec", "incorrectResponse", "tls", "unauthorized"})
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
@@ -66,52 +71,59 @@ class _Client(client.ClientV2):
         return super()._post(*args, **kwargs)
 
 
+class _RequestFailed(AttemptFailed):
+    """A request to the CA failed, with a status, or 0 without a response."""
+
+    def __init__(self, failure: Failure, reason: str, status: int) -> None:
+        super().__init__(failure, reason)
+        self.status = status
+
+
 class AcmeClient:
-    """A connection to the CA with one account."""
+    """A connection to the CA with one account, for all threads. It begins with the first request."""
 
     def __init__(
         self, settings: CaSettings, key: EllipticCurvePrivateKey, *, now: Callable[[], float] = time.time
     ) -> None:
-        self._settings, self._now, self._retry_after = settings, now, 0
+        self._settings, self._now, self._retry_after, self._status = settings, now, 0, 0
+        self._lock, self._connected = threading.RLock(), False
         jwk = JWKEC(key=ComparableECKey(key))
         self._net = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
         if settings.bundle:
             self._net.session.verify = settings.bundle
             self._net.verify_ssl = settings.bundle  # type: ignore[assignment]  # requests takes a path too
         self._net.session.hooks["response"].append(self._note)
-        with self._failures():
-            self._acme = _Client(_Client.get_directory(settings.directory, self._net), self._net)
 
     @property
-    def identities(self) -> tuple[str, ...]:
-        """Return the names of the CA in CAA records."""
-        meta = getattr(self._acme.directory, "meta", None)
-        return tuple(meta.caa_identities or ()) if meta else ()
+    def authority(self) -> CaAccount:
+        """Return the CA as CAA records name it, and the account. Raises AttemptFailed."""
+        with self._requests() as acme:
+            meta = getattr(acme.directory, "meta", None)
+            identities = tuple(meta.caa_identities or ()) if meta else ()
+            return CaAccount(identities, str(self._net.account.uri))  # type: ignore[union-attr]
 
-    def register(self) -> str:
-        """Register the account, or find it; return its URL. Raises AttemptFailed."""
-        with self._failures():
-            registration = messages.NewRegistration.from_data(
-                terms_of_service_agreed=True, **self._contact(), **self._binding()
-            )
-            try:
-                return str(self._acme.new_account(registration).uri)
-            except errors.ConflictError as known:
-                found = messages.RegistrationResource(uri=known.location, body=messages.Registration())
-                self._net.account = found
-                return str(known.location)
+    @property
+    def knows_renewals(self) -> bool:
+        """Return whether the CA has renewal information (RFC 9773). Raises AttemptFailed."""
+        with self._requests() as acme:
+            return hasattr(acme.directory, "renewalInfo")
 
-    def order(self, domain: str, replaces: x509.Certificate | None = None) -> str:
+    def order(self, names: Sequence[str], replaces: x509.Certificate | None = None) -> str:
         """Order a certificate; return the URL of the order. Raises AttemptFailed."""
-        named = renewal_id(replaces) if replaces and self._knows_renewals else None
-        identifier = messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=domain)
-        new = NewOrder(identifiers=[identifier], profile=self._settings.profile or None, replaces=named)
-        with self._failures():
-            return str(self._acme._post(self._acme.directory["newOrder"], new).headers["Location"])
+        identifiers = [messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=name) for name in names]
+        named = renewal_id(replaces) if replaces else None
+        new = NewOrder(identifiers=identifiers, profile=self._settings.profile or None, replaces=named)
+        with self._requests() as acme:
+            return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
-        """Return the status of an order. Raises AttemptFailed."""
-        return str(self._read(order).status.name)  # type: ignore[return-value]
+        """Return the status of an order, invalid if the CA has none at its URL. Raises AttemptFailed."""
+        try:
+            return str(self._read(order).status.name)  # type: ignore[return-value]
+        except _RequestFailed as failed:
+            if failed.status in _ABSENT:
+                return "invalid"
+            raise
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges of an order. Raises AttemptFailed, also for one that the CA rejected."""
@@ -126,60 +138,69 @@ class AcmeClient:
 
     def answer(self, challenge: Challenge) -> None:
         """Tell the CA that the answer of a challenge can be read. Raises AttemptFailed."""
-        with self._failures():
-            self._acme.answer_challenge(challenge.body, challenge.body.response(self._net.key))
+        with self._requests() as acme:
+            acme.answer_challenge(challenge.body, challenge.body.response(self._net.key))
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
         """Send the certificate request of an order that is ready. Raises AttemptFailed."""
         body = self._read(order)
-        with self._failures():
-            self._acme._post(body.finalize, messages.CertificateRequest(csr=request))
+        with self._requests() as acme:
+            acme._post(body.finalize, messages.CertificateRequest(csr=request))
 
     def download(self, order: str) -> str:
         """Return the chain of a valid order as PEM. Raises AttemptFailed."""
         body = self._read(order)
-        with self._failures():
-            return self._acme._post_as_get(body.certificate).text
+        with self._requests() as acme:
+            return acme._post_as_get(body.certificate).text
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
         """Return when the CA suggests to renew a certificate, or None. Raises AttemptFailed."""
-        if not self._knows_renewals:
+        if not self.knows_renewals:
             return None
-        url = f"{self._acme.directory['renewalInfo']}/{renewal_id(certificate)}"
-        with self._failures():
+        with self._requests() as acme:
+            url = f"{acme.directory['renewalInfo']}/{renewal_id(certificate)}"
             response = self._net.get(url, content_type="application/json")
             window = messages.RenewalInfo.from_json(response.json()).suggested_window
         start, end = int(window.start.timestamp()), int(window.end.timestamp())
         return RenewalWindow(start, end, _seconds(response.headers.get("Retry-After", ""), self._now()))
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
-        """Revoke a certificate. Raises AttemptFailed."""
-        with self._failures():
-            self._acme.revoke(certificate, reason)
+        """Revoke a certificate. One that was revoked already stays so. Raises AttemptFailed."""
+        with self._requests() as acme:
+            try:
+                acme.revoke(certificate, reason)
+            except messages.Error as error:
+                if error.code != "alreadyRevoked":
+                    raise
 
-    @property
-    def _knows_renewals(self) -> bool:
-        return hasattr(self._acme.directory, "renewalInfo")
+    def change_key(self, key: EllipticCurvePrivateKey) -> None:
+        """Replace the key of the account (RFC 8555, section 7.3.5). Raises AttemptFailed."""
+        with self._requests() as acme:
+            url, old = acme.directory["keyChange"], self._net.key.public_key()  # type: ignore[union-attr]
+            change = {"account": self._net.account.uri, "oldKey": old.to_json()}  # type: ignore[union-attr]
+            new = JWKEC(key=ComparableECKey(key))
+            acme._post(url, JWS.sign(json.dumps(change).encode(), new, ES256, None, url))
+            self._net.key = new
 
     def _contact(self) -> dict[str, Any]:
         return {"contact": (self._settings.contact,)} if self._settings.contact else {}
 
-    def _binding(self) -> dict[str, Any]:
+    def _binding(self, directory: messages.Directory) -> dict[str, Any]:
         if self._settings.eab is None:
             return {}
         id, key = self._settings.eab
         public = self._net.key.public_key()  # type: ignore[union-attr]
-        binding = messages.ExternalAccountBinding.from_data(public, id, key, self._acme.directory)
+        binding = messages.ExternalAccountBinding.from_data(public, id, key, directory)
         return {"external_account_binding": binding}
 
     def _read(self, order: str) -> messages.Order:
-        with self._failures():
-            body: messages.Order = messages.Order.from_json(self._acme._post_as_get(order).json())
+        with self._requests() as acme:
+            body: messages.Order = messages.Order.from_json(acme._post_as_get(order).json())
         return body
 
     def _authorization(self, url: str) -> messages.Authorization:
-        with self._failures():
-            body: messages.Authorization = messages.Authorization.from_json(self._acme._post_as_get(url).json())
+        with self._requests() as acme:
+            body: messages.Authorization = messages.Authorization.from_json(acme._post_as_get(url).json())
         return body
 
     def _challenge(self, authorization: messages.Authorization, method: Method) -> Challenge:
@@ -191,19 +212,36 @@ class AcmeClient:
         return Challenge(domain, body.chall.encode("token"), value, body)
 
     def _note(self, response: requests.Response, **_: object) -> None:
-        """Remember the Retry-After of the last response."""
+        """Remember status and Retry-After of the last response."""
+        self._status = response.status_code
         self._retry_after = _seconds(response.headers.get("Retry-After", ""), self._now())
 
+    def _connect(self) -> _Client:
+        """Read the directory, and register the account or find it."""
+        if not self._connected:
+            self._net.account = None
+            self._acme = _Client(_Client.get_directory(self._settings.directory, self._net), self._net)
+            own = {**self._contact(), **self._binding(self._acme.directory)}
+            try:
+                self._acme.new_account(messages.NewRegistration.from_data(terms_of_service_agreed=True, **own))
+            except errors.ConflictError as known:
+                self._net.account = messages.RegistrationResource(uri=known.location, body=messages.Registration())
+            self._connected = True
+        return self._acme
+
     @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Turn errors of the CA and of the network into AttemptFailed."""
+    def _requests(self) -> Iterator[_Client]:
+        """Yield the connected client to one thread. Errors of the CA and of the network become AttemptFailed."""
         try:
-            yield
+            with self._lock:
+                self._status = 0
+                yield self._connect()
         except messages.Error as error:
+            self._connected &= error.code != "accountDoesNotExist"  # then it is registered again
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            raise AttemptFailed(_failure(error, not_before), str(error)) from None
+            raise _RequestFailed(_failure(error, not_before), str(error), self._status) from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:
-            raise AttemptFailed(outcomes.ca_unreachable(), f"{type(error).__name__}: {error}") from None
+            raise _RequestFailed(outcomes.ca_unreachable(), f"{type(error).__name__}: {error}", self._status) from None
 
 
 @contextmanager

@@ -1,51 +1,49 @@
 """One attempt at the certificate of a claimed domain, from the preflight to the stored certificate. Blocks."""
 
-import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from cryptography import x509
 
-from chalicelib import ids
 from chalicelib.model.names import issued_certificates, renewal_schedule
-from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
-from chalicelib.model.tls import certificate_policies, challenge_records
-from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method, Renewal
-from chalicelib.storage import vault
-from edge.issuer import ordering
-from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer import key_making, ordering
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.key_making import MakeKey
+from edge.issuer.order_counts import OrderCounts
 from edge.issuer.ordering import Obtained, OrderingCa, Wanted
 from edge.issuer.rules import outcomes, renewal_times
 from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
+from edge.issuer.stored_order import StoredOrder, TxtWriter
+from edge.process import log
 
 _ORDER_TIME = 300  # seconds for one order: half of a claim
-_logger = logging.getLogger("tunnel_edge")
 
 
 class AttemptCa(OrderingCa, Protocol):
     """The CA, with its renewal information."""
 
+    @property
+    def knows_renewals(self) -> bool:
+        """Return whether the CA has renewal information, so that orders can name the replaced certificate."""
+
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
 
 
-class TxtWriter(Protocol):
-    """Writes the TXT record of a challenge at the target of an alias. Raises AttemptFailed."""
-
-    def add(self, name: str, value: str) -> None:
-        """Add a TXT record, and wait until all name servers have it."""
-
-    def remove(self, name: str) -> None:
-        """Remove the TXT records of a name, if there are any."""
+Preflight = Callable[[str, ReservedDomain], Method]  # of a reservation and its id; raises AttemptFailed
 
 
-Preflight = Callable[[ReservedDomain, Renewal], Method]  # raises AttemptFailed
+class Current(NamedTuple):
+    """The last issued certificate of a domain, and when to renew it."""
+
+    certificate: x509.Certificate
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,8 @@ class Attempt:
     ca: AttemptCa
     preflight: Preflight
     txt: TxtWriter | None = None
+    counts: OrderCounts = field(default_factory=OrderCounts)
+    keys: MakeKey = key_making.make_in_child
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
@@ -66,12 +66,13 @@ class Attempt:
             self._clean(due)
             return
         try:
-            if plan := self._plan_to_wait(due, renewal):
-                renewal_schedule.conclude(due, outcomes.postpone(renewal, plan), self._second)
+            current = self._read_current(due, renewal)
+            if current and not renewal.started_at and current.plan.renews_at > self._second:
+                renewal_schedule.conclude(due, outcomes.postpone(renewal, current.plan), self._second)
                 return
-            self._record(due, self._obtain(due, stored, renewal))
+            self._order(due, stored, self._find_replaced(current))
         except AttemptFailed as failed:
-            _logger.warning("Order for %s failed: %s", stored.domain, failed.reason)
+            log.event("order_failed", domain=stored.domain, code=failed.failure.code, reason=failed.reason)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random())
             renewal_schedule.conclude(due, failure, self._second)
 
@@ -79,54 +80,58 @@ class Attempt:
     def _second(self) -> int:
         return int(self.now())
 
-    def _plan_to_wait(self, due: DueRenewal, renewal: Renewal) -> Plan | None:
-        """Return the plan of a certificate that does not have to be renewed yet, or None. Raises AttemptFailed."""
-        certificate = self._certificate(due, renewal)
-        if renewal.started_at or certificate is None:
+    def _read_current(self, due: DueRenewal, renewal: Renewal) -> Current | None:
+        """Return the issued certificate of a domain, or None without one."""
+        if not renewal.certificate_id:
             return None
-        plan = self._plan(renewal.certificate_id, certificate)
-        return plan if plan.renews_at > self._second else None
+        pem = issued_certificates.read_chain(due.entry.account, renewal.certificate_id)
+        certificate = x509.load_pem_x509_certificate(pem.encode()) if pem else None
+        return Current(certificate, self._plan(renewal.certificate_id, certificate)) if certificate else None
 
-    def _obtain(self, due: DueRenewal, stored: ReservedDomain, renewal: Renewal) -> Obtained:
-        store = _DomainStore(due, stored.domain, self.txt)
+    def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
+        """Return the certificate that an order replaces, or None. Only renewals do, because they are not limited."""
+        is_renewal = current and current.plan.renews_at <= self._second
+        return current.certificate if current and is_renewal and self.ca.knows_renewals else None
+
+    def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
+        store = self._store(due, stored.domain)
+        store.is_renewal = replaced is not None
         order = store.find()
-        method = order.method if order else self.preflight(stored, renewal)
-        store.method = method
-        is_renewal = 0 < renewal.renews_at <= self._second
-        replaces = self._certificate(due, renewal) if is_renewal else None
+        if order is None:
+            store.require_room()
+        store.method = order.method if order else self.preflight(due.entry.reservation, stored)
         key_type = stored.policy.private_key_type if stored.policy else "ecdsa"
-        wanted = Wanted(stored.domain, key_type, method, replaces)
+        wanted = Wanted((stored.domain,), key_type, store.method, replaced)
         until = self.now() + _ORDER_TIME
-        return ordering.obtain(wanted, self.ca, store, until=until, now=self.now, sleep=self.sleep)
+        obtained = ordering.obtain(wanted, self.ca, store, until=until, now=self.now, sleep=self.sleep)
+        self._record(due, stored.domain, obtained, is_renewal=replaced is not None)
 
-    def _record(self, due: DueRenewal, obtained: Obtained) -> None:
-        certificate = x509.load_pem_x509_certificate(obtained.chain.pem.encode())
-        plan = self._plan(obtained.order.certificate_id, certificate)
-        done = outcomes.succeed(due.entry.renewal, obtained.order.certificate_id, plan, _validity(certificate))
-        if not issued_certificates.record(due, obtained.order, obtained.chain, done):
-            _logger.warning("A certificate of %s is not used: the policy has ended.", due.entry.reservation)
+    def _store(self, due: DueRenewal, domain: str) -> StoredOrder:
+        return StoredOrder(due, domain, self.txt, self.counts, self.keys, self.now)
+
+    def _record(self, due: DueRenewal, domain: str, obtained: Obtained, *, is_renewal: bool) -> None:
+        id, certificate = obtained.order.certificate_id, x509.load_pem_x509_certificate(obtained.chain.pem.encode())
+        done = outcomes.succeed(due.entry.renewal, id, self._plan(id, certificate), _validity(certificate))
+        counted = () if is_renewal else (self.counts.count_issued(domain, self._second),)
+        if issued_certificates.record(due, obtained.order, obtained.chain, done, counted):
+            log.event("certificate_issued", domain=domain, certificate=id)
+        else:
+            log.event("certificate_unused", domain=domain, certificate=id)
 
     def _plan(self, id: str, certificate: x509.Certificate) -> Plan:
         try:
             window = self.ca.renewal_window(certificate)
         except AttemptFailed as failed:  # a certificate is renewed in time without the CA's suggestion
-            _logger.warning("The renewal information of %s cannot be read: %s", id, failed.reason)
+            log.event("renewal_information_unreadable", certificate=id, reason=failed.reason)
             window = None
         return renewal_times.plan(id, _validity(certificate), window, self._second)
-
-    def _certificate(self, due: DueRenewal, renewal: Renewal) -> x509.Certificate | None:
-        """Return the issued certificate of a domain, or None without one."""
-        if not renewal.certificate_id:
-            return None
-        pem = issued_certificates.read_chain(
-            issued_certificates.LostCertificate(due.entry.account, renewal.certificate_id)
-        )
-        return x509.load_pem_x509_certificate(pem.encode()) if pem else None
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove what an attempt has left of a domain without a policy, and its entry."""
         if order := issued_certificates.find_order(due):
-            _DomainStore(due, order.domain, self.txt, order.method).withdraw()
+            store = self._store(due, order.domain)
+            store.method = order.method
+            store.withdraw()
             issued_certificates.drop_order(due)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
@@ -134,38 +139,3 @@ class Attempt:
 def _validity(certificate: x509.Certificate) -> Validity:
     times = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
     return Validity(*(int(it.timestamp()) for it in times))
-
-
-@dataclass
-class _DomainStore:
-    """The order of one domain in the table, and the answers of its challenges."""
-
-    due: DueRenewal
-    domain: str
-    txt: TxtWriter | None
-    method: Method = "http-01"
-
-    def find(self) -> UnfinishedOrder | None:
-        return issued_certificates.find_order(self.due)
-
-    def put(self, order: UnfinishedOrder) -> None:
-        issued_certificates.put_order(self.due, order)
-
-    def drop(self) -> None:
-        issued_certificates.drop_order(self.due)
-
-    def seal(self, key: bytes) -> tuple[str, bytes]:
-        id = ids.new("cert")
-        return id, vault.seal(key, vault.context(self.due.entry.account, id))
-
-    def publish(self, challenge: Challenge) -> None:
-        if self.method == "http-01":
-            challenge_records.put(self.domain, PendingChallenge(challenge.token, challenge.value))
-        elif self.txt:
-            self.txt.add(certificate_policies.alias_target(self.due.entry.reservation), challenge.value)
-
-    def withdraw(self) -> None:
-        if self.method == "http-01":
-            challenge_records.remove(self.domain)
-        elif self.txt:
-            self.txt.remove(certificate_policies.alias_target(self.due.entry.reservation))

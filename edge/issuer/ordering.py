@@ -1,14 +1,12 @@
 """One order at the CA, from any step to its certificate. Another issuer continues it from what is stored. Blocks."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from chalicelib import crypto
 from chalicelib.crypto.chains import Chain
@@ -16,6 +14,7 @@ from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.tls.certificate_policies import PolicyKeyType
 from chalicelib.model.tls.renewals import Method
 from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.key_making import SealedKey
 from edge.issuer.rules import outcomes
 
 _PAUSE = 1.0  # seconds between reads of an order's status
@@ -25,7 +24,7 @@ _MAX_CHAIN = 65536  # bytes
 class OrderingCa(Protocol):
     """The CA. Every method blocks and raises AttemptFailed."""
 
-    def order(self, domain: str, replaces: x509.Certificate | None) -> str:
+    def order(self, names: Sequence[str], replaces: x509.Certificate | None) -> str:
         """Order a certificate; return the URL of the order."""
 
     def status(self, order: str) -> str:
@@ -56,8 +55,11 @@ class OrderStore(Protocol):
     def drop(self) -> None:
         """Remove an order that the CA has ended."""
 
-    def seal(self, key: bytes) -> tuple[str, bytes]:
-        """Return the id of a new certificate, and a private key (DER) sealed for it."""
+    def admit(self) -> None:
+        """Count a new order. Raises AttemptFailed if a bound forbids it."""
+
+    def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:
+        """Return the id of a new certificate, and a key that is sealed for it."""
 
     def publish(self, challenge: Challenge) -> None:
         """Make the answer of a challenge readable for the CA, and wait until it is."""
@@ -70,7 +72,7 @@ class OrderStore(Protocol):
 class Wanted:
     """The certificate that is wanted. `replaces` is the certificate that it renews, or None."""
 
-    domain: str
+    names: tuple[str, ...]
     key_type: PolicyKeyType
     method: Method
     replaces: x509.Certificate | None = None
@@ -114,14 +116,10 @@ def obtain(
 
 def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder:
     """Create a key and an order. The order is stored before anything else happens with it."""
-    key = rsa.generate_private_key(65537, 2048) if wanted.key_type == "rsa" else ec.generate_private_key(ec.SECP256R1())
-    names = x509.SubjectAlternativeName([x509.DNSName(wanted.domain)])
-    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-    request = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
-    id, sealed = store.seal(crypto.keys.to_der(key))
-    url = ca.order(wanted.domain, wanted.replaces)
-    encoded = request.public_bytes(serialization.Encoding.DER)
-    order = UnfinishedOrder(url, wanted.domain, wanted.method, id, encoded, sealed)
+    id, made = store.make_key(wanted.names, wanted.key_type)
+    store.admit()
+    url = ca.order(wanted.names, wanted.replaces)
+    order = UnfinishedOrder(url, wanted.names[0], wanted.method, id, made.request, made.key)
     store.put(order)
     return order
 
@@ -156,7 +154,7 @@ def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Ch
     leaf, request = chain.leaf, x509.load_der_x509_csr(order.request)
     checks = {
         "has another key": leaf.public_key == request.public_key(),
-        "has other names": sorted(leaf.dns_names) == [wanted.domain] and not leaf.ips,
+        "has other names": sorted(leaf.dns_names) == sorted(wanted.names) and not leaf.ips,
         "is not valid now": leaf.not_before.timestamp() <= now < leaf.not_after.timestamp(),
     }
     if wrong := [problem for problem, is_right in checks.items() if not is_right]:

@@ -4,6 +4,7 @@ The private key is sealed before the certificate exists, with the id that the ce
 the unfinished order. So an issuer that takes over another one's order completes it without a right to decrypt the key.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,9 +73,12 @@ def drop_order(due: DueRenewal) -> None:
     dynamodb.do(remove_order(due))
 
 
-def record(due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal) -> bool:
+def record(
+    due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
+) -> bool:
     """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
 
+    `others` are further writes of the transaction.
     Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
@@ -84,7 +88,7 @@ def record(due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Ren
     change = Change(trail.EDGE).put(_item(due, order, chain), more={_RESERVATION: before.id})
     after = _with_certificate(before, order.certificate_id, done)
     try:
-        change.also(*writes.rewrite(before, after), *due.entry.replace(done), remove_order(due)).commit()
+        change.also(*writes.rewrite(before, after), *due.entry.replace(done), remove_order(due), *others).commit()
     except writes.Overtaken:
         return False
     return True
@@ -125,9 +129,9 @@ def find_lost(most: int) -> list[LostCertificate]:
     return [LostCertificate(*item.id.split("/", 1)) for item in found]
 
 
-def read_chain(lost: LostCertificate) -> str | None:
-    """Return the chain of a lost certificate as PEM, or None if it was deleted. Raises aws.Unavailable."""
-    item = table.read(items.scope(lost.account, kinds.TLS_CERTIFICATES.path), lost.certificate_id)
+def read_chain(account: str, certificate_id: str) -> str | None:
+    """Return the chain of a certificate as PEM, or None if it was deleted. Raises aws.Unavailable."""
+    item = table.read(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
     return records.decode(TlsCertificate, item).certificate_pem if item else None
 
 

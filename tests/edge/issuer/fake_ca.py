@@ -1,5 +1,6 @@
 """A CA of the tests, and a store that survives the issuers, which can be killed at each call."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,7 +49,7 @@ class Ca:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def order(self, domain: str, replaces: x509.Certificate | None) -> str:
+    def order(self, names: Sequence[str], replaces: x509.Certificate | None) -> str:
         self._world.step("order")
         url = f"https://ca.example/{len(self._world.orders)}"
         self._world.orders[url] = "pending"

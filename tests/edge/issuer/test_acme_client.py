@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib.model.names import renewal_schedule
 from chalicelib.model.tls.tls_certificates import open_private_key, read_certificates
+from edge.issuer import key_making
 from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
@@ -77,6 +78,10 @@ def wait_for(port: int, bundle: Path) -> None:
     raise TimeoutError
 
 
+def client_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
 def request(domain: str) -> x509.CertificateSigningRequest:
     names = x509.SubjectAlternativeName([x509.DNSName(domain)])
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
@@ -92,17 +97,27 @@ def wait_until(client: AcmeClient, order: str, *statuses: str) -> str:
 
 
 def test_an_account_is_registered_once(settings: CaSettings) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    urls = {AcmeClient(settings, key).register() for _ in range(3)}
+    key, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    urls = {AcmeClient(settings, key).authority.account_url for _ in range(3)}
     assert len(urls) == 1
+    assert AcmeClient(settings, other).authority.account_url not in urls
+
+
+def test_the_key_of_an_account_can_be_changed(settings: CaSettings) -> None:
+    old, new = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    client = AcmeClient(settings, old)
+    before = client.authority
+    client.change_key(new)
+    assert client.status(client.order([DOMAIN])) == "pending"
+    assert AcmeClient(settings, new).authority == before
+    assert AcmeClient(settings, old).authority != before
 
 
 @pytest.mark.parametrize(("domain", "method"), [(DOMAIN, "http-01"), (DOMAIN, "dns-01"), (WILDCARD, "dns-01")])
 def test_another_client_of_the_account_completes_an_order(settings: CaSettings, domain: str, method: str) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     client = AcmeClient(settings, key)
-    client.register()
-    order = client.order(domain)
+    order = client.order([domain])
     (challenge,) = client.challenges(order, method)  # type: ignore[arg-type]
     assert challenge.domain == domain.removeprefix("*.")
     assert challenge.value.startswith(challenge.token) is (method == "http-01")
@@ -110,7 +125,6 @@ def test_another_client_of_the_account_completes_an_order(settings: CaSettings, 
     wait_until(client, order, "ready")
     assert client.challenges(order, method) == []  # type: ignore[arg-type]
     other = AcmeClient(settings, key)
-    other.register()
     made = request(domain)
     other.finalize(order, made)
     wait_until(other, order, "valid")
@@ -131,12 +145,11 @@ def test_a_domain_gets_its_certificate_from_the_ca(
     policy = {"authority": "letsencrypt", "private_key_type": key_type}
     made = admin.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": policy})
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
-    client.register()
     now = int(time.time())
     (due,) = renewal_schedule.find_due(now, 10)
     claimed = renewal_schedule.claim(due, now, now + 600)
     assert claimed
-    Attempt(client, lambda *_: "http-01", sleep=lambda _: time.sleep(0.05)).run(claimed)
+    Attempt(client, lambda *_: "http-01", keys=key_making.make, sleep=lambda _: time.sleep(0.05)).run(claimed)
     (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
     assert admin.get(f"/reserved_domains/{made['id']}").json["certificate"]["id"] == certificate["id"]
     assert certificate["subject_alternative_names"] == {"dns_names": [DOMAIN], "ips": []}
@@ -157,13 +170,10 @@ def test_a_certificate_is_named_as_in_rfc_9773() -> None:
 
 def test_an_unknown_order_and_an_absent_ca_fail_with_their_codes(settings: CaSettings) -> None:
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
-    client.register()
-    with pytest.raises(AttemptFailed) as unknown:
-        client.status(settings.directory.replace("/dir", "/my-order/none"))
-    assert unknown.value.failure.code == "ca_unreachable"
+    assert client.status(settings.directory.replace("/dir", "/my-order/none")) == "invalid"
     with pytest.raises(AttemptFailed) as rejected:
-        client.order("not a domain")
+        client.order(["not a domain"])
     assert rejected.value.failure.code == "internal"
     with pytest.raises(AttemptFailed) as absent:
-        AcmeClient(CaSettings(f"https://localhost:{free_port()}/dir"), ec.generate_private_key(ec.SECP256R1()))
+        AcmeClient(CaSettings(f"https://localhost:{free_port()}/dir"), client_key()).order([DOMAIN])
     assert absent.value.failure.code == "ca_unreachable"

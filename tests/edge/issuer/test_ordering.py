@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from chalicelib.model.names.issued_certificates import UnfinishedOrder
-from edge.issuer import ordering
+from chalicelib.model.tls.certificate_policies import PolicyKeyType
+from edge.issuer import key_making, ordering
 from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.key_making import KeyWish, SealedKey
 from edge.issuer.ordering import Obtained, Wanted
 from edge.issuer.rules import outcomes
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, Killed, World
 
 NOW = datetime.now(UTC).timestamp()
-WANTED = Wanted(DOMAIN, "ecdsa", "http-01")
+WANTED = Wanted((DOMAIN,), "ecdsa", "http-01")
 
 
 class Store:
@@ -37,9 +38,12 @@ class Store:
         self._world.step("drop")
         self._world.stored = None
 
-    def seal(self, key: bytes) -> tuple[str, bytes]:
-        self._world.step("seal")
-        return "cert_1", key
+    def admit(self) -> None:
+        self._world.step("admit")
+
+    def make_key(self, names: tuple[str, ...], key_type: PolicyKeyType) -> tuple[str, SealedKey]:
+        self._world.step("make_key")
+        return "cert_1", key_making.make(KeyWish("acct_1", "cert_1", names, key_type))
 
     def publish(self, challenge: Challenge) -> None:
         self._world.step("publish")
@@ -53,7 +57,20 @@ def obtain(world: World, wanted: Wanted = WANTED, now: Callable[[], float] = lam
     return ordering.obtain(wanted, Ca(world), Store(world), until=NOW + 60, now=now, sleep=lambda _: None)
 
 
-STEPS = ["find", "seal", "order", "put", "status", "challenges", "publish", "answer", "status", "finalize", "status"]
+STEPS = [
+    "find",
+    "make_key",
+    "admit",
+    "order",
+    "put",
+    "status",
+    "challenges",
+    "publish",
+    "answer",
+    "status",
+    "finalize",
+    "status",
+]
 STEPS = [*STEPS, "download"]
 
 
@@ -62,7 +79,7 @@ def test_an_order_goes_from_step_to_step() -> None:
     obtained = obtain(world)
     assert (world.calls, obtained.chain.leaf.dns_names, obtained.order) == (STEPS, [DOMAIN], world.stored)
     assert world.published == set()
-    own = serialization.load_der_private_key(obtained.order.key, None)
+    own = x509.load_der_x509_csr(obtained.order.request)
     assert own.public_key() == obtained.chain.leaf.public_key
 
 
@@ -110,5 +127,5 @@ def test_a_slow_order_is_left_for_another_attempt() -> None:
 
 
 def test_an_rsa_key_has_2048_bits() -> None:
-    key: Any = obtain(World(), Wanted(DOMAIN, "rsa", "http-01")).chain.leaf.public_key
+    key: Any = obtain(World(), Wanted((DOMAIN,), "rsa", "http-01")).chain.leaf.public_key
     assert key.key_size == 2048

@@ -230,6 +230,6 @@ def test_a_domain_that_another_account_proves_loses_its_certificate(admin: Clien
     assert (shown(admin, lost)["certificate"], shown(admin, lost)["verification"]["status"]) == (None, "lapsed")
     (revoked,) = issued_certificates.find_lost(10)
     assert revoked == (admin.account, id)
-    assert issued_certificates.read_chain(revoked) == chain().pem
+    assert issued_certificates.read_chain(*revoked) == chain().pem
     issued_certificates.forget_lost(revoked)
     assert issued_certificates.find_lost(10) == []

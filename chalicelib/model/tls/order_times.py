@@ -1,0 +1,54 @@
+"""Times of orders at the CA, in sets from which the issuer computes its bounds.
+
+Each time is a member of a set, so that concurrent issuers do not overwrite each other.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.records import items
+
+_SCOPE = items.scope(EDGE, "/order_times")
+_ALWAYS = Condition("")
+
+
+@dataclass(frozen=True)
+class TimeSet:
+    """A set of times. Those older than `seconds` are removed. `most` is its bound, 0 for none."""
+
+    id: str
+    seconds: int
+    most: int = 0
+
+
+def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
+    """Return the times of each set, as Unix seconds. Older ones are removed. Raises aws.Unavailable."""
+    records = dynamodb.get_each(*((_SCOPE, it.id) for it in sets.values()))
+    found = {}
+    for (name, it), record in zip(sets.items(), records, strict=True):
+        members = _members(record)
+        if old := {member for member in members if _second(member) <= now - it.seconds}:
+            dynamodb.do(Write.update(_SCOPE, it.id, _ALWAYS, removes={"times": old}))
+        found[name] = sorted(_second(member) for member in members - old)
+    return found
+
+
+def add(times: TimeSet, now: int) -> Write:
+    """Return the write that adds a time to a set. It fails if the set has `most` times already."""
+    room = Condition("attribute_not_exists(#times) OR size(#times) < :most", {"most": times.most})
+    sets = {"expires": now + times.seconds, "revision": 1, "schema": dynamodb.OLDEST_FORMAT}
+    member = f"{now}.{secrets.token_hex(4)}"
+    return Write.update(_SCOPE, times.id, room if times.most else _ALWAYS, sets=sets, adds={"times": {member}})
+
+
+def _members(record: Mapping[str, Any] | None) -> set[str]:
+    return set(record.get("times", ())) if record else set()
+
+
+def _second(member: str) -> int:
+    return int(member.partition(".")[0])

@@ -1,0 +1,86 @@
+"""Private keys of certificates. A process that ends creates and seals each, so no memory of the issuer has had it.
+
+`python -m edge.issuer.key_making` makes one: the wish is JSON on its standard input, the result JSON on its output.
+"""
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from chalicelib import crypto
+from chalicelib.model.tls.certificate_policies import PolicyKeyType
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.rules import outcomes
+from edge.process import memory
+
+_TIMEOUT = 60  # seconds
+
+
+@dataclass(frozen=True)
+class KeyWish:
+    """A key for a certificate of some names, to be sealed for an account and the id of the certificate."""
+
+    account: str
+    id: str
+    names: tuple[str, ...]
+    key_type: PolicyKeyType = "ecdsa"
+
+
+@dataclass(frozen=True)
+class SealedKey:
+    """A sealed private key, and the certificate request (DER) that is signed with it."""
+
+    request: bytes
+    key: bytes
+
+
+MakeKey = Callable[[KeyWish], SealedKey]  # raises AttemptFailed, aws.Unavailable
+
+
+def make(wish: KeyWish) -> SealedKey:
+    """Create and seal a key in this process. Raises aws.Unavailable."""
+    private = (
+        rsa.generate_private_key(65537, 2048) if wish.key_type == "rsa" else ec.generate_private_key(ec.SECP256R1())
+    )
+    names = x509.SubjectAlternativeName([x509.DNSName(name) for name in wish.names])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    request = builder.add_extension(names, critical=False).sign(private, hashes.SHA256())
+    sealed = vault.seal(crypto.keys.to_der(private), vault.context(wish.account, wish.id))
+    return SealedKey(request.public_bytes(serialization.Encoding.DER), sealed)
+
+
+def make_in_child(wish: KeyWish) -> SealedKey:
+    """Create and seal a key in a process of its own. Raises AttemptFailed."""
+    command = [sys.executable, "-m", "edge.issuer.key_making"]
+    try:
+        done = subprocess.run(  # noqa: S603 (the arguments are constant)
+            command, input=json.dumps(asdict(wish)).encode(), stdout=subprocess.PIPE, timeout=_TIMEOUT, check=True
+        )
+        made = {name: base64.b64decode(text) for name, text in json.loads(done.stdout).items()}
+        return SealedKey(**made)
+    except (subprocess.SubprocessError, OSError, ValueError) as error:
+        raise AttemptFailed(outcomes.internal(), f"no key could be made: {type(error).__name__}") from None
+
+
+def main() -> None:
+    """Make one key, and write its request and its sealed form."""
+    memory.forbid_dumps()
+    wish = json.load(sys.stdin)
+    try:
+        made = make(KeyWish(**{**wish, "names": tuple(wish["names"])}))
+    except aws.AwsError as error:
+        sys.exit(f"A key could not be sealed ({error.code}).")
+    json.dump({name: base64.b64encode(value).decode() for name, value in asdict(made).items()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Counts of orders in the table, and the bounds that they must not exceed. Blocks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chalicelib import domains
+from chalicelib.model.tls import order_times
+from chalicelib.model.tls.order_times import TimeSet
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import TransactionFailed, Write
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.rules import order_bounds, outcomes
+from edge.issuer.rules.order_bounds import Bound, History, Limit, OrderBounds
+
+_ORDERED, _MIRRORED = ("account",), ("every", "registered")  # the sets to which an order adds its time
+
+
+@dataclass(frozen=True)
+class OrderCounts:
+    """The counts that all issuers share. All methods raise aws.Unavailable."""
+
+    bounds: OrderBounds = field(default_factory=OrderBounds)
+
+    def find_limit(self, account: str, domain: str, now: int, *, replaces: bool) -> Limit | None:
+        """Return the bound that forbids an order now, or None."""
+        history = History(**order_times.read(self._sets(account, domain), now))
+        return order_bounds.find_limit(self.bounds, history, now, replaces=replaces)
+
+    def count(self, account: str, domain: str, now: int, *, replaces: bool) -> None:
+        """Count an order that follows. Raises AttemptFailed if a bound forbids it.
+
+        Orders that replace a certificate do not count for the bounds that mirror those of the CA.
+        """
+        sets = self._sets(account, domain)
+        names = _ORDERED if replaces else (*_ORDERED, *_MIRRORED)
+        try:
+            dynamodb.transact([order_times.add(sets[name], now) for name in names])
+        except TransactionFailed:  # another order was counted since the bounds were checked
+            limit = self.find_limit(account, domain, now, replaces=replaces)
+            failure = outcomes.rate_limited(limit.sentence, limit.not_before) if limit else outcomes.internal()
+            raise AttemptFailed(failure, "a bound is reached") from None
+
+    def count_failed(self, domain: str, now: int) -> None:
+        """Count an order that has failed."""
+        dynamodb.do(order_times.add(_set(f"failed/{domain}", self.bounds.failed), now))
+
+    def count_issued(self, domain: str, now: int) -> Write:
+        """Return the write that counts an issued certificate."""
+        return order_times.add(_set(f"issued/{domain}", self.bounds.issued), now)
+
+    def list_all(self, now: int) -> list[int]:
+        """Return the times of the orders of all accounts that count for their bound."""
+        every = _set("all", self.bounds.every)
+        return order_times.read({"every": every}, now)["every"]
+
+    def _sets(self, account: str, domain: str) -> Mapping[str, TimeSet]:
+        bounds = self.bounds
+        return {
+            "failed": _set(f"failed/{domain}", bounds.failed),
+            "issued": _set(f"issued/{domain}", bounds.issued),
+            "account": _bounded(f"account/{account}", bounds.account),
+            "every": _bounded("all", bounds.every),
+            "registered": _bounded(f"registered/{domains.registrable(domain)}", bounds.registered),
+        }
+
+
+def _set(id: str, bound: Bound) -> TimeSet:
+    return TimeSet(id, bound.seconds)
+
+
+def _bounded(id: str, bound: Bound) -> TimeSet:
+    return TimeSet(id, bound.seconds, bound.count)

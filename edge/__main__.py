@@ -1,7 +1,7 @@
-"""Runs the whole edge (`make edge`), or one part: `python -m edge gateway`, `control`, `envoy` or `sign-in`.
+"""Runs the whole edge (`make edge`), or one part: `python -m edge` with gateway, control, envoy, sign-in or issuer.
 
-A gateway or the sign-in service can also run on a separate host. SIGTERM drains a gateway or Envoy; a second one, or
-another signal, ends it at once.
+A gateway, the sign-in service or the issuer can also run on a separate host. SIGTERM drains a gateway or Envoy; a second
+one, or another signal, ends it at once.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from edge.process import files
 from edge.process import settings as environment
+from edge.process.children import Program
 from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
 
@@ -82,18 +83,38 @@ async def _run_until_signal(run: Run, settings: Settings, *, drains: bool) -> No
 
 
 def _choose(part: str) -> Run:
-    parts = {"": _edge, _GATEWAY: _gateway, "control": _control, _ENVOY: _envoy, "sign-in": _sign_in}
+    parts = {
+        "": _edge,
+        _GATEWAY: _gateway,
+        "control": _control,
+        _ENVOY: _envoy,
+        "sign-in": _sign_in,
+        "issuer": _issuer,
+    }
     if part not in parts:
         raise SettingError(
-            "Unknown arguments: use python -m edge, or name gateway, control, envoy or sign-in after it."
+            "Unknown arguments: use python -m edge, or name gateway, control, envoy, sign-in or issuer after it."
         )
     return parts[part]
+
+
+def _list_issuer() -> Iterator[Program]:
+    """Yield the issuer's program if there is an issuer. The rest of the edge runs without it."""
+    from edge.issuer import issuer_settings
+
+    if issuer_settings.is_configured():
+        try:
+            issuer_settings.from_environment()
+        except SettingError as error:
+            print(f"The issuer of certificates does not run. {error}", file=sys.stderr, flush=True)
+        else:
+            yield Program("issuer", [sys.executable, "-m", "edge", "issuer"])
 
 
 async def _edge(settings: Settings, _: asyncio.Event) -> None:
     from edge.process import supervisor
 
-    await supervisor.run(settings)
+    await supervisor.run(settings, list(_list_issuer()))
 
 
 async def _envoy(settings: Settings, draining: asyncio.Event) -> None:
@@ -140,6 +161,12 @@ async def _sign_in(settings: Settings, _: asyncio.Event) -> None:
 
     Progress(settings.directory, "sign-in").report("opening its socket")
     await authorization.serve(settings)
+
+
+async def _issuer(settings: Settings, _: asyncio.Event) -> None:
+    from edge.issuer import issuing
+
+    await issuing.serve(settings)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from cryptography import x509
 
+from chalicelib.model.accounts import accounts
 from chalicelib.model.names import issued_certificates, renewal_schedule
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
@@ -22,6 +23,7 @@ from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 from edge.issuer.stored_order import StoredOrder, TxtWriter
 from edge.process import log
 
+_OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # failures for which no domain is responsible
 _ORDER_TIME = 300  # seconds for one order: half of a claim
 
 
@@ -65,6 +67,9 @@ class Attempt:
         if stored is None:
             self._clean(due)
             return
+        if not accounts.is_account_active(due.entry.account):
+            renewal_schedule.conclude(due, outcomes.pause(renewal, self._second), self._second)
+            return
         try:
             current = self._read_current(due, renewal)
             if current and not renewal.started_at and current.plan.renews_at > self._second:
@@ -72,9 +77,14 @@ class Attempt:
                 return
             self._order(due, stored, self._find_replaced(current))
         except AttemptFailed as failed:
-            log.event("order_failed", domain=stored.domain, code=failed.failure.code, reason=failed.reason)
+            self._report(stored.domain, failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random())
             renewal_schedule.conclude(due, failure, self._second)
+
+    def _report(self, domain: str, failed: AttemptFailed) -> None:
+        """Log a failure. Those that are not of the domain have an event of their own, for the alarm."""
+        name = "ca_failed" if failed.failure.code in _OF_THE_SERVICE else "order_failed"
+        log.event(name, domain=domain, code=failed.failure.code, reason=failed.reason)
 
     @property
     def _second(self) -> int:
@@ -86,7 +96,11 @@ class Attempt:
             return None
         pem = issued_certificates.read_chain(due.entry.account, renewal.certificate_id)
         certificate = x509.load_pem_x509_certificate(pem.encode()) if pem else None
-        return Current(certificate, self._plan(renewal.certificate_id, certificate)) if certificate else None
+        if certificate is None:
+            return None
+        if _validity(certificate).is_late(self._second):
+            log.event("certificate_late", certificate=renewal.certificate_id, account=due.entry.account)
+        return Current(certificate, self._plan(renewal.certificate_id, certificate))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
         """Return the certificate that an order replaces, or None. Only renewals do, because they are not limited."""

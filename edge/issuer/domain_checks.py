@@ -16,7 +16,7 @@ from chalicelib.model.tls.renewals import Method
 from edge.issuer import http_probe
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.http_probe import Expected
-from edge.issuer.rules import preflight
+from edge.issuer.rules import outcomes, preflight
 from edge.issuer.rules.caa import CaaRecord
 from edge.issuer.rules.outcomes import Failure
 from edge.issuer.rules.preflight import CaAccount, Finding, HttpAnswer
@@ -50,6 +50,8 @@ class DomainChecks:
     def __call__(self, id: str, stored: ReservedDomain) -> Method:
         """Return the challenge of a reserved domain. Raises AttemptFailed, aws.Unavailable."""
         domain, target = stored.domain, certificate_policies.alias_target(id)
+        if domain.startswith(WILDCARD) and not target:
+            raise AttemptFailed(outcomes.internal(), f"{domain} has a policy, which needs ACME_DNS_ZONE")
         is_verified = stored.progress is not None and stored.progress.status == "verified"
         alias = asyncio.run(self._find_alias(domain, target)) if is_verified and target else "absent"
         _require(preflight.check_domain(domain, is_verified=is_verified, alias=alias, target=target))

@@ -1,4 +1,4 @@
-"""The log of gateway and control: one JSON object per line on stderr."""
+"""The log of the edge's processes: one JSON object per line on stderr."""
 
 import json
 import sys
@@ -32,6 +32,17 @@ CONTROL_EVENTS = (
     "special_names_failed",
     "status_unwritten",
     "trial_failed",
+)
+ISSUER_EVENTS = (
+    "attempt_failed",
+    "ca_failed",
+    "certificate_issued",
+    "certificate_late",
+    "certificate_revoked",
+    "certificate_unused",
+    "order_failed",
+    "renewal_information_unreadable",
+    "replaced_certificate_deleted",
 )
 event_counts: Counter[str] = Counter()  # of this process, by event name
 

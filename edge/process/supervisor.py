@@ -1,4 +1,4 @@
-"""Runs control, the gateway, the sign-in service and Envoy (`make edge`) until Ctrl-C, and restarts each when it dies.
+"""Runs the processes of the edge (`make edge`) until Ctrl-C, and restarts each when it dies.
 
 SIGUSR1 replaces the gateway, and SIGUSR2 Envoy: a second process starts before the first one drains. SIGHUP makes Envoy
 reopen its access log. In a terminal SIGHUP ends everything.
@@ -10,6 +10,7 @@ import shlex
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from edge.process import host_key, starting
@@ -24,21 +25,24 @@ _PYTHON = (sys.executable, "-m", "edge")
 _CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", "Envoy"
 
 
-async def run(settings: Settings) -> None:
-    """Run all programs until cancelled. Raises SettingError if one does not start."""
+async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
+    """Run all programs until cancelled. Raises SettingError if one does not start, unless it is one of `others`."""
     _check_ports(settings)
     print("Starting the edge …", flush=True)
     parts = [_Part(name, settings) for name in (_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY)]
     _, gateway, _, envoy = parts
+    children = [Child(program) for program in others]
     try:
         for part in parts:
             await part.start()
+        for child in children:
+            await child.start()
         _handle_signals(gateway, envoy)
         print(_build_welcome(settings, host_key.read(settings)), flush=True)
         heartbeat = Heartbeat(Progress(settings.directory, _CONTROL))
         await envoy_guard.guard(heartbeat, settings.list_files(STATS_SOCKET), envoy.restart)
     finally:
-        await asyncio.gather(*(part.end() for part in parts))
+        await asyncio.gather(*(it.end() for it in (*parts, *children)))
 
 
 def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:

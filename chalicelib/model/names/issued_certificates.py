@@ -13,11 +13,11 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.changes import Change
-from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names import renewal_schedule, replaced_certificates
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls.renewals import Method, Renewal
-from chalicelib.model.tls.tls_certificates import TlsCertificate
+from chalicelib.model.tls.tls_certificates import RESERVATION, TlsCertificate
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import decoding, items, table, writes
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
 _KEPT_FOR = 7 * 24 * 60 * 60  # seconds: a CA forgets an unfinished order before
-_RESERVATION = "reserved_domain"  # the hidden value of a certificate that names its reservation
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,11 @@ def record(
     if before is None or not renewal_schedule.has_policy(before):
         return False
     done = replace(renewal, is_claimed=False, certificate_id=order.certificate_id)
-    change = Change(trail.EDGE).put(_item(due, order, chain), more={_RESERVATION: before.id})
+    change = Change(trail.EDGE).put(_item(due, order, chain), more={RESERVATION: before.id})
     after = _with_certificate(before, order.certificate_id, done)
+    own = (*writes.rewrite(before, after), *due.entry.replace(done), *_replace(before, order), remove_order(due))
     try:
-        change.also(*writes.rewrite(before, after), *due.entry.replace(done), remove_order(due), *others).commit()
+        change.also(*own, *others).commit()
     except writes.Overtaken:
         return False
     return True
@@ -97,7 +97,7 @@ def record(
 def covers(account: str, certificate_id: str, domain: str) -> bool:
     """Return whether a certificate covers a domain, true if it is unknown or uploaded. Raises aws.Unavailable."""
     item = table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
-    if item is None or item.malformed or _RESERVATION not in item.unseen:
+    if item is None or item.malformed or RESERVATION not in item.unseen:
         return True
     names = records.decode(TlsCertificate, item).subject_alternative_names.get("dns_names", [])
     return not {domain, f"*.{domain.partition('.')[2]}"}.isdisjoint(names)
@@ -105,7 +105,7 @@ def covers(account: str, certificate_id: str, domain: str) -> bool:
 
 def find_reservation(certificate: Item) -> Item | None:
     """Return the reservation that a certificate was issued for, or None. Raises aws.Unavailable."""
-    id = certificate.unseen.get(_RESERVATION)
+    id = certificate.unseen.get(RESERVATION)
     if not isinstance(id, str):
         return None
     found = table.find(items.scope(certificate.account, kinds.RESERVED_DOMAINS.path), id)
@@ -140,6 +140,14 @@ def forget_lost(lost: LostCertificate) -> None:
     dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
 
 
+def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:
+    """Return the write that makes the certificate that a reservation had due for deletion, if it was issued."""
+    id = before.body.get("issued_certificate_id")
+    if not id or id == order.certificate_id:
+        return []
+    return [replaced_certificates.schedule(before.account, id, order.certificate_id, clock.seconds())]
+
+
 def _item(due: DueRenewal, order: UnfinishedOrder, chain: "Chain") -> Item:
     issued_at = clock.rfc3339(clock.now())
     domain = ReservedDomain.of(due.item.body).domain if due.item else ""
@@ -148,7 +156,7 @@ def _item(due: DueRenewal, order: UnfinishedOrder, chain: "Chain") -> Item:
         items.scope(due.entry.account, kinds.TLS_CERTIFICATES.path),
         order.certificate_id,
         {**stored.packed(), "created_at": ids.time_of(order.certificate_id)},
-        unseen={_RESERVATION: due.entry.reservation},
+        unseen={RESERVATION: due.entry.reservation},
         sealed={"private_key": order.key},
     )
 

@@ -91,6 +91,14 @@ def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:
     return _write(due, renewal)
 
 
+def postpone(due: DueRenewal, renewal: Renewal) -> bool:
+    """Store a state that makes an unclaimed entry due later. Return False if the entry was moved.
+
+    Raises aws.Unavailable.
+    """
+    return _write(due, renewal) is not None
+
+
 def conclude(due: DueRenewal, renewal: Renewal, now: int) -> bool:
     """End an attempt without a certificate: store its outcome, and end the claim.
 

@@ -19,6 +19,8 @@ from chalicelib.storage.records.items import Item
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
 
+RESERVATION = "reserved_domain"  # the hidden value of an issued certificate that names its reservation
+
 
 @dataclass(frozen=True, kw_only=True)
 class TlsCertificate(Traced):

@@ -33,15 +33,19 @@ class AccountTurns:
 
     def choose(self, due: Iterable[Candidate], most: int) -> list[Candidate]:
         """Return at most `most` candidates, in the order in which to attempt them, and count their turns."""
-        found = sorted(due, key=lambda it: (it.due_at, it.id))
-        urgent = sorted((it for it in found if it.urgent_at), key=lambda it: it.urgent_at)
-        others = [it for it in found if not it.urgent_at]
-        chosen = [*urgent, *self._in_turn(others)][:most]
+        found = self.sort(due)
+        chosen = found[:most]
         for it in chosen:
             self._count += 1
             self._last[it.account] = self._count
         self._forget({it.account for it in found})
         return chosen
+
+    def sort(self, due: Iterable[Candidate]) -> list[Candidate]:
+        """Return candidates in the order in which to attempt them."""
+        found = sorted(due, key=lambda it: (it.due_at, it.id))
+        urgent = sorted((it for it in found if it.urgent_at), key=lambda it: it.urgent_at)
+        return [*urgent, *self._in_turn([it for it in found if not it.urgent_at])]
 
     def _in_turn(self, found: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates round by round. In each round, accounts with the oldest last turn come first."""

@@ -7,6 +7,7 @@ from edge.issuer.rules.renewal_times import Plan, Validity
 
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
 _SPREAD = 0.2  # the share by which an interval varies at random
+_PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
 _MAX_SENTENCE = 255  # bytes of a sentence of the CA
 
 
@@ -36,6 +37,23 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal
         error_code=failure.code,
         msg=failure.msg,
     )
+
+
+def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
+    """Return the state of a certificate whose attempt a bound postpones. It does not count as an attempt."""
+    return replace(
+        renewal,
+        due_at=failure.not_before,
+        started_at=renewal.started_at or now,
+        not_before=failure.not_before,
+        error_code=failure.code,
+        msg=failure.msg,
+    )
+
+
+def pause(renewal: Renewal, now: int) -> Renewal:
+    """Return the state of a certificate of a suspended account, to be read again later."""
+    return replace(renewal, due_at=now + _PAUSE, is_claimed=False)
 
 
 def succeed(renewal: Renewal, certificate_id: str, plan: Plan, validity: Validity) -> Renewal:

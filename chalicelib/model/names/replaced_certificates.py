@@ -1,0 +1,55 @@
+"""Issued certificates that another one has replaced. They stay for a day, in case that Envoy rejects the new one."""
+
+from dataclasses import dataclass
+
+from chalicelib.model.audit import trail
+from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.changes import Change
+from chalicelib.model.tls.tls_certificates import RESERVATION
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table, writes
+
+_SCOPE = items.scope(EDGE, "/replaced")
+_STAYS_FOR = 24 * 60 * 60  # seconds
+
+
+@dataclass(frozen=True)
+class ReplacedCertificate:
+    """A replaced certificate of an account. `id` is that of its entry, which begins with the time of its deletion."""
+
+    id: str
+    account: str
+    certificate_id: str
+    replaced_by: str
+
+
+def schedule(account: str, certificate_id: str, replaced_by: str, now: int) -> Write:
+    """Return the write that makes a certificate due for deletion a day after its replacement."""
+    id = f"{now + _STAYS_FOR:010}/{account}/{certificate_id}"
+    return Write.put({"scope": _SCOPE, "id": id, "body": {"replaced_by": replaced_by}, "revision": 1})
+
+
+def find_due(now: int) -> list[ReplacedCertificate]:
+    """Return the certificates that are due for deletion. Raises aws.Unavailable."""
+    found = []
+    for item in table.between(_SCOPE, "0", f"{now:010}~"):
+        _, account, certificate_id = (*item.id.split("/"), "", "")[:3]
+        found.append(ReplacedCertificate(item.id, account, certificate_id, f"{item.body.get('replaced_by')}"))
+    return found
+
+
+def delete(replaced: ReplacedCertificate) -> bool:
+    """Delete a replaced certificate, with an event. Return whether it still existed. Raises aws.Unavailable."""
+    done = Write.delete(_SCOPE, replaced.id)
+
+    def attempt() -> bool:
+        item = table.find(items.scope(replaced.account, kinds.TLS_CERTIFICATES.path), replaced.certificate_id)
+        if item is None or RESERVATION not in item.unseen:  # the account has deleted it, or it is not an issued one
+            dynamodb.do(done)
+            return False
+        Change(trail.EDGE).remove(item).also(done).commit()
+        return True
+
+    return writes.retried(attempt)

@@ -1,0 +1,129 @@
+"""The issuer: works through the schedule of automatic certificates."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names.renewal_schedule import DueRenewal
+from chalicelib.storage.client import aws
+from edge.issuer.order_counts import OrderCounts
+from edge.issuer.rules import account_turns, outcomes
+from edge.issuer.rules.account_turns import AccountTurns
+from edge.process import log
+from edge.process.tasks import PeriodicTask
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MAX_READ = 2500  # due entries in one read, so that one account's do not hide those of others
+_MAX_HELD = 100  # entries that are postponed after one read
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often the schedule is read, and how long a claim lasts, in seconds; and the number of attempts at once.
+
+    `retire` is the time between two searches for certificates to be revoked or deleted.
+    """
+
+    poll: float = 10
+    claim: int = 600
+    retire: float = 60
+    attempts: int = 8
+
+
+class Issuer:
+    """Claims due certificates and makes attempts at them, in threads. `attempt` blocks."""
+
+    def __init__(
+        self,
+        attempt: Callable[[DueRenewal], None],
+        counts: OrderCounts,
+        pace: Pace,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._attempt, self._counts, self._pace, self._now = attempt, counts, pace, now
+        self._turns, self._running = AccountTurns(), set[asyncio.Task[None]]()
+        self._threads = ThreadPoolExecutor(pace.attempts + 1, "issuer")
+        self._polling = PeriodicTask("renewals", self.poll, pace.poll, failures=aws.AwsError)
+        self._has_more = False  # due entries that had no thread
+
+    @property
+    def count(self) -> int:
+        """Return the number of running attempts."""
+        return len(self._running)
+
+    async def serve(self) -> None:
+        """Make attempts, until cancelled. Running ones end with the process, and are continued after their claims."""
+        try:
+            await self._polling.run()
+        finally:
+            for task in self._running:
+                task.cancel()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def poll(self) -> None:
+        """Start due attempts, as many as there are threads. Raises aws.AwsError."""
+        room, now = self._pace.attempts - self.count, int(self._now())
+        due = await self._call(renewal_schedule.find_due, now, _MAX_READ) if room else []
+        if not due:
+            return
+        times = await self._call(self._counts.list_all, now)
+        chosen, held = self._choose(due, self._counts.bounds.every.count - len(times), room, now)
+        self._has_more = len(chosen) + len(held) < len(due)
+        for it in chosen:
+            task = asyncio.create_task(self._call(self._claim, it))
+            self._running.add(task)
+            task.add_done_callback(self._on_ended)
+        await self._call(self._hold, held[:_MAX_HELD], times, now)
+
+    def _choose(
+        self, due: Sequence[DueRenewal], left: int, room: int, now: int
+    ) -> tuple[list[DueRenewal], list[DueRenewal]]:
+        """Return what to attempt now, and what the bound of all accounts holds, in the order of their turns.
+
+        `left` is the number of orders that the bound admits. What it holds takes no turn.
+        """
+        by_key = {(it.entry.account, it.entry.reservation): it for it in due}
+        counted = {key for key, it in by_key.items() if _counts(it)} if left <= 0 else set()
+        candidates = {key: account_turns.candidate(it.entry, now) for key, it in by_key.items()}
+        free = [it for key, it in candidates.items() if key not in counted]
+        chosen = self._turns.choose(free, room if left <= 0 else min(room, left))
+        held = self._turns.sort(candidates[key] for key in counted)
+        return [by_key[it.account, it.id] for it in chosen], [by_key[it.account, it.id] for it in held]
+
+    def _hold(self, held: Sequence[DueRenewal], times: Sequence[int], now: int) -> None:
+        """Postpone each entry until the bound of all accounts admits its order."""
+        bound, taken = self._counts.bounds.every, [*times]
+        for it in held:
+            taken.append(bound.admits_at(taken, now))
+            failure = outcomes.rate_limited(bound.limit, taken[-1])
+            renewal_schedule.postpone(it, outcomes.hold(it.entry.renewal, failure, now))
+
+    def _claim(self, due: DueRenewal) -> None:
+        """Claim an entry and make an attempt, unless another issuer was first."""
+        now = int(self._now())
+        if claimed := renewal_schedule.claim(due, now, now + self._pace.claim):
+            self._attempt(claimed)
+
+    def _on_ended(self, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):  # another attempt follows when the claim has ended
+            log.event("attempt_failed", error=type(error).__name__)
+        if self._has_more:
+            self._polling.wake()
+
+    async def _call(self, work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **named))
+
+
+def _counts(due: DueRenewal) -> bool:
+    """Return whether the bound of all accounts holds an entry: a policy without a certificate to be renewed."""
+    renewal = due.entry.renewal
+    is_first = not renewal.certificate_id or (renewal.started_at > 0 and renewal.renews_at > renewal.due_at)
+    return due.item is not None and renewal_schedule.has_policy(due.item) and is_first

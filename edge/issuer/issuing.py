@@ -1,0 +1,84 @@
+"""The start of the issuer, which makes its parts from the settings. Runs `python -m edge issuer`."""
+
+import asyncio
+
+import dns.name
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from chalicelib.crypto import keys
+from chalicelib.federation import addresses
+from chalicelib.model.tls import acme_accounts
+from chalicelib.storage.client import aws
+from edge.issuer import issuer_settings
+from edge.issuer.acme_client import AcmeClient, CaSettings
+from edge.issuer.attempt import Attempt
+from edge.issuer.domain_checks import DomainChecks
+from edge.issuer.issuer import Issuer, Pace
+from edge.issuer.issuer_settings import IssuerSettings
+from edge.issuer.order_counts import OrderCounts
+from edge.issuer.retired import Retired
+from edge.issuer.txt_records import TxtRecords
+from edge.process import log, memory, metrics, tasks
+from edge.process.metrics import ProcessMetrics
+from edge.process.progress import Progress
+from edge.process.settings import SettingError, Settings
+from edge.proofs import servers
+from edge.proofs.resolver import Resolver
+
+
+async def serve(settings: Settings, pace: Pace = Pace(), counts: OrderCounts = OrderCounts()) -> None:  # noqa: B008
+    """Issue certificates until cancelled. Raises SettingError."""
+    memory.forbid_dumps()
+    own = issuer_settings.from_environment()
+    Progress(settings.directory, "issuer").report("reading the key of its account")
+    ca = await asyncio.to_thread(connect, own)
+    attempt = _build_attempt(settings, own, ca, counts)
+    issuer = Issuer(attempt.run, counts, pace)
+    retired = Retired(ca, pace.retire)
+
+    def gauges() -> dict[str, float]:
+        return {"attempts": issuer.count}
+
+    measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
+    async with metrics.serve_at_socket(settings.issuer_metrics_socket, measured):
+        await tasks.run_all(issuer.serve(), retired.serve())
+
+
+def connect(own: IssuerSettings) -> AcmeClient:
+    """Return the client of the CA with the account of this service. Raises SettingError if the store fails."""
+    eab = (own.eab_kid, own.eab_hmac) if own.eab_kid else None
+    settings = CaSettings(own.directory, own.contact, own.profile, own.bundle, eab)
+    try:
+        return AcmeClient(settings, read_key(own.directory))
+    except aws.AwsError as error:
+        raise SettingError(f"The store cannot be used ({error.code}): check the table and the key.") from None
+
+
+def read_key(directory: str) -> EllipticCurvePrivateKey:
+    """Return the key of the account for a directory. The first issuer creates it. Raises aws.Unavailable."""
+    key = keys.from_der(acme_accounts.find_or_create(directory, generate_key))
+    assert isinstance(key, EllipticCurvePrivateKey)  # noqa: S101 (the type that `generate_key` makes)
+    return key
+
+
+def generate_key() -> bytes:
+    """Return a new key of an account, as DER."""
+    return keys.to_der(keys.generate_ecdsa("nistp256"))
+
+
+def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, counts: OrderCounts) -> Attempt:
+    finder = servers.finder(settings.dns_servers)
+
+    async def find_addresses(domain: str) -> list[str]:
+        return await servers.find_addresses(finder, dns.name.from_text(domain))
+
+    checks = DomainChecks(
+        lambda: ca.authority,
+        Resolver(servers.source(settings.dns_servers)),
+        find_addresses,
+        (lambda _: True) if settings.dns_servers else addresses.is_public,
+        own.http_port,
+    )
+    every = Resolver(servers.every_source(settings.dns_servers))
+    txt = TxtRecords(own.dns, every.find_without) if own.dns else None
+    return Attempt(ca, checks, txt, counts)

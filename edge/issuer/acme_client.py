@@ -137,7 +137,7 @@ class AcmeClient:
         return found
 
     def answer(self, challenge: Challenge) -> None:
-        """Tell the CA that the answer of a challenge can be read. Raises AttemptFailed."""
+        """Notify the CA that the answer of a challenge is readable. Raises AttemptFailed."""
         with self._requests() as acme:
             acme.answer_challenge(challenge.body, challenge.body.response(self._net.key))
 

@@ -82,7 +82,7 @@ class Attempt:
             renewal_schedule.conclude(due, failure, self._second)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
-        """Log a failure. Those that are not of the domain have an event of their own, for the alarm."""
+        """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
         name = "ca_failed" if failed.failure.code in _OF_THE_SERVICE else "order_failed"
         log.event(name, domain=domain, code=failed.failure.code, reason=failed.reason)
 

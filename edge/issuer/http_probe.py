@@ -98,7 +98,7 @@ class _Received:
 
 
 def _is_own(location: str, expected: Expected) -> bool:
-    """Return whether a redirect leads to the same token on https. Raises ValueError."""
+    """Return whether a redirect targets the same token on https. Raises ValueError."""
     parts = urlsplit(location)
     is_own_host = parts.scheme == "https" and parts.hostname == expected.domain and parts.port in (None, _HTTPS)
     return is_own_host and parts.path == f"{PATH}{expected.token}"

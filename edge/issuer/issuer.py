@@ -25,7 +25,7 @@ _MAX_HELD = 100  # entries that are postponed after one read
 
 @dataclass(frozen=True)
 class Pace:
-    """How often the schedule is read, and how long a claim lasts, in seconds; and the number of attempts at once.
+    """The seconds between two polls and of a claim, and the number of concurrent attempts.
 
     `retire` is the time between two searches for certificates to be revoked or deleted.
     """

@@ -1,6 +1,9 @@
 """The start of the issuer, which makes its parts from the settings. Runs `python -m edge issuer`."""
 
 import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import dns.name
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -17,6 +20,7 @@ from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.issuer_settings import IssuerSettings
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
+from edge.issuer.rules.order_bounds import OrderBounds
 from edge.issuer.txt_records import TxtRecords
 from edge.process import log, memory, metrics, tasks
 from edge.process.metrics import ProcessMetrics
@@ -26,15 +30,25 @@ from edge.proofs import servers
 from edge.proofs.resolver import Resolver
 
 
-async def serve(settings: Settings, pace: Pace = Pace(), counts: OrderCounts = OrderCounts()) -> None:  # noqa: B008
+@dataclass(frozen=True)
+class Parameters:
+    """Pace, bounds and clock of an issuer. Tests use others."""
+
+    pace: Pace = field(default_factory=Pace)
+    bounds: OrderBounds = field(default_factory=OrderBounds)
+    now: Callable[[], float] = time.time
+
+
+async def serve(settings: Settings, parameters: Parameters | None = None) -> None:
     """Issue certificates until cancelled. Raises SettingError."""
     memory.forbid_dumps()
+    parameters = parameters or Parameters()
     own = issuer_settings.from_environment()
     Progress(settings.directory, "issuer").report("reading the key of its account")
     ca = await asyncio.to_thread(connect, own)
-    attempt = _build_attempt(settings, own, ca, counts)
-    issuer = Issuer(attempt.run, counts, pace)
-    retired = Retired(ca, pace.retire)
+    attempt = _build_attempt(settings, own, ca, parameters)
+    issuer = Issuer(attempt.run, attempt.counts, parameters.pace, now=parameters.now)
+    retired = Retired(ca, parameters.pace.retire, now=parameters.now)
 
     def gauges() -> dict[str, float]:
         return {"attempts": issuer.count}
@@ -66,7 +80,7 @@ def generate_key() -> bytes:
     return keys.to_der(keys.generate_ecdsa("nistp256"))
 
 
-def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, counts: OrderCounts) -> Attempt:
+def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, parameters: Parameters) -> Attempt:
     finder = servers.finder(settings.dns_servers)
 
     async def find_addresses(domain: str) -> list[str]:
@@ -81,4 +95,4 @@ def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, coun
     )
     every = Resolver(servers.every_source(settings.dns_servers))
     txt = TxtRecords(own.dns, every.find_without) if own.dns else None
-    return Attempt(ca, checks, txt, counts)
+    return Attempt(ca, checks, txt, OrderCounts(parameters.bounds), now=parameters.now)

@@ -1,4 +1,4 @@
-"""Private keys of certificates. A process that ends creates and seals each, so no memory of the issuer has had it.
+"""Private keys of certificates. A short child process creates and seals each: the issuer's memory never has one.
 
 `python -m edge.issuer.key_making` makes one: the wish is JSON on its standard input, the result JSON on its output.
 """
@@ -59,7 +59,7 @@ def make(wish: KeyWish) -> SealedKey:
 
 
 def make_in_child(wish: KeyWish) -> SealedKey:
-    """Create and seal a key in a process of its own. Raises AttemptFailed."""
+    """Create and seal a key in a child process. Raises AttemptFailed."""
     command = [sys.executable, "-m", "edge.issuer.key_making"]
     try:
         done = subprocess.run(  # noqa: S603 (the arguments are constant)

@@ -34,7 +34,7 @@ class OrderingCa(Protocol):
         """Return the pending challenges. Raises AttemptFailed for one that was rejected."""
 
     def answer(self, challenge: Challenge) -> None:
-        """Tell the CA that an answer can be read."""
+        """Notify the CA that an answer is readable."""
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
         """Send the certificate request."""

@@ -1,4 +1,4 @@
-"""Certificates that are no longer used: revocation of those of lost domains, deletion of replaced ones."""
+"""Revocation of certificates of lost domains, and deletion of replaced certificates."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ class Retired:
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:
-        """Revoke certificates whose domains another account has proved. Raises AttemptFailed, aws.AwsError."""
+        """Revoke certificates of domains that another account has proved. Raises AttemptFailed, aws.AwsError."""
         for lost in issued_certificates.find_lost(_AT_ONCE):
             if pem := issued_certificates.read_chain(lost.account, lost.certificate_id):
                 self._ca.revoke(x509.load_pem_x509_certificate(pem.encode()), _CESSATION)

@@ -17,7 +17,7 @@ _STAYS_FOR = 24 * 60 * 60  # seconds
 
 @dataclass(frozen=True)
 class ReplacedCertificate:
-    """A replaced certificate of an account. `id` is that of its entry, which begins with the time of its deletion."""
+    """A replaced certificate of an account. The `id` of its entry begins with the time of its deletion."""
 
     id: str
     account: str

@@ -40,7 +40,7 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
-    """Return the state of a certificate whose attempt a bound postpones. It does not count as an attempt."""
+    """Return the state of an attempt that a bound postpones. It is not counted."""
     return replace(
         renewal,
         due_at=failure.not_before,

@@ -1,0 +1,82 @@
+"""An issuer of the tests, which attempts what is due with a CA of the test and a clock of its own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography import x509
+
+from chalicelib import clock
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.model.tls import challenge_records
+from chalicelib.model.tls.renewals import Method
+from edge.issuer import key_making
+from edge.issuer.attempt import Attempt
+from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.rules.renewal_times import RenewalWindow
+from tests.conftest import stored
+from tests.edge.issuer.fake_ca import DOMAIN, Ca, World
+from tests.transports import Client
+
+POLICY = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
+
+
+class WindowedCa(Ca):
+    """The CA with renewal information. It believes a challenge if its answer is in the table."""
+
+    knows_renewals = True
+
+    def __init__(self, world: World, window: RenewalWindow | None = None) -> None:
+        super().__init__(world)
+        self._own, self.window = world, window
+
+    def answer(self, challenge: Challenge) -> None:
+        every = (it.to_json()["Attributes"] for some in stored().values() for it in some.values())
+        own = [it for it in every if it["scope"]["S"] == f"{challenge_records.PREFIX}{DOMAIN}"]
+        self._own.published |= {it["body"]["M"]["answer"]["S"] for it in own}  # read without rights
+        super().answer(challenge)
+
+    def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
+        return self.window
+
+
+@dataclass
+class Issuer:
+    """An issuer with a clock of its own."""
+
+    ca: WindowedCa
+    failure: AttemptFailed | None = None
+    later: int = 0  # seconds by which its clock is ahead
+
+    def now(self) -> float:
+        return clock.seconds() + self.later
+
+    def preflight(self, id: str, stored: ReservedDomain) -> Method:
+        if self.failure:
+            raise self.failure
+        return "http-01"
+
+    def run(self) -> None:
+        """Claim what is due, and make an attempt at it."""
+        now = int(self.now())
+        for due in renewal_schedule.find_due(now, 10):
+            claimed = renewal_schedule.claim(due, now, now + 600)
+            assert claimed
+            Attempt(
+                self.ca,
+                self.preflight,
+                keys=key_making.make,
+                now=self.now,
+                sleep=lambda _: None,
+                random=lambda: 0.5,
+            ).run(claimed)
+
+
+def reserved(client: Client) -> str:
+    made = client.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": POLICY})
+    return f"/reserved_domains/{made['id']}"
+
+
+def status(client: Client, address: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(address).json["certificate_management_status"]
+    return found

@@ -1,0 +1,94 @@
+"""Revocation of certificates of lost domains, and deletion of replaced ones."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from cryptography import x509
+
+from chalicelib import clock
+from chalicelib.model.names import issued_certificates
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from edge.issuer.attempts import AttemptFailed
+from edge.issuer.retired import Retired
+from edge.issuer.rules import outcomes
+from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved
+from tests.edge.issuer.fake_ca import World
+from tests.transports import Client
+
+DAY = 86400
+
+
+@pytest.fixture(autouse=True)
+def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", "https://ca.example/directory")
+
+
+@dataclass
+class Revocations:
+    """The CA. It records what is revoked."""
+
+    revoked: list[tuple[int, int]] = field(default_factory=list)  # serial number and reason
+    is_away: bool = False
+
+    def revoke(self, certificate: x509.Certificate, reason: int) -> None:
+        if self.is_away:
+            raise AttemptFailed(outcomes.ca_unreachable(), "away")
+        self.revoked.append((certificate.serial_number, reason))
+
+
+def retired(ca: Revocations, later: int = 0) -> Retired:
+    return Retired(ca, 60, now=lambda: clock.seconds() + later)
+
+
+def test_a_certificate_of_a_lost_domain_is_revoked_when_the_ca_is_there(admin: Client) -> None:
+    address = reserved(admin)
+    Issuer(WindowedCa(World())).run()
+    id = admin.get(address).json["certificate"]["id"]
+    lost = {"scope": "edge#/revocations", "id": f"{admin.account}/{id}", "body": {}, "revision": 1}
+    dynamodb.do(Write.put(lost))
+    ca = Revocations(is_away=True)
+    with pytest.raises(AttemptFailed):
+        retired(ca).revoke_lost()
+    assert len(issued_certificates.find_lost(10)) == 1
+    ca.is_away = False
+    retired(ca).revoke_lost()
+    retired(ca).revoke_lost()
+    serial = int(admin.get(f"/tls_certificates/{id}").json["serial_number"], 16)
+    assert (ca.revoked, issued_certificates.find_lost(10)) == ([(serial, 5)], [])
+
+
+def test_a_replaced_certificate_is_deleted_after_a_day_with_an_event(admin: Client) -> None:
+    address = reserved(admin)
+    issuer = Issuer(WindowedCa(World()))
+    issuer.run()
+    first = admin.get(address).json["certificate"]["id"]
+    admin.patch(address, {"certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "rsa"}})
+    issuer.later = 61
+    issuer.run()
+    second = admin.get(address).json["certificate"]["id"]
+    retired(Revocations(), DAY - 10).delete_replaced()
+    assert {it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]} == {first, second}
+    for _ in range(2):
+        retired(Revocations(), DAY + 10).delete_replaced()
+    assert [it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]] == [second]
+    events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
+    assert [(it["action"], it["actor"]["type"]) for it in events] == [
+        ("tls_certificate.delete", "edge"),
+        ("tls_certificate.create", "edge"),
+    ]
+    assert admin.get(address).json["certificate"]["id"] == second
+
+
+def test_a_replaced_certificate_that_the_account_has_deleted_is_forgotten(admin: Client) -> None:
+    address = reserved(admin)
+    issuer = Issuer(WindowedCa(World()))
+    issuer.run()
+    first = admin.get(address).json["certificate"]["id"]
+    admin.patch(address, {"certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "rsa"}})
+    issuer.later = 61
+    issuer.run()
+    assert admin.delete(f"/tls_certificates/{first}").status == 204
+    retired(Revocations(), DAY + 10).delete_replaced()
+    events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
+    assert [it["action"] for it in events] == ["tls_certificate.delete", "tls_certificate.create"]

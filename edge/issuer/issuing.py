@@ -54,7 +54,7 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
         return {"attempts": issuer.count}
 
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
-    async with metrics.serve_at_socket(settings.issuer_metrics_socket, measured):
+    async with metrics.serve_at_socket(settings.directory / metrics.ISSUER_SOCKET, measured):
         await tasks.run_all(issuer.serve(), retired.serve())
 
 

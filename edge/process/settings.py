@@ -167,11 +167,6 @@ class Settings:
         """Return the socket of the sign-in service's metrics."""
         return self.directory / "sign-in-metrics.sock"
 
-    @property
-    def issuer_metrics_socket(self) -> Path:
-        """Return the socket of the issuer's metrics."""
-        return self.directory / "issuer-metrics.sock"
-
     def link_socket(self, gateway: str) -> Path:
         """Return the socket of a gateway for an Envoy on its host."""
         return (Path(self.link_dir).resolve() if self.link_dir else self.directory) / f"{gateway}.sock"

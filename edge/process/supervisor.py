@@ -42,7 +42,7 @@ async def run(settings: Settings, others: Sequence[Program] = ()) -> None:
         heartbeat = Heartbeat(Progress(settings.directory, _CONTROL))
         await envoy_guard.guard(heartbeat, settings.list_files(STATS_SOCKET), envoy.restart)
     finally:
-        await asyncio.gather(*(it.end() for it in (*parts, *children)))
+        await asyncio.gather(*(part.end() for part in parts), *(child.end() for child in children))
 
 
 def _handle_signals(gateway: "_Part", envoy: "_Part") -> None:

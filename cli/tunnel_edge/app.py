@@ -1,6 +1,8 @@
-"""The entry point of `te`: all commands, and the exit code of each error."""
+"""The entry point of `te`: all commands, and the exit code of each error.
 
-import json
+`te ssh ensure` runs before each connection, so modules that it does not need are imported by the functions that do.
+"""
+
 import os
 import sys
 
@@ -97,6 +99,8 @@ def help_page() -> str:
 
 def _report(error: CommandError, context: click.Context | None) -> None:
     """Print an error: its sentences, or its body with JSON output."""
+    import json
+
     from tunnel_edge import output
 
     found = context.meta.get("tunnel_edge.commands.options") if context else None

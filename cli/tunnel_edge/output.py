@@ -8,13 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-FORMATS = ("table", "json", "ndjson", "id")
-
-
-def default_format() -> str:
-    """Return `table` on a terminal, otherwise `json`."""
-    return "table" if sys.stdout.isatty() else "json"
-
 
 def plain(text: str) -> str:
     """Return a text without control characters, which could change the terminal."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import User
-from tests.conftest import Served
+from tests.conftest import Served, least
 from tests.live.ssh import sshd
 from tests.live.ssh.sshd import HOST, USER, Sshd
 from tests.transports import RECORD, Client
@@ -109,6 +109,16 @@ def test_a_certificate_is_renewed_before_its_end(agent: User, server: Sshd, admi
     time.sleep(LIFETIME * 0.82)
     assert connect(agent, config).stdout == "in\n"
     assert (count(admin), len(listed(agent))) == (2, 1)
+
+
+def test_a_valid_certificate_delays_a_connection_little(agent: User, authority: str) -> None:
+    agent.run("ssh", "login", "--principal", USER)
+
+    def ratio() -> float:
+        python = str(agent.te.parent / "python")
+        return agent.seconds(str(agent.te), "ssh", "ensure", "host", USER) / agent.seconds(python, "-c", "import click")
+
+    assert least(ratio, bound=2.0) <= 2.0
 
 
 def test_sixteen_connections_refill_an_emptied_agent_once(

@@ -1,16 +1,18 @@
 """Options that every command accepts, and groups that load their commands when they are needed."""
 
 import importlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tunnel_edge import output
-
 if TYPE_CHECKING:
     from tunnel_edge.identity.session import Session
+
+
+FORMATS = ("table", "json", "ndjson", "id")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Options:
     @property
     def shown_as(self) -> str:
         """Return the format of the output."""
-        return self.format or output.default_format()
+        return self.format or ("table" if sys.stdout.isatty() else "json")
 
     def open_session(self) -> "Session":
         """Return the session of the chosen profile."""
@@ -35,6 +37,8 @@ class Options:
 
     def show(self, value: Mapping[str, Any]) -> None:
         """Print one object in the chosen format."""
+        from tunnel_edge import output
+
         output.show_object(value, self.shown_as, utc=self.utc)
 
 
@@ -78,7 +82,7 @@ def _common() -> list[click.Parameter]:
         click.Option(["--profile"], metavar="NAME", expose_value=False, callback=_store, help="Use this profile."),
         click.Option(
             ["-o", "--output", "format"],
-            type=click.Choice(output.FORMATS),
+            type=click.Choice(FORMATS),
             expose_value=False,
             callback=_store,
             help="Print a table, JSON, JSON lines, or ids only.",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tunnel_edge import output
 from tunnel_edge.commands import options
 from tunnel_edge.commands.options import Group
 from tunnel_edge.errors import FAILED, USAGE, CommandError
@@ -65,6 +64,8 @@ def login(
     certificate = certificates.obtain(session, request)
     from datetime import UTC, datetime
 
+    from tunnel_edge import output
+
     where = f"{certificates.key_file(_stored(profile.name))} (-cert.pub)" if uses_files else "the SSH agent"
     end = datetime.fromtimestamp(certificate.valid_before, UTC)
     output.note(f"A certificate for {', '.join(request.principals)} until {end:%Y-%m-%d %H:%M:%SZ} is in {where}.")
@@ -89,6 +90,8 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
     text = ssh_config.block(profile, hosts)
     click.echo(text, nl=False)
     if sys.stdin.isatty() and sys.stdout.isatty() and click.confirm("Write this, and include it?", err=True):
+        from tunnel_edge import output
+
         own, included = ssh_config.install(profile, text)
         output.note(f"{own} is written, and included at the beginning of {included}.")
 
@@ -114,6 +117,8 @@ def connect(words: tuple[str, ...]) -> None:
     try:
         renewal.ensure(_stored(_name()))
     except CommandError as error:
+        from tunnel_edge import output
+
         output.note(f"te: {error}")
     try:
         os.execvp("ssh", ["ssh", *words])  # on Windows the new process is another one, with the same terminal

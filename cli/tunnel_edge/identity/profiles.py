@@ -1,6 +1,5 @@
 """Profiles: which service and account a command uses. They contain no secret."""
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ class Profile:
     lifetime: int = 0
     confirm: bool = False
     uses_files: bool = False
-    authority_key: str = ""  # fingerprint of the key that signs, to find its certificates in the agent
+    authority_key: str = ""  # the public key that signs, to find its certificates in the agent
     storage: str = ""
     cacert: str = ""
 
@@ -115,4 +114,6 @@ def _write(default: str, profiles: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _toml(value: Any) -> str:
     """Return a value as TOML, of which JSON's strings, lists, integers and booleans are a part."""
+    import json
+
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

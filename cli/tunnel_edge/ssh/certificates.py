@@ -1,7 +1,6 @@
 """The user certificate of a profile: where it is, when it ends, and its renewal."""
 
 import base64
-import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -62,22 +61,22 @@ def obtain(session: "Session", request: Request) -> Certificate:
     certificate = Certificate.parse(base64.b64decode(line.split()[1]))
     if certificate is None:
         raise CommandError("The service sent something other than a certificate for an ed25519 key.", FAILED)
-    recorded = {**vars(request), "authority_key": fingerprint(certificate)}
+    recorded = {**vars(request), "authority_key": signer(certificate)}
     profile = replace(profiles.load(session.profile.name) or session.profile, **recorded)
     _store(profile, key, certificate, line)
     profiles.save(profile)
     return certificate
 
 
-def fingerprint(certificate: Certificate) -> str:
-    """Return the SHA-256 fingerprint of the authority's key."""
-    return hashlib.sha256(certificate.authority_key).hexdigest()
+def signer(certificate: Certificate) -> str:
+    """Return the key of the authority in base64."""
+    return base64.b64encode(certificate.authority_key).decode()
 
 
 def _in_agent(profile: Profile) -> Sequence[Certificate]:
     """Return the certificates of a profile and its authority in the agent."""
     with agent.opened() as opened:
-        return [each for each in opened.certificates(comment(profile)) if fingerprint(each) == profile.authority_key]
+        return [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
 
 
 def _read(file: Path) -> Certificate | None:
@@ -118,7 +117,7 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
         return
     lifetime = max(1, certificate.valid_before - int(time.time()))
     with agent.opened() as opened:
-        old = [each for each in opened.certificates(comment(profile)) if fingerprint(each) == profile.authority_key]
+        old = [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
         opened.add(certificate, key.private_bytes_raw(), comment(profile), lifetime, confirm=profile.confirm)
         for each in old:
             opened.remove(each)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +11,9 @@ import pytest
 
 from infra.build import cli
 from tests import needs
-from tests.conftest import ROOT, Served
+from tests.cli import issuer as issuers
+from tests.cli.issuer import OidcIssuer
+from tests.conftest import ROOT, Served, remember_stored, serve
 from tests.transports import RECORD
 
 
@@ -43,6 +45,16 @@ class User:
             text=True,
             timeout=timeout,
         )
+
+    def run_script(self, script: str) -> str:
+        """Run lines in one bash, which ends at the first error. Return what it printed."""
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            command, env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=110,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def seconds(self, *command: str) -> float:
         """Return the shortest time of a program in some runs."""
@@ -86,6 +98,22 @@ def user(te: Path, tmp_path: Path) -> User:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     return User(te, home)
+
+
+@pytest.fixture(scope="session")
+def issuer() -> Iterator[OidcIssuer]:
+    with issuers.serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve one API, whose operator allows the issuer, for all tests of the command line."""
+    process, api = serve(tmp_path_factory.mktemp("served") / "local", OIDC_ISSUERS=f"{issuer.url}=sub")
+    yield api
+    remember_stored(api)
+    process.terminate()
+    process.wait(timeout=30)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,7 +16,7 @@ from infra.build import browser
 from tests.cli import issuer as issuers
 from tests.cli.conftest import User
 from tests.cli.issuer import OidcIssuer
-from tests.conftest import Served, remember_stored, serve
+from tests.conftest import Served
 from tests.needs import need
 from tests.transports import Client
 from tunnel_edge.identity.oidc import Attempt
@@ -26,25 +25,9 @@ from tunnel_edge.identity.oidc import Attempt
 BROWSER = f"{sys.executable} -c \"import sys; open('address', 'w').write(sys.argv[1])\""
 
 
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[OidcIssuer]:
-    with issuers.serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def trusting(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve an API whose operator allows the issuer."""
-    process, served = serve(tmp_path_factory.mktemp("sign-in") / "local", OIDC_ISSUERS=f"{issuer.url}=sub")
-    yield served
-    remember_stored(served)
-    process.terminate()
-    process.wait(timeout=30)
-
-
 @pytest.fixture
-def admin(trusting: Served) -> Client:
-    return trusting.client()
+def admin(served: Served) -> Client:
+    return served.client()
 
 
 @pytest.fixture
@@ -95,9 +78,9 @@ def stored(user: User) -> dict[str, str]:
     return found
 
 
-def test_chromium_signs_in(user: User, trusting: Served, credential: str) -> None:
+def test_chromium_signs_in(user: User, served: Served, credential: str) -> None:
     need("chromium")
-    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
     with browser.opened() as chrome:
         chrome.get(opened(user))
         chrome.find_element(By.ID, "sign-in").click()
@@ -109,8 +92,8 @@ def test_chromium_signs_in(user: User, trusting: Served, credential: str) -> Non
     assert user.run("backends", "http-response", "create").returncode == 0
 
 
-def test_stray_requests_change_nothing(user: User, trusting: Served, credential: str) -> None:
-    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+def test_stray_requests_change_nothing(user: User, served: Served, credential: str) -> None:
+    process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
     address = opened(user)
     redirect = parse_qs(urlsplit(address).query)["redirect_uri"][0]
     with socket.create_connection((str(urlsplit(redirect).hostname), int(urlsplit(redirect).port or 0))):
@@ -122,8 +105,8 @@ def test_stray_requests_change_nothing(user: User, trusting: Served, credential:
     process.communicate()
 
 
-def test_an_error_of_the_issuer_ends_the_sign_in(user: User, trusting: Served, credential: str) -> None:
-    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+def test_an_error_of_the_issuer_ends_the_sign_in(user: User, served: Served, credential: str) -> None:
+    process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
     query = parse_qs(urlsplit(opened(user)).query)
     get(f"{query['redirect_uri'][0]}?error=access_denied&state={query['state'][0]}")
     _, errors = process.communicate(timeout=30)
@@ -133,10 +116,10 @@ def test_an_error_of_the_issuer_ends_the_sign_in(user: User, trusting: Served, c
 
 
 def test_a_token_with_another_nonce_is_rejected(
-    user: User, trusting: Served, credential: str, issuer: OidcIssuer
+    user: User, served: Served, credential: str, issuer: OidcIssuer
 ) -> None:
     issuer.state.claims = {}
-    process = start(user, "login", trusting.base_url, credential, BROWSER=BROWSER)
+    process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
     redirected = signed_in(opened(user))
     issuer.state.codes[parse_qs(urlsplit(redirected).query)["code"][0]]["nonce"] = "replayed"
     get(redirected)
@@ -147,8 +130,8 @@ def test_a_token_with_another_nonce_is_rejected(
     )
 
 
-def test_a_pasted_address_signs_in(user: User, trusting: Served, credential: str) -> None:
-    process = start(user, "login", trusting.base_url, credential, "--paste")
+def test_a_pasted_address_signs_in(user: User, served: Served, credential: str) -> None:
+    process = start(user, "login", served.base_url, credential, "--paste")
     assert process.stdin
     assert process.stderr
     lines = [process.stderr.readline() for _ in range(2)]
@@ -159,15 +142,15 @@ def test_a_pasted_address_signs_in(user: User, trusting: Served, credential: str
     assert stored(user)["refresh_token"] == ""
 
 
-def test_another_device_signs_in(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
-    done = user.run("login", trusting.base_url, "--federated", credential, "--device")
+def test_another_device_signs_in(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
+    done = user.run("login", served.base_url, "--federated", credential, "--device")
     assert done.returncode == 0, done.stderr
     assert f"Open {issuer.url}/device on any device, and confirm the code ABCD-EFGH." in done.stderr
 
 
-def test_no_browser_opens_without_a_terminal(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
+def test_no_browser_opens_without_a_terminal(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
     issuer.state.requests.clear()
-    done = user.run("login", trusting.base_url, credential)
+    done = user.run("login", served.base_url, credential)
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.count("\n") == 1
     assert "--device or --paste" in done.stderr
@@ -175,21 +158,21 @@ def test_no_browser_opens_without_a_terminal(user: User, trusting: Served, crede
 
 
 def test_a_pipeline_signs_in_and_stores_nothing(
-    user: User, trusting: Served, credential: str, issuer: OidcIssuer
+    user: User, served: Served, credential: str, issuer: OidcIssuer
 ) -> None:
-    pipeline = user.with_settings(TE_URL=trusting.base_url, TE_FEDERATED=credential, TE_ID_TOKEN=issuer.token())
+    pipeline = user.with_settings(TE_URL=served.base_url, TE_FEDERATED=credential, TE_ID_TOKEN=issuer.token())
     done = pipeline.run("whoami")
     assert json.loads(done.stdout)["storage"] == "memory", done.stderr
     assert [*user.home.rglob("*")] == []
-    outside = user.with_settings(TE_URL=trusting.base_url, TE_FEDERATED=credential).run("whoami")
+    outside = user.with_settings(TE_URL=served.base_url, TE_FEDERATED=credential).run("whoami")
     assert outside.returncode == 4
     assert "TE_ID_TOKEN" in outside.stderr
 
 
-def test_a_rejected_token_is_explained(user: User, trusting: Served, credential: str, issuer: OidcIssuer) -> None:
-    user.login(trusting)
+def test_a_rejected_token_is_explained(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:
+    user.login(served)
     settings = {"TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token(sub="eve")}
-    done = user.with_settings(**settings).run("login", trusting.base_url, "--explain")
+    done = user.with_settings(**settings).run("login", served.base_url, "--explain")
     assert done.returncode == 1
     assert "  sub: eve\n" in done.stderr
     assert f'Conditions of {credential}:\n  aud: one of ["te-client"]\n  sub: ada\n' in done.stderr
@@ -197,9 +180,9 @@ def test_a_rejected_token_is_explained(user: User, trusting: Served, credential:
 
 
 def test_a_key_is_renewed_before_its_end_and_after_a_rejection(
-    user: User, trusting: Served, credential: str, admin: Client
+    user: User, served: Served, credential: str, admin: Client
 ) -> None:
-    user.run("login", trusting.base_url, credential, "--device")
+    user.run("login", served.base_url, credential, "--device")
     file = user.home / ".local/state/te/credentials/default"
     first = stored(user)
     ending = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))

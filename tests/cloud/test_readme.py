@@ -12,6 +12,7 @@ SERVING = {
     "README.md": [
         "make run",
         "ssh -p 2222 -R demo:80:localhost:3000 127.0.0.1",
+        *(block for block in blocks("README.md") if block.startswith("te ")),  # tests/cli/test_pages.py
         "make cloud",
         "make package STAGE=prod ARCH=arm64",
     ],

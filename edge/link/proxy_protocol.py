@@ -41,11 +41,18 @@ class Header:
 
     def encoded(self) -> bytes:
         """Return the bytes of the header. Both addresses must be of one family."""
+        return self._encode(b"")
+
+    def forwarded(self) -> bytes:
+        """Return the header for another gateway, which must know whether it `is_private`."""
+        return self._encode(_VALUE.pack(PRIVATE, 1) + b"\0" if self.is_private else b"")
+
+    def _encode(self, values: bytes) -> bytes:
         if self.source is None or self.destination is None:
             return _FIXED.pack(_SIGNATURE, _LOCAL, 0, 0)
         source, destination = ip_address(self.source[0]), ip_address(self.destination[0])
         family, form = (_TCP4, _IPV4) if source.version == 4 else (_TCP6, _IPV6)
-        body = form.pack(source.packed, destination.packed, self.source[1], self.destination[1])
+        body = form.pack(source.packed, destination.packed, self.source[1], self.destination[1]) + values
         return _FIXED.pack(_SIGNATURE, _PROXY, family, len(body)) + body
 
 

@@ -34,12 +34,26 @@ class Acceptor(Protocol):
         """Return the protocol for a new connection; `visitor` is its PROXY header, if it had one."""
 
 
+class Accepted(Protocol):
+    """A collection of accepted connections."""
+
+    def add(self, transport: asyncio.Transport, /) -> None:
+        """Add a connection."""
+
+
 Find = Callable[[str], Acceptor | None]
 Requested: TypeAlias = "WeakKeyDictionary[object, Acceptor]"
 
 
 async def serve(
-    link_authority: Authority, gateway: str, host: str, port: int, find: Find, *, period: float = PERIOD
+    link_authority: Authority,
+    gateway: str,
+    host: str,
+    port: int,
+    find: Find,
+    *,
+    period: float = PERIOD,
+    accepted: Accepted | None = None,
 ) -> asyncio.Server:
     """Serve the tunnels that `find` returns, with a new certificate after each period of seconds."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -62,17 +76,17 @@ async def serve(
     loop = asyncio.get_running_loop()
     renew()
     context.sni_callback = check_name
-    pending: set[_Pending] = set()
+    pending = _PendingConnections(accepted)
     return await loop.create_server(lambda: _RemotePending(context, requested, pending), host, port, backlog=1024)
 
 
 @contextlib.asynccontextmanager
-async def serve_locally(path: Path, find: Find) -> AsyncIterator[None]:
+async def serve_locally(path: Path, find: Find, accepted: Accepted | None = None) -> AsyncIterator[None]:
     """Serve an Envoy on this host at a Unix socket, without TLS.
 
     The PROXY header names visitor and tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """
-    pending: set[_Pending] = set()
+    pending = _PendingConnections(accepted)
     before = os.umask(0o117)  # the socket never exists with another mode
     try:
         with files.shorten_socket_path(path) as short:
@@ -88,13 +102,21 @@ async def serve_locally(path: Path, find: Find) -> AsyncIterator[None]:
         path.unlink(missing_ok=True)
 
 
+class _PendingConnections(set["_Pending"]):
+    """The connections of a server without a known tunnel yet, and all that it has accepted."""
+
+    def __init__(self, accepted: Accepted | None) -> None:
+        super().__init__()
+        self.accepted = accepted
+
+
 class _Pending(asyncio.Protocol):
     """A connection without a known tunnel yet.
 
     Above the limit a random one is dropped, so that silent connections cannot block others.
     """
 
-    def __init__(self, pending: set["_Pending"]) -> None:
+    def __init__(self, pending: _PendingConnections) -> None:
         self._pending = pending
         self._received = b""
 
@@ -102,6 +124,8 @@ class _Pending(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._timeout = asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, self.drop)
         self._pending.add(self)
+        if self._pending.accepted is not None:
+            self._pending.accepted.add(self._transport)
         if len(self._pending) > MOST_HANDSHAKES:
             random.choice(list(self._pending)).drop()
 
@@ -136,7 +160,7 @@ class _Pending(asyncio.Protocol):
 class _RemotePending(_Pending):
     """A connection from another host before the end of its TLS handshake."""
 
-    def __init__(self, context: ssl.SSLContext, requested: Requested, pending: set[_Pending]) -> None:
+    def __init__(self, context: ssl.SSLContext, requested: Requested, pending: _PendingConnections) -> None:
         super().__init__(pending)
         self._context, self._requested = context, requested
         self._visitor: Header | None = None
@@ -157,7 +181,7 @@ class _RemotePending(_Pending):
 class _LocalPending(_Pending):
     """A connection of an Envoy on this host before its PROXY header."""
 
-    def __init__(self, find: Find, pending: set[_Pending]) -> None:
+    def __init__(self, find: Find, pending: _PendingConnections) -> None:
         super().__init__(pending)
         self._find = find
 

@@ -1,4 +1,4 @@
-"""TLS for the gateway's end of the link, with half-close: each direction ends separately, as in TCP.
+"""TLS of the link for gateways, with half-close: each direction ends separately, as in TCP.
 
 asyncio's TLS closes both directions at once. A visitor that has sent its end could then get no answer.
 """
@@ -25,13 +25,17 @@ class Owner(Protocol):
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
-    """A TLS connection: the protocol of the socket's transport, and the transport of another protocol."""
+    """A TLS connection: the protocol of the socket's transport, and the transport of another protocol.
 
-    def __init__(self, context: ssl.SSLContext, owner: Owner) -> None:
+    A client has the `server_name` that it requests, and calls `begin`.
+    """
+
+    def __init__(self, context: ssl.SSLContext, owner: Owner, server_name: str | None = None) -> None:
         super().__init__()
         self._owner = owner
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        is_server = server_name is None
+        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server, server_hostname=server_name)
         self._protocol: asyncio.Protocol | None = None
         self._unread = b""  # decrypted bytes that are not delivered yet
         self._is_paused = self._is_closing = False
@@ -42,6 +46,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast(asyncio.Transport, transport)
         self._raw.set_write_buffer_limits(high=_MOST_UNSENT)
+
+    def begin(self) -> None:
+        """Send the first message of the handshake."""
+        self._shake_hands()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _BUFFER

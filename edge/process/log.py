@@ -6,6 +6,8 @@ from collections import Counter
 from datetime import UTC, datetime
 
 GATEWAY_EVENTS = (
+    "drain_began",
+    "drain_ended",
     "proxy_refused",
     "sign_in_blocked",
     "sign_in_dropped",

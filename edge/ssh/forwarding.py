@@ -26,6 +26,8 @@ from edge.store.records import (
 )
 
 NO_PORT = "All ports that your credential permits are in use or reserved."
+RESTART = "This gateway restarts: connect again."
+RESTART_SOON = "This gateway restarts within a minute. It disconnects clients then, and they must connect again."
 AWAY = "The gateway cannot reach its store just now: try again in a moment."
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")

@@ -6,17 +6,16 @@ import functools
 import math
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import asyncssh
 
 from chalicelib.model.tunnels.gateways import Gateway
-from edge.link import server as link
-from edge.link import sockets
 from edge.link.authority import Authority
-from edge.process import files, host_key, log, metrics
+from edge.process import files, host_key, log, metrics, tasks
 from edge.process.settings import SettingError, Settings
 from edge.process.tasks import PeriodicTask
 from edge.ssh.asyncssh_internals import connection_factory
@@ -24,6 +23,8 @@ from edge.ssh.auth.admission import Admission, listen
 from edge.ssh.auth.networks import Networks
 from edge.ssh.auth.proxied import Proxied
 from edge.ssh.auth.sign_ins import SignIns
+from edge.ssh.draining.drain import Drain
+from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.leases import Leases
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session import Session
@@ -52,7 +53,9 @@ class SshGateway:
         self._authority = authority
         self._host_key = _load_host_key(settings)
         self._blocked = Networks()
-        self._sessions: set[Session] = set()
+        self.sessions: set[Session] = set()
+        self.links = LinkStages(settings, authority, self.id)
+        self._drain: Drain | None = None
         self._announced_at = -math.inf  # monotonic time of the begin of the lease
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -64,26 +67,33 @@ class SshGateway:
 
     def on_session_end(self, session: Session) -> None:
         """Handle the end of a session."""
-        self._sessions.discard(session)
+        self.sessions.discard(session)
 
     async def serve(self, draining: asyncio.Event | None = None) -> None:
-        """Serve until cancelled, and then close all tunnels."""
+        """Serve until cancelled, or until a drain is complete. Then close all tunnels. `draining` begins a drain."""
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
-        socket = self.settings.link_socket(self.id)
-        sockets.remove_stale(socket.parent.glob("gw-*.sock"))
-        near = link.serve_locally(socket, self.tunnels.find)
-        async with await self._listen_for_envoy() as inner, near, await self._listen_for_clients():
-            here = self._describe(inner.sockets[0].getsockname()[1])
+        async with self.links.serve():
+            here = self._describe(await self.links.open(self.tunnels.find_online))
             lease = self.settings.limits.lease
             start = time.monotonic()
             await asyncio.to_thread(self.store.announce_gateway, here, lease=lease)
             self._announced_at = start
             try:
-                async with asyncio.TaskGroup() as tasks:
-                    for work in self._work():
-                        tasks.create_task(work)
+                async with asyncio.TaskGroup() as group, await self._listen_for_clients() as clients:
+                    running = [group.create_task(work) for work in self._work()]
+                    await (draining or asyncio.Event()).wait()
+                    self._drain = Drain(self, self._authority)
+                    clients.close()
+                    await self._drain.run()
+                    for task in running:
+                        task.cancel()
             finally:
                 await self._end()
+
+    async def announce_drain(self, port: int) -> None:
+        """Store that the gateway drains, and the port of its link. Repeat this until the store answers."""
+        here = replace(self._describe(port), draining=True)
+        await tasks.retry(functools.partial(asyncio.to_thread, self.store.change_gateway, here), Unavailable)
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines that run until the gateway ends."""
@@ -97,8 +107,8 @@ class SshGateway:
 
     async def _serve_metrics(self) -> None:
         """Serve metrics and readiness to the other processes of this host, and to Prometheus if no control does."""
-        settings, tunnels = self.settings, self.tunnels
-        process = metrics.ProcessMetrics("gateway", tunnels.gauges, tunnels.counts, log.GATEWAY_EVENTS)
+        settings = self.settings
+        process = metrics.ProcessMetrics("gateway", self._gauges, self._counts, log.GATEWAY_EVENTS)
         sockets = settings.gateway_sockets
         own = metrics.serve_at_socket(sockets[settings.instance], process, [self._find_unready])
         async with contextlib.AsyncExitStack() as stack:
@@ -110,16 +120,20 @@ class SshGateway:
                 await stack.enter_async_context(at_port)
             await asyncio.Event().wait()
 
+    def _gauges(self) -> Mapping[str, float]:
+        of_drain = self._drain.gauges() if self._drain else {"held": 0}
+        return {**self.tunnels.gauges(), "draining": int(self._drain is not None), **of_drain}
+
+    def _counts(self) -> Mapping[str, float]:
+        of_drain = self._drain.counts() if self._drain else {"handed_over": 0, "handover_failed": 0}
+        return {**self.tunnels.counts(), **of_drain}
+
     async def _find_unready(self) -> str:
         """Return why clients should connect to another gateway, or ""."""
+        if self._drain:
+            return "it drains"
         lease = self.settings.limits.lease
         return "" if self._announced_at + lease - time.monotonic() >= lease / 3 else "its lease ends"
-
-    async def _listen_for_envoy(self) -> asyncio.Server:
-        settings = self.settings
-        server = await link.serve(self._authority, self.id, settings.hop_host, settings.hop_port, self.tunnels.find)
-        sockets.set_options(server.sockets, settings.limits.max_socket_kib << 10)
-        return server
 
     async def _listen_for_clients(self) -> asyncio.Server:
         connection = await connection_factory(**self._options())
@@ -156,7 +170,7 @@ class SshGateway:
 
     def _create_session(self) -> Session:
         session = Session(self)
-        self._sessions.add(session)
+        self.sessions.add(session)
         return session
 
     def _describe(self, port: int) -> Gateway:
@@ -186,12 +200,12 @@ class SshGateway:
         """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
         await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
         self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
-        for session in [it for it in self._sessions if self._blocked.contain(it.address)]:
+        for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
 
     async def _end(self) -> None:
-        for session in list(self._sessions):
+        for session in list(self.sessions):
             session.abort()
         await asyncio.sleep(0)
         await asyncio.gather(*self._closing, return_exceptions=True)

@@ -4,6 +4,7 @@ It has no shell, command, sftp, agent, X11, -L, -D or -W: asyncssh refuses what 
 """
 
 import time
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 import asyncssh
@@ -16,6 +17,7 @@ from edge.ssh.asyncssh_internals import Client, Connection
 from edge.ssh.auth import sign_ins
 from edge.ssh.auth.identity import UNKNOWN_KEY, Identity
 from edge.ssh.auth.sign_ins import SignIns
+from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session_tunnels import SessionTunnels, TunnelHost
 from edge.ssh.terminal.terminal import Terminal
 
@@ -64,6 +66,20 @@ class Session(Client):
         self._is_outcome_logged = True
         self._log("sign_in_blocked")
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, "This network is blocked here.")
+
+    @property
+    def online(self) -> Sequence[OnlineTunnel]:
+        """Return the client's tunnels that are online."""
+        return self._tunnels.online
+
+    def announce_drain(self) -> None:
+        """Show the client that it will be disconnected. Refuse further tunnels."""
+        self._tunnels.announce_drain()
+
+    def send_away(self) -> None:
+        """Disconnect the client, which must connect again."""
+        self._is_outcome_logged = True
+        self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, forwarding.RESTART)
 
     def abort(self) -> None:
         """Close the connection at once and log nothing."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 import asyncssh
@@ -52,7 +53,7 @@ class SessionTunnels:
         self._requests = 0  # requests that are being handled
         self._tasks: set[asyncio.Task[None]] = set()
         self._timeout: asyncio.TimerHandle | None = None
-        self._has_advised = False
+        self._has_advised = self._is_draining = False
         self.terminals = Terminals(self._limits.max_sessions_per_connection, self._end_terminals_if_idle)
         self.channels = Channels(connection, gateway.tunnels, self._limits, self.terminals.create_view)
 
@@ -74,6 +75,16 @@ class SessionTunnels:
             self._gateway.close(tunnel, "its client disconnected")
             return False
         return Listener(tunnel.requested_address[1], lambda: self._gateway.close(tunnel, "its client cancelled it"))
+
+    @property
+    def online(self) -> Sequence[OnlineTunnel]:
+        """Return the tunnels that are online."""
+        return tuple(self._tunnels)
+
+    def announce_drain(self) -> None:
+        """Show that the gateway will disconnect the client. Refuse further tunnels."""
+        self._is_draining = True
+        self.terminals.show(Notice(forwarding.RESTART_SOON))
 
     def refuse(self, refused: TunnelRefused) -> None:
         """Show the client a refusal."""
@@ -138,6 +149,8 @@ class SessionTunnels:
         return tunnel
 
     def _check(self, host: str, port: int) -> None:
+        if self._is_draining:
+            raise TunnelRefused(forwarding.RESTART, "unavailable")
         if len(self._tunnels) + self._requests > (most := self._limits.max_tunnels_per_connection):
             sentence = f"One connection has at most {most} tunnels: open another connection."
             raise TunnelRefused(sentence, "too_many_tunnels")

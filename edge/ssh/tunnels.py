@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -35,6 +35,7 @@ class Tunnels:
         self._store, self._limits = store, limits
         self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
+        self._released: dict[str, OnlineTunnel] = {}  # whose clients must connect to another gateway
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._banned: Sequence[str] = ()
@@ -81,7 +82,11 @@ class Tunnels:
         }
 
     def find(self, id: str) -> OnlineTunnel | None:
-        """Return a tunnel by its id, or None. Ignores case, because TLS server names do."""
+        """Return a tunnel by its id, or None, also after its release. Ignores case, because TLS server names do."""
+        return self._online.get(id.lower()) or self._released.get(id.lower())
+
+    def find_online(self, id: str) -> OnlineTunnel | None:
+        """Return a tunnel that is online by its id, or None. Ignores case."""
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
@@ -123,10 +128,13 @@ class Tunnels:
         If the store does not answer, the name is free when the lease ends.
         """
         if self._drop(tunnel, reason):
-            try:
-                await asyncio.to_thread(self._store.close, tunnel.record, tunnel.meter.usage())
-            except Unavailable:
-                log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
+            await self._record_end(tunnel)
+
+    async def _record_end(self, tunnel: OnlineTunnel) -> None:
+        try:
+            await asyncio.to_thread(self._store.close, tunnel.record, tunnel.meter.usage())
+        except Unavailable:
+            log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
 
     def drop_lapsed(self, now: float) -> None:
         """Drop the tunnels with an ended lease. `now` is in seconds of time.monotonic()."""
@@ -185,7 +193,23 @@ class Tunnels:
             opening = replace(opening, proxy_protocol=True)
         return self._store.open(opening, lease=self._limits.lease, most=most), is_reserved
 
+    def release(self, tunnel: OnlineTunnel) -> None:
+        """Stop serving a tunnel. Its record stays, so that another gateway can take its name over."""
+        if self._forget(tunnel, "its gateway drains"):
+            self._released[tunnel.id.lower()] = tunnel
+
+    async def close_released(self, tunnels: Iterable[OnlineTunnel]) -> None:
+        """Take released tunnels offline that no other gateway has taken over."""
+        await asyncio.gather(*map(self._record_end, tunnels))
+
     def _drop(self, tunnel: OnlineTunnel, reason: str) -> bool:
+        is_online = self._forget(tunnel, reason)
+        if is_online:
+            tunnel.session.on_tunnel_end(tunnel, reason)
+        return is_online
+
+    def _forget(self, tunnel: OnlineTunnel, reason: str) -> bool:
+        """Stop serving a tunnel. Return whether it was online."""
         if self._online.pop(tunnel.id.lower(), None) is None:
             return False
         log.event("tunnel_closed", **tunnel.log_fields(), reason=reason)
@@ -193,5 +217,4 @@ class Tunnels:
         self._to_bill.append((tunnel.record.account, tunnel.take_unbilled_usage()))
         for connection in list(tunnel.connections):
             connection.close()
-        tunnel.session.on_tunnel_end(tunnel, reason)
         return True

@@ -27,6 +27,7 @@ from edge.store.records import (
     NameTaken,
     NameUnreadable,
     Opening,
+    Successor,
     TooManyTunnels,
 )
 
@@ -163,6 +164,14 @@ class GatewayRecords:
     @raises_unavailable
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
         tunnels.close_tunnel(tunnel.account, tunnel.id, usage=usage)
+
+    @raises_unavailable
+    def find_successor(self, account: str, id: str) -> Successor | None:
+        if (found := online_tunnels.read_with_credential(account, id)) is None:
+            return None
+        tunnel, credential = found
+        gateway = gateways.read(tunnel.gateway) if tunnel.gateway else None
+        return Successor(tunnel, credential, gateway) if gateway else None
 
     @raises_unavailable
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:

@@ -102,6 +102,15 @@ class Opening:
         return replace(self, labels=labels)
 
 
+@dataclass(frozen=True)
+class Successor:
+    """An online tunnel at another gateway, with the credential that opened it."""
+
+    tunnel: ServedTunnel
+    credential: str
+    gateway: Gateway
+
+
 class Store(Protocol):
     """The records that the gateway and control use. Every method raises Unavailable."""
 
@@ -137,6 +146,9 @@ class Store(Protocol):
 
         Return the ids of tunnels that are already offline, or have lost the right to their name.
         """
+
+    def find_successor(self, account: str, id: str) -> Successor | None:
+        """Return an account's tunnel by its id, with its gateway. Return None unless it is online at a gateway."""
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the last write."""

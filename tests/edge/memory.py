@@ -34,6 +34,7 @@ from edge.store.records import (
     NameNotReserved,
     NameTaken,
     Opening,
+    Successor,
     TooManyTunnels,
     Unavailable,
 )
@@ -149,6 +150,14 @@ class Memory:
                 it, opening = self.online[id]
                 self.online[id] = replace(it, expires=_end_of(lease)), opening
             return frozenset(it.id for it in tunnels) - frozenset(kept)
+
+    def find_successor(self, account: str, id: str) -> Successor | None:
+        self.reach()
+        tunnel, opening = self.online.get(id, (None, None))
+        gateway = self.up.get(tunnel.gateway) if tunnel and tunnel.account == account else None
+        if tunnel is None or opening is None or gateway is None or not gateway.is_live:
+            return None
+        return Successor(tunnel, opening.grant.credential, gateway)
 
     def write_usage(self, account: str, hour: str, gateway: str, usage: Traffic) -> None:
         self.reach()

@@ -40,6 +40,13 @@ def read(account: str, id: str) -> ServedTunnel | None:
     return decode(item) if item else None
 
 
+def read_with_credential(account: str, id: str) -> tuple[ServedTunnel, str] | None:
+    """Return an online tunnel and the credential that opened it, or None. Raises aws.Unavailable."""
+    item = table.find(tunnels.scope(account), id)
+    tunnel = decode(item) if item else None
+    return (tunnel, tunnels.decode(item).credential) if item and tunnel else None
+
+
 def decode(item: Item) -> ServedTunnel | None:
     """Return the tunnel of an item as its gateway serves it, or None if it is malformed."""
     try:

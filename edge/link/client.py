@@ -1,0 +1,69 @@
+"""The client's end of the link: a gateway that drains connects to another gateway, like an edge host."""
+
+import asyncio
+import ssl
+from typing import cast
+
+from edge.link import authority
+from edge.link.authority import Authority
+from edge.link.held import Side
+from edge.link.proxy_protocol import Header
+from edge.link.server import CLIENT, HANDSHAKE_TIMEOUT
+from edge.link.tls import TlsTransport
+
+
+def build_context(link_authority: Authority) -> ssl.SSLContext:
+    """Return a TLS context with a certificate of an edge host. `connect` checks the gateway's name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.load_verify_locations(cadata=link_authority.pem)
+    authority.load_into(context, link_authority.issue(CLIENT))
+    return context
+
+
+async def connect(
+    context: ssl.SSLContext, gateway: str, address: tuple[str, int], tunnel: str, visitor: Header | None
+) -> Side:
+    """Return a connection to a tunnel of a gateway, with the PROXY header of its visitor. Raises OSError."""
+    opening = _Opening(context, gateway, tunnel, visitor)
+    async with asyncio.timeout(HANDSHAKE_TIMEOUT):  # TimeoutError is an OSError
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: opening, *address)
+        try:
+            return await opening.result
+        except BaseException:
+            transport.abort()
+            raise
+
+
+class _Opening(asyncio.Protocol):
+    """A connection until the end of its handshake."""
+
+    def __init__(self, context: ssl.SSLContext, gateway: str, tunnel: str, visitor: Header | None) -> None:
+        self._context, self._gateway, self._tunnel, self._visitor = context, gateway, tunnel, visitor
+        self.result: asyncio.Future[Side] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        raw = cast(asyncio.Transport, transport)
+        if self._visitor:
+            raw.write(self._visitor.forwarded())
+        secured = TlsTransport(self._context, self, server_name=self._tunnel)
+        raw.set_protocol(secured)
+        secured.connection_made(raw)
+        secured.begin()
+
+    def handshake_over(self, secured: TlsTransport) -> asyncio.Protocol | None:
+        """Return the protocol of the connection, or None for another gateway than the expected one."""
+        names = (secured.tls.getpeercert() or {}).get("subjectAltName", ())
+        if ("DNS", self._gateway.lower()) not in names:
+            self.failed()
+            return None
+        side = Side()
+        if not self.result.done():
+            self.result.set_result(side)
+        return side
+
+    def failed(self) -> None:
+        """Handle the end of the connection before the end of its handshake."""
+        if not self.result.done():
+            self.result.set_exception(ConnectionRefusedError(f"{self._gateway} does not serve {self._tunnel}"))

@@ -1,0 +1,1 @@
+"""The drain of a gateway: its clients and held connections move to other gateways."""

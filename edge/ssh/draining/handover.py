@@ -1,0 +1,146 @@
+"""Passes the held connections of a gateway to the successors of its tunnels."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from chalicelib import ids
+from chalicelib.model.tunnels import tunnels
+from chalicelib.storage.records.change_log import Place
+from edge.link import client
+from edge.link.authority import Authority
+from edge.link.held import Held
+from edge.link.proxy_protocol import Header
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.store.changes import Follower
+from edge.store.records import Store, Successor, Unavailable
+
+_POLL = 0.2  # seconds between two readings of the log
+_PAUSE = 0.5  # seconds until a connection to a successor is tried again
+_CLOCKS_DIFFER = 5.0  # seconds
+
+
+class HeldTunnel:
+    """A tunnel of which connections are held, at most `limit` at a time."""
+
+    def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
+        self.tunnel, self._handover, self._limit = tunnel, handover, limit
+        self.successor: Successor | None = None
+        self.held: set[Held] = set()
+
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        held = Held(visitor, self.held.discard)
+        if len(self.held) >= self._limit:
+            transport.close()
+            return held
+        self.held.add(held)
+        if self.successor:
+            self._handover.start(self, held)
+        return held
+
+    def is_succeeded_by(self, other: Successor, since: float) -> bool:
+        """Return whether another tunnel serves the name, or the labels for the same credential since a Unix time."""
+        own, opening = self.tunnel.record, self.tunnel.opening
+        if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
+            return False
+        if own.name:
+            return other.tunnel.name == own.name
+        is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
+        return is_later and other.credential == opening.grant.credential and other.tunnel.labels == own.labels
+
+
+class Handover:
+    """The tunnels of a gateway that drains, their held connections and their successors.
+
+    `passed` and `failed` count connections.
+    """
+
+    def __init__(self, store: Store, authority: Authority, limit: int) -> None:
+        self._store, self._limit = store, limit
+        self._context = client.build_context(authority)
+        self._since = time.time()
+        self._follower = Follower(store, self._since)
+        self._tunnels: dict[str, HeldTunnel] = {}
+        self._unread: set[Place] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.passed = self.failed = 0
+
+    @property
+    def held(self) -> int:
+        """Return how many connections are held."""
+        return sum(len(it.held) for it in self._tunnels.values())
+
+    @property
+    def has_all(self) -> bool:
+        """Return whether all tunnels have a successor, and no connection is held."""
+        return not self.held and all(it.successor for it in self._tunnels.values())
+
+    def add(self, online: Iterable[OnlineTunnel]) -> None:
+        """Hold the connections of tunnels from now on."""
+        for tunnel in online:
+            self._tunnels.setdefault(tunnel.id.lower(), HeldTunnel(tunnel, self, self._limit))
+
+    def find(self, id: str) -> HeldTunnel | None:
+        """Return a tunnel by its id, or None. Ignores case, because TLS server names do."""
+        return self._tunnels.get(id.lower())
+
+    def find_unsucceeded(self) -> list[OnlineTunnel]:
+        """Return the tunnels without a successor."""
+        return [it.tunnel for it in self._tunnels.values() if it.successor is None]
+
+    async def follow(self) -> None:
+        """Find successors by the log, and pass connections to them, until cancelled."""
+        while True:
+            with suppress(Unavailable):
+                await self._read()
+            await asyncio.sleep(_POLL)
+
+    def start(self, tunnel: HeldTunnel, held: Held) -> None:
+        """Begin to pass on a held connection."""
+        task = asyncio.create_task(self._pass(tunnel, held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close_held(self) -> None:
+        """Close the connections that are still held. Envoy answers their visitors with 502."""
+        for task in self._tasks:
+            task.cancel()
+        for held in [held for it in self._tunnels.values() for held in it.held]:
+            self.failed += 1
+            held.close()
+
+    async def _read(self) -> None:
+        """Read the tunnels that the log names in the accounts of tunnels without a successor. Raises Unavailable."""
+        changes = await asyncio.to_thread(self._follower.read, time.time())
+        scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
+        own = {it.tunnel.id for it in self._tunnels.values()}
+        self._unread |= {it for change in changes for it in change.places if it.scope in scopes and it.id not in own}
+        for place in list(self._unread):
+            found = await asyncio.to_thread(self._store.find_successor, place.scope.partition("#")[0], place.id)
+            self._unread.discard(place)
+            if found:
+                self._on_opened(found)
+
+    def _on_opened(self, found: Successor) -> None:
+        for tunnel in self._tunnels.values():
+            if tunnel.successor is None and tunnel.is_succeeded_by(found, self._since):
+                tunnel.successor = found
+                for held in list(tunnel.held):
+                    self.start(tunnel, held)
+                if found.tunnel.name:
+                    return
+
+    async def _pass(self, tunnel: HeldTunnel, held: Held) -> None:
+        """Connect to the successor, and join both connections. Repeat failed attempts until cancelled."""
+        while tunnel.successor and held in tunnel.held:
+            gateway, id = tunnel.successor.gateway, tunnel.successor.tunnel.id
+            try:
+                address = gateway.host, gateway.port
+                side = await client.connect(self._context, gateway.id, address, id, held.visitor)
+            except OSError:
+                await asyncio.sleep(_PAUSE)
+                continue
+            tunnel.held.discard(held)
+            self.passed += 1
+            held.join(side)

@@ -156,11 +156,15 @@ class AccountView:
         return wildcard is not None and not self.may_serve(wildcard.account, name)
 
     def members(self, group: ServedBackend) -> list[tuple[ServedTunnel, Gateway]]:
-        """Return the tunnels of a group that have a live gateway, with that gateway, sorted by id."""
+        """Return the tunnels of a group that have a live gateway, with that gateway, sorted by id.
+
+        Tunnels of draining gateways are left out, unless there are no others.
+        """
         labels = group.value.labels if isinstance(group.value, TunnelGroup) else {}
         fewest = min((self._tunnels_by_label.get(label, ()) for label in labels.items()), key=len, default=())
         found = (it for it in fewest if online_tunnels.are_labels_included(it.labels, labels))
-        return [(it, self._records.gateways[it.gateway]) for it in found]
+        members = [(it, self._records.gateways[it.gateway]) for it in found]
+        return [it for it in members if not it[1].draining] or members
 
     def is_online(self, group: str) -> bool:
         """Return whether a group has a tunnel with a live gateway."""

@@ -11,6 +11,7 @@ from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from tests.edge.plan import worlds
 from tests.edge.plan.worlds import Record, records_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -152,3 +153,15 @@ def test_the_names_below_a_domain_are_those_that_the_account_may_serve() -> None
         "a.example.com",
         "b.example.com",
     ]
+
+
+@pytest.mark.parametrize(
+    ("draining", "members"), [([], ["tn_1", "tn_2"]), (["gw-1"], ["tn_2"]), (["gw-1", "gw-2"], ["tn_1", "tn_2"])]
+)
+def test_a_group_uses_tunnels_of_draining_gateways_only_if_it_has_no_others(
+    draining: list[str], members: list[str]
+) -> None:
+    gateways = [replace(worlds.GATEWAY, id=id, draining=id in draining) for id in ("gw-1", "gw-2")]
+    tunnels = [worlds.tunnel("tn_1"), worlds.tunnel("tn_2", gateway="gw-2")]
+    view = worlds.view_of(worlds.group(), *tunnels, *gateways)
+    assert [it.id for it, _ in view.members(worlds.group())] == members

@@ -18,7 +18,6 @@ from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store.records import Grant, Opening, Successor
 from tests.edge.memory import Memory
-from tests.edge.ssh.auth.test_rights import Client
 
 GRANT = Grant("acct_A", "sshcr_1", ())
 NAME = "demo.tunnels.localhost"
@@ -84,7 +83,7 @@ class World:
 
 def online(store: Memory, opening: Opening) -> OnlineTunnel:
     record = store.open(opening, lease=60, most=10)
-    return OnlineTunnel(record, opening, (opening.name, 80), Client(), is_reserved=False)
+    return OnlineTunnel(record, opening, (opening.name, 80), cast(Any, None), is_reserved=False)
 
 
 def opening(gateway: str = "gw-1", grant: Grant = GRANT) -> Opening:

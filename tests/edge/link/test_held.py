@@ -1,0 +1,68 @@
+"""Two joined connections, without I/O: what each receives reaches the other, and so do their ends."""
+
+from typing import Any, cast
+
+import pytest
+
+from edge.link.held import Held, Side
+
+
+class Wire:
+    """A transport that records the calls of its protocol."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *data: self.calls.append(" ".join([name, *(it.decode() for it in data)]))
+
+
+def connected(side: Side) -> Wire:
+    wire = Wire()
+    side.connection_made(cast(Any, wire))
+    return wire
+
+
+def test_what_came_before_is_passed_on_when_a_connection_is_joined() -> None:
+    held, other = Held(None, lambda _: None), Side()
+    wire, far = connected(held), connected(other)
+    held.data_received(b"early")
+    held.eof_received()
+    assert (wire.calls, far.calls) == (["pause_reading"], ["pause_reading"])
+    held.join(other)
+    assert far.calls == ["pause_reading", "write early", "write_eof", "resume_reading"]
+    other.data_received(b"answer")
+    other.eof_received()
+    assert wire.calls == ["pause_reading", "resume_reading", "write answer", "write_eof", "close"]
+
+
+def test_a_side_that_writes_too_fast_is_paused() -> None:
+    first, second = Side(), Side()
+    connected(first)
+    far = connected(second)
+    first.join(second)
+    first.pause_writing()
+    first.resume_writing()
+    assert far.calls[-2:] == ["pause_reading", "resume_reading"]
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_the_end_of_a_held_connection_is_reported_and_closes_the_other(is_joined: bool) -> None:
+    ended: list[Held] = []
+    held, other = Held(None, ended.append), Side()
+    connected(held)
+    far = connected(other)
+    if is_joined:
+        held.join(other)
+    held.connection_lost(None)
+    assert ended == [held]
+    assert ("close" in far.calls) is is_joined
+
+
+def test_a_connection_that_has_gone_before_it_is_joined_closes_the_other() -> None:
+    held, other = Held(None, lambda _: None), Side()
+    connected(held)
+    far = connected(other)
+    held.connection_lost(None)
+    held.join(other)
+    assert "close" in far.calls

@@ -1,0 +1,61 @@
+"""The ports of a gateway's link, and to which stage a connection belongs."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from edge.link import authority, client
+from edge.link.held import Side
+from edge.link.proxy_protocol import Header
+from edge.process.settings import Settings
+from edge.ssh.draining.link_stages import LinkStages
+from tests.conftest import free_port
+
+VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
+
+
+class Silent:
+    """A tunnel that never answers."""
+
+    def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        return asyncio.Protocol()
+
+
+async def until_open(stages: LinkStages, counts: list[int]) -> None:
+    async with asyncio.timeout(5):
+        while [stages.count(number) for number in range(len(counts))] != counts:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_each_stage_has_a_port_and_the_socket_belongs_to_the_last(settings: Settings, is_fixed: bool) -> None:
+    port = free_port() if is_fixed else 0
+
+    async def run() -> None:
+        trusted = authority.make("link")
+        stages = LinkStages(replace(settings, hop_port=port), trusted, "gw-1")
+        context = client.build_context(trusted)
+
+        async def visit(port: int) -> Side:
+            return await client.connect(context, "gw-1", ("127.0.0.1", port), "tn_1", VISITOR)
+
+        async with stages.serve():
+            first = await stages.open(lambda _: Silent())
+            await visit(first)
+            _, local = await asyncio.open_unix_connection(str(settings.link_socket("gw-1")))
+            await until_open(stages, [2])
+            second = await stages.open(lambda _: Silent())
+            assert second != first
+            await visit(second)
+            await visit(first)
+            _, later = await asyncio.open_unix_connection(str(settings.link_socket("gw-1")))
+            await until_open(stages, [3, 2])
+            stages.close(0)
+            await until_open(stages, [0, 2])
+            for writer in (local, later):
+                writer.close()
+        if is_fixed:
+            assert (first, second) == (port, port + 1)
+
+    asyncio.run(run())

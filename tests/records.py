@@ -49,3 +49,8 @@ def with_scope(prefix: str) -> list[dict[str, Any]]:
 
 def put(record: Mapping[str, Any]) -> None:
     aws.client("dynamodb").put_item(TableName="tunnel-edge", Item=dynamodb.attributes(record))
+
+
+def every() -> list[dict[str, Any]]:
+    """Return all stored records."""
+    return with_scope("")

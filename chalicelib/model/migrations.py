@@ -4,7 +4,7 @@ Each record is rewritten on the condition that it has not changed meanwhile. The
 any record while the API serves, because the code reads both formats. Older tables must pass through 2.0.0.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +60,7 @@ class OutdatedTable(Exception):
 def require_supported_table() -> None:
     """Raise OutdatedTable if the table has accounts of 1.x. One query. Raises aws.AwsError.
 
-    The other records are checked when `records` reads them.
+    `require_supported_record` checks the others.
     """
     for page in queries.pages(
         {"scope": accounts.SCOPE},
@@ -72,21 +72,15 @@ def require_supported_table() -> None:
             raise OutdatedTable
 
 
-def records() -> Iterator[Record]:
-    """Yield all records. Edges without the keys of their names come last, oldest first.
+def require_supported_record(record: Record) -> None:
+    """Raise OutdatedTable for a record of 1.x."""
+    if "schema" not in record and "revision" not in record:
+        raise OutdatedTable
 
-    Raises OutdatedTable for a record of 1.x, aws.Unavailable.
-    """
-    without_names: list[Record] = []
-    for page in queries.scan():
-        for record in page:
-            if "schema" not in record and "revision" not in record:
-                raise OutdatedTable
-            if _missing_keys(record):
-                without_names.append(record)
-            else:
-                yield record
-    yield from sorted(without_names, key=lambda record: ids.unprefixed(record["id"]))
+
+def comes_last(record: Record) -> bool:
+    """Return whether a record is an edge without the keys of its names. They are migrated last, oldest first."""
+    return bool(_missing_keys(record))
 
 
 def needed(record: Record, forms: Forms) -> list[Migration]:

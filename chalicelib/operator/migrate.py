@@ -1,15 +1,20 @@
 """Migration of records, and its report."""
 
+import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 import click
 
-from chalicelib import edges, modules, resources
+from chalicelib import edges, ids, modules, resources
 from chalicelib.model import migrations
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
@@ -19,24 +24,37 @@ from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.model.migrations import Forms, Migration, OutdatedTable
 from chalicelib.model.names import base_names
 from chalicelib.model.names.name_keys import NameKey
+from chalicelib.operator.bulk import segments
+from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
 from chalicelib.operator.command_line import CommandError, OperatorCommand
+from chalicelib.storage.client import dynamodb
 from chalicelib.storage.records import places
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 
-PAUSE = 5.0  # seconds between two reports of progress
+T = TypeVar("T")
 
 
 @click.command("migrate", cls=OperatorCommand, help="Count the old records that need a migration.")
 @click.option("--apply", "applies", is_flag=True, help="Migrate them, also while the API serves; can be repeated.")
-def migrate(applies: bool) -> None:
+@click.option(
+    "--progress",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Store the progress in this folder, and continue from there.",
+)
+def migrate(applies: bool, folder: Path | None) -> None:
     """Run the command `migrate`. Raises CommandError for a table of 1.x."""
-    try:
-        for line in run(applies=applies, report=partial(print, file=sys.stderr, flush=True)):
-            print(line, flush=True)
-    except OutdatedTable as outdated:
-        raise CommandError(str(outdated)) from None
+    with ExitStack() as stack:
+        path = folder or Path(stack.enter_context(TemporaryDirectory())) / "scan"
+        try:
+            run = Run(applies, path, forms(), partial(print, file=sys.stderr, flush=True))
+            for line in run.lines():
+                print(line, flush=True)
+        except OutdatedTable as outdated:
+            raise CommandError(str(outdated)) from None
 
 
 def forms() -> Forms:
@@ -49,33 +67,77 @@ def forms() -> Forms:
     )
 
 
-def run(*, applies: bool, report: Callable[[str], object], pause: float = PAUSE) -> Iterator[str]:
-    """Count the records that need a migration; migrate them if `applies`. Yield lines.
+@dataclass(frozen=True)
+class Run:
+    """A migration of the table, which writes only if `applies`. `folder` has its progress."""
 
-    Progress goes to `report`, at most once per pause (seconds). Raises OutdatedTable, aws.Unavailable.
-    """
-    migrations.require_supported_table()
-    stored_types, total, needed, done = forms(), 0, Counter[tuple[str, str]](), Counter[bool]()
-    keeps_format = "" if places.is_format_selected() else " Records keep their format: RECORD_FORMAT selects another."
-    report(f"Reading the table …{keeps_format}")
-    reported = time.monotonic()
-    for record in migrations.records():
-        total += 1
-        if time.monotonic() - reported >= pause:
-            report(f"{total:,} records read, {sum(needed.values()):,} migrations to do, {done[True]:,} rewritten …")
-            reported = time.monotonic()
-        lacking = yield from _needed(record, stored_types)
-        needed.update((migrations.what(record), migration.about) for migration in lacking)
-        if lacking and applies:
-            done[(yield from _apply(record, stored_types))] += 1
-    counts = sorted(needed.items())
-    summary = "; ".join(f"{count} of the kind {what} ({about})" for (what, about), count in counts)
-    yield f"{total} records; to be rewritten: {summary or 'none'}."
-    if applies:
-        again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
-        yield f"{done[True]} rewritten.{again}"
-    elif needed:
-        yield "Nothing was changed: --apply rewrites them."
+    applies: bool
+    folder: Path
+    stored_types: Forms
+    report: Callable[[str], object]
+
+    def lines(self) -> Iterator[str]:
+        """Count the records that need a migration; migrate them if `applies`. Yield lines.
+
+        Raises OutdatedTable, CommandError, aws.Unavailable.
+        """
+        migrations.require_supported_table()
+        keeps = "" if places.is_format_selected() else " Records keep their format: RECORD_FORMAT selects another."
+        self.report(f"Reading the table …{keeps}")
+        purpose = {"command": "migrate", "table": dynamodb.table_name(), "applies": str(self.applies)}
+        folder = ScanFolder(self.folder, purpose)
+        total = segments.scan(folder, Selection(), self._migrate_page, self.report)
+        needed, done, last = Counter[tuple[str, str]](), Counter[bool](), list[list[str]]()
+        for line in chain(folder.lines(), self._migrate_last(last)):
+            found = json.loads(line)
+            needed.update((what, about) for what, about in found.get("needed", ()))
+            done.update([found["done"]] if "done" in found else [])
+            last += [found["last"]] if "last" in found else []
+            yield from [found["say"]] if "say" in found else []
+        folder.remove()
+        yield from self._summarize(total, needed, done)
+
+    def _summarize(self, total: int, needed: Counter[tuple[str, str]], done: Counter[bool]) -> Iterator[str]:
+        counts = sorted(needed.items())
+        summary = "; ".join(f"{count} of the kind {what} ({about})" for (what, about), count in counts)
+        yield f"{total} records; to be rewritten: {summary or 'none'}."
+        if self.applies:
+            again = f" {done[False]} changed meanwhile: run it again." if done[False] else ""
+            yield f"{done[True]} rewritten.{again}"
+        elif needed:
+            yield "Nothing was changed: --apply rewrites them."
+
+    def _migrate_page(self, page: Records) -> Iterator[str]:
+        for record in page:
+            migrations.require_supported_record(record)
+            if migrations.comes_last(record):
+                yield json.dumps({"last": [record["scope"], record["id"]]})
+            else:
+                yield from self._migrate(record)
+
+    def _migrate_last(self, places_of_edges: Sequence[Sequence[str]]) -> Iterator[str]:
+        """Migrate the edges without the keys of their names, oldest first. The list is complete by then."""
+        for scope, id in sorted(places_of_edges, key=lambda place: ids.unprefixed(place[1])):
+            if record := dynamodb.get(scope, id):
+                yield from self._migrate(record)
+
+    def _migrate(self, record: Mapping[str, Any]) -> Iterator[str]:
+        """Yield lines of JSON: sentences, what the record needs, and whether it was rewritten."""
+        lacking = yield from _said(_needed(record, self.stored_types))
+        if lacking:
+            needed = [[migrations.what(record), migration.about] for migration in lacking]
+            done = (yield from _said(_apply(record, self.stored_types))) if self.applies else None
+            yield json.dumps({"needed": needed, **({} if done is None else {"done": done})})
+
+
+def _said(sentences: Generator[str, None, T]) -> Generator[str, None, T]:
+    """Yield sentences as lines of JSON. Return what their generator returns."""
+    while True:
+        try:
+            yield json.dumps({"say": next(sentences)})
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 def _needed(record: Mapping[str, Any], stored_types: Forms) -> Generator[str, None, list[Migration]]:

@@ -1,6 +1,6 @@
 """Reads the revocations of SSH authorities, for sign-ins and for servers."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from chalicelib import clock, crypto
@@ -8,8 +8,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.base import switches
 from chalicelib.model.ssh import authorities, revocations
 from chalicelib.model.ssh.authorities import IssuedUserCertificate
-from chalicelib.model.ssh.revocations import Issuer, Revocation
-from chalicelib.storage.records import decoding, revocation_lists, table
+from chalicelib.storage.records import decoding, revocation_lists
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.revocation_lists import Head
@@ -58,25 +57,6 @@ def build_krl(heads: Sequence[Head]) -> bytes:
             key for found in live.values() for packed in found for key in crypto.packed_revocations.fingerprints(packed)
         ],
     )
-
-
-def read_lists() -> Iterator[tuple[Issuer, list[Item]]]:
-    """Yield all authorities with revocations, of all accounts, and the records of these.
-
-    Reads the whole table. Raises aws.Unavailable.
-    """
-    for head in revocation_lists.every():
-        authority = Issuer(head.account, head.authority, head.public_key)
-        if records := table.newest(authority.scope):
-            yield authority, records
-
-
-def find_unlisted(authority: Issuer, records: Iterable[Item]) -> list[Item]:
-    """Return the revocations that are missing in the list of an authority. Raises aws.Unavailable."""
-    stored = revocation_lists.chunks(authority.id) if revocation_lists.read(authority.id) else []
-    live = [crypto.packed_revocations.expire(chunk.packed, clock.seconds()) for chunk in stored]
-    listed = {entry[0] for packed in live for entry in crypto.packed_revocations.unpack(packed)}
-    return [record for record in records if Revocation.of(record.body).entry[0] not in listed]
 
 
 def _is_valid(item: Item) -> bool:

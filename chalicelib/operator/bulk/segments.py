@@ -90,8 +90,10 @@ def scan(
     report: Callable[[str], object],
     *,
     pause: float = PAUSE,
-) -> None:
+) -> int:
     """Read all segments of the table in parallel, and append the lines that `handle` returns for each page.
+
+    Return the number of records, also of an earlier run.
 
     A page can be handled twice if the process ends between `handle` and its end. Raises what `handle` does,
     CommandError, aws.Unavailable.
@@ -117,6 +119,7 @@ def scan(
                     report(f"{progress.records:,} records, {progress.done} of {total} segments are complete …")
         finally:
             progress.stop.set()
+    return progress.records
 
 
 def _read_segment(

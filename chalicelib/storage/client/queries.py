@@ -7,6 +7,7 @@ from typing import Any, Literal
 from chalicelib.storage.client import aws, dynamodb
 
 _NONE: Mapping[str, Any] = {}
+_SCANNED = 1000  # records of a page, because 16 pages of 1 MB take 200 MB of memory
 
 
 def pages(
@@ -70,6 +71,7 @@ def scan_page(
         "ConsistentRead": True,
         "Segment": segment.number,
         "TotalSegments": segment.total,
+        "Limit": _SCANNED,
         **selected,
     }
     if after:

@@ -6,7 +6,7 @@ because servers fetch a list by the authority's id only. The head names the acco
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,15 +142,6 @@ def packed(authority: str) -> list[bytes]:
         ProjectionExpression="#packed",
     )
     return [decoding.decode(_Packed, record).packed for page in pages for record in page]
-
-
-def every() -> Iterator[Head]:
-    """Yield the heads of all lists with entries. Reads the whole table. Raises aws.Unavailable."""
-    filled = "#id = :head AND begins_with(#scope, :lists) AND #count > :none"
-    for page in queries.scan({"head": HEAD, "lists": _scope(""), "none": 0}, FilterExpression=filled):
-        for head in map(_head, page):
-            if head.expires is None or head.expires > clock.seconds():
-                yield head
 
 
 def begin(head: Head) -> Write:

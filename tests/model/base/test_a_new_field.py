@@ -24,6 +24,7 @@ from chalicelib.operator import migrate
 from chalicelib.resources.backends import http_response_backends
 from chalicelib.schema.fields import Line, Shown
 from tests import conformity
+from tests.records import every
 from tests.transports import Client, InProcess
 
 
@@ -89,10 +90,10 @@ def test_a_field_shows_in_records_without_it_and_is_written_into_them(admin: Cli
     assert client.get(module).json == moded
     assert client.get(f"/edges/tcp/{edge['id']}").json == {**edge, "traffic_policy": moded}
 
-    lacking = [record for record in migrations.records() if migrations.needed(record, forms())]
+    lacking = [record for record in every() if migrations.needed(record, forms())]
     assert {backend["id"], edge["id"]} <= {record["id"] for record in lacking}
     assert all(migrations.apply(record, forms()) for record in lacking)
-    assert not any(migrations.needed(record, forms()) for record in migrations.records())
+    assert not any(migrations.needed(record, forms()) for record in every())
     assert body(backend["id"])["reason"] == "because"
     assert client.get(address).json == shown
     assert client.patch(address, {"reason": "new"}).json == {**shown, "reason": "new"}
@@ -101,12 +102,12 @@ def test_a_field_shows_in_records_without_it_and_is_written_into_them(admin: Cli
 
 def test_a_record_that_changes_while_it_is_written_is_left_to_the_next_run(admin: Client, client: Client) -> None:
     id = admin.create("/backends/http_response", {})["id"]
-    (old,) = (record for record in migrations.records() if record["id"] == id)
+    (old,) = (record for record in every() if record["id"] == id)
     client.patch(f"/backends/http_response/{id}", {"reason": "new"})
     assert migrations.apply(old, forms()) is False
     assert body(id)["reason"] == "new"
 
 
 def body(id: str) -> Any:
-    (record,) = (record for record in migrations.records() if record["id"] == id)
+    (record,) = (record for record in every() if record["id"] == id)
     return record["body"]

@@ -1,0 +1,57 @@
+"""Revocations that the lists of another table contain and those of this table lack."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from chalicelib import clock, crypto
+from chalicelib.model.base import records
+from chalicelib.model.ssh.revocations import Issuer, Revocation
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.records import items, revocation_lists, table
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.revocation_lists import Head
+
+Entry = tuple[Issuer, Item]
+Place = tuple[str, str]
+
+
+def find(revoked: Sequence[Item], other: str) -> Iterator[Entry]:
+    """Yield the revocations of another table that this table lacks, with their authorities.
+
+    Two reads for up to 100 lists, and one for up to 100 parts of lists. Raises aws.Unavailable.
+    """
+    decoded = [(item, revocation.entry) for item, revocation in records.decoded(Revocation, revoked)]
+    authorities = {item.scope: _authority(item) for item, _ in decoded}
+    with dynamodb.in_table(other):
+        heads = _read_heads(authorities.values())
+    places = [revocation_lists.key_of(authorities[item.scope], entry) for item, entry in decoded]
+    own_heads, stored = _read_heads(authorities.values()), table.records(places)
+    for (item, entry), place in zip(decoded, places, strict=True):
+        authority = authorities[item.scope]
+        head = heads.get(authority)
+        if head and head.count and not (own_heads.get(authority) and _holds(stored, place, entry)):
+            yield Issuer(item.account, authority, head.public_key), item
+
+
+def _holds(
+    stored: Mapping[Place, Mapping[str, object]], place: Place, entry: "crypto.packed_revocations.Entry"
+) -> bool:
+    if place not in stored:
+        return False
+    packed = revocation_lists.of_record(stored[place]).packed
+    return crypto.packed_revocations.holds(crypto.packed_revocations.expire(packed, clock.seconds()), entry)
+
+
+def _authority(item: Item) -> str:
+    above = items.above(item.scope)
+    return above[1] if above else ""
+
+
+def _read_heads(authorities: Iterable[str]) -> dict[str, Head]:
+    """Return the heads of lists by authority, without those that have expired."""
+    wanted = list(dict.fromkeys(authorities))
+    found: dict[str, Head] = {}
+    for start in range(0, len(wanted), 100):
+        some = wanted[start : start + 100]
+        heads = revocation_lists.read_each(some)
+        found |= {authority: head for authority, head in zip(some, heads, strict=True) if head}
+    return found

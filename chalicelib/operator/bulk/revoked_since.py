@@ -1,0 +1,140 @@
+"""What a restored table admits and a later one does not, by parallel scans of both tables."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from chalicelib.model.accounts import accounts
+from chalicelib.model.audit import reading, trail
+from chalicelib.model.base import kinds, records, switches
+from chalicelib.model.base.records import Owned
+from chalicelib.model.ssh import unlisted
+from chalicelib.model.tenants import portable
+from chalicelib.operator.bulk import segments
+from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
+from chalicelib.operator.command_line import CommandError
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.aws import AwsError
+from chalicelib.storage.records import table
+from chalicelib.storage.records.items import Item
+
+DELETED = {kind.prefix: kind for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS, kinds.FEDERATED_CREDENTIALS)}
+SWITCHED_OFF = {kind.prefix: kind for kind in (kinds.BOT_USERS, kinds.USERS)}
+PUBLIC_KEY = "authority_public_key"  # each line has it, because the restored table may lack the authority
+_SHOWN = ("name", "active", "owner_id", "description", "enabled")
+_PROJECTION = f"#scope, #id, #unseen, #expires, #lease, {', '.join(f'#body.#{name}' for name in _SHOWN)}"
+_PREFIXES = [*DELETED, *SWITCHED_OFF]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of this table with a later one. `folder` has its progress."""
+
+    later: str
+    folder: Path
+    report: Callable[[str], object]
+
+    def run(self) -> Iterator[str]:
+        """Yield a line for each credential, owner, account and revocation.
+
+        Raises CommandError if the later table is unreadable or is not a later state of this one.
+        """
+        purpose = {"command": "revocations list", "table": dynamodb.table_name(), "later": self.later}
+        own = ScanFolder(self.folder / "admitted", purpose)
+        revoked = ScanFolder(self.folder / "revoked", purpose)
+        with self._reading_later():
+            _ = self._deleted  # read once, before there are threads
+        segments.scan(own, _SELECTED, self._compare, self.report)
+        with self._reading_later():
+            segments.scan(revoked, _REVOCATIONS, self._compare_lists, self.report)
+        yield from own.lines()
+        yield from revoked.lines()
+
+    def remove(self) -> None:
+        """Remove the files of the comparison."""
+        for name in ("admitted", "revoked"):
+            ScanFolder(self.folder / name, {}).remove()
+
+    def _compare(self, page: Records) -> Iterator[str]:
+        """Yield lines for the items of a page of this table that the later table does not admit."""
+        admitted = [item for item in table.well_formed(map(Item.from_record, page)) if _is_admitted(item)]
+        with self._reading_later():
+            found = table.records(item.place for item in admitted)
+        for item in admitted:
+            later = found.get(item.place)
+            if item.scope == accounts.SCOPE and later is None:
+                self._require_deletion(item.id)
+            if not (later and any(map(_is_admitted, table.well_formed([Item.from_record(later)])))):
+                yield _line(item)
+
+    def _compare_lists(self, page: Records) -> Iterator[str]:
+        """Yield lines for revocations on a page of the later table that this table lacks."""
+        live = [item for item in table.well_formed(map(Item.from_record, page)) if item.is_live]
+        with dynamodb.in_table(self._own):
+            for authority, item in unlisted.find(live, self.later):
+                record = json.dumps({**item.body, PUBLIC_KEY: authority.public_key})
+                yield f"{authority.account} {authority.id} {record}"
+
+    def _require_deletion(self, account: str) -> None:
+        """Raise CommandError unless the later table shows that an account was deleted."""
+        if not {account, portable.digest(account)} & self._deleted:
+            raise CommandError(
+                f"The table {self.later} is not a later state of this one: it lacks the account {account}."
+            )
+
+    @cached_property
+    def _deleted(self) -> frozenset[str]:
+        """Return the ids, or their digests, of the accounts that the later table shows as deleted."""
+        events = (event for _, event in records.decoded(trail.Event, reading.of_operator()))
+        return frozenset(event.resource_id for event in events if event.action == "account.delete")
+
+    @cached_property
+    def _own(self) -> str:
+        return dynamodb.table_name()
+
+    @contextmanager
+    def _reading_later(self) -> Iterator[None]:
+        """Read the later table in this block. Raises CommandError."""
+        _ = self._own
+        try:
+            with dynamodb.in_table(self.later):
+                yield
+        except AwsError as error:
+            raise CommandError(f"The table {self.later} cannot be read ({error.code}).") from None
+
+
+def _is_admitted(item: Item) -> bool:
+    """Return whether a credential exists, or whether an owner or account is active."""
+    if not item.is_live or not item.body:
+        return False
+    if kinds.FEDERATED_CREDENTIALS.has(item.id):
+        return item.body.get("enabled", True) is True
+    return kinds.of(item.id).prefix in DELETED or switches.is_on(item)
+
+
+def _line(item: Item) -> str:
+    credential = Owned.of({name: value for name, value in item.body.items() if name in ("owner_id", "description")})
+    texts = [item.body["name"]] if "name" in item.body else [credential.owner_id, credential.description]
+    account = item.id if item.scope == accounts.SCOPE else item.account
+    return " ".join((account, item.id, *map(json.dumps, texts)))
+
+
+def _select() -> Selection:
+    starts = {f"prefix{number}": f"{prefix}_" for number, prefix in enumerate(_PREFIXES)}
+    texts = [f"begins_with(#id, :{name})" for name in starts]
+    values: Mapping[str, Any] = {**starts, "accounts": accounts.SCOPE}
+    expressions = {
+        "FilterExpression": " OR ".join([*texts, "#scope = :accounts"]),
+        "ProjectionExpression": _PROJECTION,
+    }
+    return Selection(values, expressions)
+
+
+_SELECTED = _select()
+_REVOCATIONS = Selection(
+    {"prefix": f"{kinds.SSH_REVOCATIONS.prefix}_"}, {"FilterExpression": "begins_with(#id, :prefix)"}
+)

@@ -146,7 +146,7 @@ class Connection:
 
 async def connect(gateway: Gateway, sign_in: SignIn, on_event: OnEvent) -> Connection:
     """Connect to a gateway and sign in. Raises UnknownHostKey, SignInRejected, ConnectionFailed."""
-    keys = sign_in.keys or await _agent_keys()
+    keys = list(sign_in.keys or await _agent_keys())
     try:
         connection = await asyncssh.connect(
             gateway.host,

@@ -199,7 +199,7 @@ def _message(site: Site, exchange: Exchange, name: str, message: Message, view: 
         "section",
         tag("h3", title),
         tag("p", texts.first_line(message), class_="line"),
-        tag("table", tag("caption", f"{title} headers", class_="hidden"), tag("tbody", *rows)),
+        tag("table", tag("tbody", *rows), aria_label=f"{title} headers"),
         _body(site, exchange, name, message, view),
     )
 

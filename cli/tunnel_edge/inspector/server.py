@@ -88,6 +88,8 @@ class Inspector:
                 await self._answer(parser, writer, request, body)
         except (OSError, TimeoutError, h11.ProtocolError):
             pass  # the client has gone, is too slow, or does not speak HTTP
+        except asyncio.CancelledError:
+            pass  # te ends; asyncio would log it as an error
         finally:
             self._connections -= 1
             writer.close()

@@ -227,7 +227,12 @@ def test_an_older_gateway_without_events_shows_its_sentences() -> None:
 
 def test_requests_and_unknown_events_change_nothing() -> None:
     request = {"event": "request", "method": "GET", "path": "/", "status": 200}
-    odd = [{"event": "new", "x": 1}, {"event": "notice", "message": 5, "retry_after": "soon"}, {"x": 1}, request]
+    odd: list[Mapping[str, Any]] = [
+        {"event": "new", "x": 1},
+        {"event": "notice", "message": 5, "retry_after": "soon"},
+        {"x": 1},
+        request,
+    ]
 
     async def main() -> Shown:
         plan, shown = Plan(events=odd), Shown()

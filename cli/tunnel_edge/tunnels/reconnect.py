@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 _FIRST, _LONGEST = 1.0, 15.0  # seconds
-_STABLE = 1.0  # seconds that a tunnel must be open before the waits begin again
+_STABLE = 1.0  # seconds that a tunnel must be open before the next attempt is at once again
 _MAX_NOTICE = 300.0  # seconds that a gateway can ask for
 _JITTER = 0.25
 _TEMPORARY = {"unavailable"}  # also at the first opening
@@ -38,8 +38,8 @@ class Reconnect:
 
     def on_end(self, now: float) -> float:
         """Handle a connection that ended or failed. Return the seconds to wait before the next one."""
-        if self._opened is not None and now - self._opened >= _STABLE:
-            self._failures = 0
+        if self._opened is not None:
+            self._failures = 0 if now - self._opened >= _STABLE else min(self._failures, 1)
         self._opened = None
         wait = 0.0 if not self._failures else min(_LONGEST, _FIRST * 2 ** (self._failures - 1))
         wait *= 1 + _JITTER * (2 * self._draw() - 1)

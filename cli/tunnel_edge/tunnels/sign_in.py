@@ -2,6 +2,8 @@
 
 import json
 import os
+import platform
+import random
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +27,7 @@ AGENT = "agent"  # the value of --identity for the keys of the agent
 _PRINCIPAL = "tunnel-edge"  # a user that no machine has
 _LIFETIME = 24 * 3600  # seconds; a policy can permit less
 _MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
-_MAX_RULES = 1000  # of a credential
+_MAX_PORTS = 100  # that a credential permits at random, since an ACL has at most 1,000 rules
 _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
 _TRIES = 3  # to change the ACL, while other processes change it too
 
@@ -183,10 +185,14 @@ def create(
     """Return certificates if the profile has an authority, otherwise the credential of this machine."""
     if profile.authority:
         return Certificates(client, profile, requested, domain)
-    rules = requested.rules(domain, tcp_ports)
-    if len(rules) > _MAX_RULES // 2:
-        raise CommandError(f"The service has {len(rules)} TCP ports: name one with --port.", USAGE)
-    return Credentials(client, profile, rules)
+    return Credentials(client, profile, requested.rules(domain, _sample(tcp_ports)))
+
+
+def _sample(ports: Sequence[int]) -> Sequence[int]:
+    """Return some of many ports, always the same ones on this machine."""
+    if len(ports) <= _MAX_PORTS:
+        return ports
+    return random.Random(platform.node()).sample(ports, _MAX_PORTS)
 
 
 def _read_key(file: Path) -> asyncssh.SSHKey | None:

@@ -1,0 +1,202 @@
+"""`te http` and its family from the wheel, beside `make run` and `make edge`."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import User
+from tests.conftest import Served, free_port
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.processes import Started, start_edge
+from tests.live.edge.running import Key, listens, until, upstream
+
+pytestmark = needs_envoy
+
+
+class Te:
+    """A `te` that runs."""
+
+    def __init__(self, user: User, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [str(user.te), *arguments],
+            env=user.environment,
+            cwd=user.home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.printed: list[str] = []
+        self.noted: list[str] = []
+        for lines, kept in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
+            threading.Thread(target=_collect, args=(lines, kept), daemon=True).start()
+
+    def address(self) -> str:
+        """Return the address of the tunnel, once it is open."""
+        until(lambda: bool(self.printed) or self.process.poll() is not None, within=20)
+        assert self.printed, self.noted
+        return self.printed[0]
+
+    def notes(self, text: str, *, within: float = 20) -> None:
+        until(lambda: any(text in line for line in self.noted), within=within)
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(10)
+
+
+def _collect(lines: Any, kept: list[str]) -> None:
+    for line in lines:
+        kept.append(line.rstrip("\n"))
+
+
+@pytest.fixture(scope="module")
+def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """Run an edge beside the served API."""
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    folder = tmp_path_factory.mktemp("edge")
+    edge = start_edge(served, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
+    try:
+        yield Started(served.__class__(**{**vars(served), "local": folder}), ports, edge, Key(folder, ""))
+    finally:
+        edge.send_signal(signal.SIGINT)
+        edge.wait(20)
+
+
+@pytest.fixture
+def running(user: User, api: Served, started: Started) -> User:
+    """Return a user of the API with the edge."""
+    return user.with_settings(TE_URL=api.base_url, TE_TOKEN=api.token)
+
+
+@contextlib.contextmanager
+def te(user: User, *arguments: str) -> Iterator[Te]:
+    started = Te(user, *arguments)
+    try:
+        yield started
+    finally:
+        started.end(signal.SIGKILL)
+
+
+def state(user: User) -> Path:
+    return user.home / ".local/state/te"
+
+
+def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, started: Started, api: Served) -> None:
+    with upstream() as port, te(running, "http", str(port), "--name", "first") as client:
+        assert client.address() == f"https://first.tunnels.localhost:{started.ports['EDGE_PORT']}"
+        until(lambda: started.status("first") == "200")
+        link = next(line for line in client.noted if "http://127.0.0.1" in line)
+        assert link.startswith("Inspector: http://127.0.0.1:")
+        rows = json.loads(running.run("requests", "list", "-o", "json").stdout)
+        assert [(it["method"], it["path"], it["status"]) for it in rows][-1:] == [("GET", "/", 200)]
+        replayed = json.loads(running.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
+        assert (replayed["status"], replayed["replay_of"]) == (200, rows[-1]["id"])
+        assert "x-te-replay: 1" in replayed["response"]["body"]
+        exported = running.run("requests", "export", str(rows[-1]["id"]), "--as", "curl").stdout
+        assert exported.startswith("curl --globoff")
+        assert running.run("requests", "show", "99").returncode == 3
+        key = (state(running) / "ssh" / "default-tunnels").read_text()
+        shown = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.printed, *client.noted]
+        for secret in (api.token, key.splitlines()[1]):
+            assert not [it for it in shown if secret in it]
+        for file in state(running).rglob("*"):
+            assert stat.S_IMODE(file.stat().st_mode) == (0o700 if file.is_dir() else 0o600), file
+        (sock,) = (state(running) / "run").iterdir()
+        assert client.end() == 130
+        assert not sock.exists()
+        assert not [line for line in client.noted if "Traceback" in line]
+    assert client.printed == [client.address()]
+    assert started.ports["SSH_PORT"] in (state(running) / "ssh/known_hosts").read_text()
+
+    with te(running, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
+        assert client.address().startswith("tn_")
+    (credential,) = api.client().get("/ssh_credentials").json["ssh_credentials"]
+    assert credential["acl"] == ["bind:first.tunnels.localhost", "bind:Region=EU"]
+
+
+def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, api: Served, started: Started) -> None:
+    user.login(api)
+    authority = api.client().create("/ssh_certificate_authorities", {})["id"]
+    api.client().send("PUT", f"/ssh_certificate_authorities/{authority}/policy", {"user": {"max_lifetime": 3600}})
+    config = user.home / ".config/te/config.toml"
+    config.write_text(config.read_text() + f'authority = "{authority}"\n')
+    with upstream() as port, te(user, "http", str(port)) as client:
+        name = client.address().removeprefix("https://").partition(".")[0]
+        until(lambda: started.status(name) == "200")
+    (certificate,) = api.client().get("/ssh_user_certificates").json["ssh_user_certificates"]
+    assert certificate["extensions"] == {"permit-port-forwarding": "", "bind@tunnel-edge": "bind:*.tunnels.localhost"}
+    assert certificate["principals"] == ["tunnel-edge"]
+    assert api.client().get("/ssh_credentials").json["ssh_credentials"] == []
+    assert [file.name for file in (state(user) / "ssh").iterdir()] == ["known_hosts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("http", "1", "--name", "www"), 7, "te: The name www is reserved: choose another."),
+        (("tcp", "1", "--port", "9"), 7, "te: Port 9 is not served here"),
+        (("tls", "1"), 2, "te: TLS passes through to a server with a certificate for a name: add --name."),
+        (("http", "nonsense"), 2, "te: nonsense is not an address of a local server"),
+        (("http", "1", "--name", "a", "--label", "b=c"), 2, "te: A tunnel has either a name or labels"),
+        (("http", "1", "--identity", "missing"), 2, "te: missing is not a private key that can be read"),
+    ],
+)
+def test_what_cannot_be_opened_has_a_sentence_and_a_code(
+    running: User, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    done = running.run(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.splitlines()[-1].startswith(sentence)
+
+
+def test_a_tcp_port_is_drawn(running: User) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as local, te(running, "tcp", str(local.getsockname()[1])) as client:
+        port = int(client.address().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), 10) as visitor:
+            accepted, _ = local.accept()
+            with accepted:
+                accepted.sendall(b"hello")
+                assert visitor.recv(5) == b"hello"
+
+
+def test_a_killed_gateway_gets_the_same_name_back(running: User, started: Started) -> None:
+    stop, codes = threading.Event(), []
+
+    def load() -> None:
+        while not stop.is_set():
+            codes.append(started.visit("steady"))
+
+    with upstream() as port, te(running, "http", str(port), "--name", "steady") as client:
+        client.address()
+        until(lambda: started.status("steady") == "200")
+        loading = threading.Thread(target=load)
+        loading.start()
+        try:
+            for _ in range(int(os.environ.get("TE_KILLS", "1"))):
+                os.kill(started.child("gateway"), signal.SIGKILL)
+                killed = time.monotonic()
+                until(lambda: not listens(int(started.ports["SSH_PORT"])))
+                until(lambda: listens(int(started.ports["SSH_PORT"])), within=30)
+                back = time.monotonic()
+                codes.clear()
+                until(lambda: "200" in codes, within=30)
+                absent, silent = back - killed, time.monotonic() - back
+                print(f"The gateway was away for {absent:.1f} s, the name for {silent:.1f} s more.")
+                assert silent < max(10, absent + 2)  # the next step of the waits
+        finally:
+            stop.set()
+            loading.join()
+        client.notes(f"{client.address()} is online again.")
+    assert client.printed == [client.address()]

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
+from chalicelib.model.names import operator_certificate
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
@@ -24,6 +24,7 @@ from edge.control.names.loading import AccountReader
 from edge.control.names.name_builder import EnvoyNames
 from edge.control.names.name_resolver import NameResolver
 from edge.control.names.reads import StoreReads
+from edge.control.operator_pair import OperatorPair
 from edge.control.ports import Ports
 from edge.control.reporting import Reporting
 from edge.control.special import EnvoyPublisher, SpecialNames
@@ -38,7 +39,7 @@ from edge.envoy.resources import Changes, Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.envoy.start import stats as counts
 from edge.envoy.start.bootstrap import build_bootstrap
-from edge.link import authority, server, sockets
+from edge.link import server, sockets
 from edge.link.authority import Authority, KeyPair
 from edge.link.renewal import RenewedPair
 from edge.process import files, log, metrics, tasks
@@ -76,8 +77,8 @@ class Control:
         self._settings, self._store, self._reads = settings, store, StoreReads()
         self._progress = Progress(settings.directory, "control")
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
-        operator = _operator_pair(settings)
-        self._pairs = {LINK_SECRET: link_pair, OPERATOR_SECRET: operator, SIGN_IN_SECRET: operator}
+        self._operator = operator = OperatorPair(settings, store)
+        self._pairs = {LINK_SECRET: link_pair.pair, **dict.fromkeys((OPERATOR_SECRET, SIGN_IN_SECRET), operator.pair)}
         self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has: of the operator and of the link
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
@@ -138,6 +139,7 @@ class Control:
     async def _start(self) -> None:
         """Load special names. Other names are served meanwhile. Raises Unavailable."""
         await self._reads.of_change(self._resolver.refresh_gateways)
+        await self._reads.of_change(self._operator.refresh)
         await self._special.start()
 
     async def _read_changes(self, follower: Follower) -> None:
@@ -146,6 +148,8 @@ class Control:
         if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in places):
             places |= await self._reads.of_change(self._resolver.refresh_gateways)
             self._gateways_at = time.monotonic() + _GATEWAYS_PERIOD
+        if operator_certificate.PLACE in places:
+            await self._reads.of_change(self._operator.refresh)
         self._loader.apply(places)
         self._special.apply(places)
         self._reporting.apply(places)
@@ -196,7 +200,7 @@ class Control:
 
     def _read_renewed(self) -> Changes:
         """Return the resources of renewed certificates of the operator and the link."""
-        pairs = {name: renewed.pair() for name, renewed in self._pairs.items()}
+        pairs = {name: pair() for name, pair in self._pairs.items()}
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
         if pair := new.get(OPERATOR_SECRET):
@@ -274,13 +278,3 @@ def _version_key(link_authority: Authority) -> bytes:
     It is the same after a restart, so Envoy keeps unchanged resources.
     """
     return hashlib.blake2b(link_authority.to_pem().encode(), digest_size=32, person=b"versions").digest()
-
-
-def _operator_pair(settings: Settings) -> RenewedPair:
-    """Return the operator's wildcard certificate: the configured one, or a local one."""
-    if settings.certificate:
-        chain, key = Path(settings.certificate), Path(settings.private_key)
-        return RenewedPair(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
-    local = authority.load_or_make(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
-    files.replace(settings.directory / "authority.crt", local.pem.encode())
-    return RenewedPair(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

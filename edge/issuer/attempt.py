@@ -24,7 +24,7 @@ from edge.issuer.stored_order import StoredOrder, TxtWriter
 from edge.process import log
 
 _OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # failures for which no domain is responsible
-_ORDER_TIME = 300  # seconds for one order: half of a claim
+ORDER_TIME = 300  # seconds for one order: half of a claim
 
 
 class AttemptCa(OrderingCa, Protocol):
@@ -98,9 +98,9 @@ class Attempt:
         certificate = x509.load_pem_x509_certificate(pem.encode()) if pem else None
         if certificate is None:
             return None
-        if _validity(certificate).is_late(self._second):
+        if find_validity(certificate).is_late(self._second):
             log.event("certificate_late", certificate=renewal.certificate_id, account=due.entry.account)
-        return Current(certificate, self._plan(renewal.certificate_id, certificate))
+        return Current(certificate, find_plan(self.ca, renewal.certificate_id, certificate, self._second))
 
     def _find_replaced(self, current: Current | None) -> x509.Certificate | None:
         """Return the certificate that an order replaces, or None. Only renewals do, because they are not limited."""
@@ -116,7 +116,7 @@ class Attempt:
         store.method = order.method if order else self.preflight(due.entry.reservation, stored)
         key_type = stored.policy.private_key_type if stored.policy else "ecdsa"
         wanted = Wanted((stored.domain,), key_type, store.method, replaced)
-        until = self.now() + _ORDER_TIME
+        until = self.now() + ORDER_TIME
         obtained = ordering.obtain(wanted, self.ca, store, until=until, now=self.now, sleep=self.sleep)
         self._record(due, stored.domain, obtained, is_renewal=replaced is not None)
 
@@ -125,20 +125,13 @@ class Attempt:
 
     def _record(self, due: DueRenewal, domain: str, obtained: Obtained, *, is_renewal: bool) -> None:
         id, certificate = obtained.order.certificate_id, x509.load_pem_x509_certificate(obtained.chain.pem.encode())
-        done = outcomes.succeed(due.entry.renewal, id, self._plan(id, certificate), _validity(certificate))
+        plan = find_plan(self.ca, id, certificate, self._second)
+        done = outcomes.succeed(due.entry.renewal, id, plan, find_validity(certificate))
         counted = () if is_renewal else (self.counts.count_issued(domain, self._second),)
         if issued_certificates.record(due, obtained.order, obtained.chain, done, counted):
             log.event("certificate_issued", domain=domain, certificate=id)
         else:
             log.event("certificate_unused", domain=domain, certificate=id)
-
-    def _plan(self, id: str, certificate: x509.Certificate) -> Plan:
-        try:
-            window = self.ca.renewal_window(certificate)
-        except AttemptFailed as failed:  # a certificate is renewed in time without the CA's suggestion
-            log.event("renewal_information_unreadable", certificate=id, reason=failed.reason)
-            window = None
-        return renewal_times.plan(id, _validity(certificate), window, self._second)
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove what an attempt has left of a domain without a policy, and its entry."""
@@ -150,6 +143,17 @@ class Attempt:
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
 
-def _validity(certificate: x509.Certificate) -> Validity:
+def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:
+    """Return when to renew a certificate."""
+    try:
+        window = ca.renewal_window(certificate)
+    except AttemptFailed as failed:  # a certificate is renewed in time without the CA's suggestion
+        log.event("renewal_information_unreadable", certificate=id, reason=failed.reason)
+        window = None
+    return renewal_times.plan(id, find_validity(certificate), window, now)
+
+
+def find_validity(certificate: x509.Certificate) -> Validity:
+    """Return the validity of a certificate as Unix seconds."""
     times = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
     return Validity(*(int(it.timestamp()) for it in times))

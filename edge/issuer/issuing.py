@@ -15,9 +15,10 @@ from chalicelib.storage.client import aws
 from edge.issuer import issuer_settings
 from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
-from edge.issuer.domain_checks import DomainChecks
+from edge.issuer.checks.domain_checks import DomainChecks
 from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.issuer_settings import IssuerSettings
+from edge.issuer.operator_orders import OperatorOrders
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
 from edge.issuer.rules.order_bounds import OrderBounds
@@ -26,6 +27,7 @@ from edge.process import log, memory, metrics, tasks
 from edge.process.metrics import ProcessMetrics
 from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
+from edge.process.tasks import PeriodicTask
 from edge.proofs import servers
 from edge.proofs.resolver import Resolver
 
@@ -54,8 +56,11 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
         return {"attempts": issuer.count}
 
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
+    work = [issuer.serve(), retired.serve()]
+    if own.orders_operator:
+        work.append(_order_for_operator(settings, attempt, parameters.pace))
     async with metrics.serve_at_socket(settings.directory / metrics.ISSUER_SOCKET, measured):
-        await tasks.run_all(issuer.serve(), retired.serve())
+        await tasks.run_all(*work)
 
 
 def connect(own: IssuerSettings) -> AcmeClient:
@@ -78,6 +83,26 @@ def read_key(directory: str) -> EllipticCurvePrivateKey:
 def generate_key() -> bytes:
     """Return a new key of an account, as DER."""
     return keys.to_der(keys.generate_ecdsa("nistp256"))
+
+
+async def _order_for_operator(settings: Settings, attempt: Attempt, pace: Pace) -> None:
+    """Obtain and renew the operator's certificate, until cancelled."""
+    assert attempt.txt  # noqa: S101 (the settings require a zone)
+    assert isinstance(attempt.preflight, DomainChecks)  # noqa: S101
+    orders = OperatorOrders(
+        settings.tunnel_domain,
+        attempt.ca,
+        attempt.txt,
+        attempt.preflight.check_operator,
+        attempt.counts,
+        claim=pace.claim,
+        now=attempt.now,
+    )
+
+    async def run() -> None:
+        await asyncio.to_thread(orders.run)
+
+    await PeriodicTask("operator_certificate", run, pace.poll, failures=aws.AwsError).run()
 
 
 def _build_attempt(settings: Settings, own: IssuerSettings, ca: AcmeClient, parameters: Parameters) -> Attempt:

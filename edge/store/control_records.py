@@ -6,7 +6,8 @@ from chalicelib import clock
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import Report
-from chalicelib.model.names import listed_edges, proof_checks, special_names
+from chalicelib.model.names import listed_edges, operator_certificate, proof_checks, special_names
+from chalicelib.model.names.operator_certificate import OpenedCertificate
 from chalicelib.model.names.proof_checks import DueCheck
 from chalicelib.model.names.proofs import ProofChange
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
@@ -78,6 +79,10 @@ class ControlRecords:
     @raises_unavailable
     def list_sign_in_keys(self) -> list[Mapping[str, str]]:
         return [it.public for it in signing_keys.published(signing_keys.read(), clock.seconds())]
+
+    @raises_unavailable
+    def find_operator_certificate(self) -> OpenedCertificate | None:
+        return operator_certificate.read_opened()
 
     @raises_unavailable
     def find_challenge(self, domain: str) -> PendingChallenge | None:

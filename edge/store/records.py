@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chalicelib.model.edges.edge_status import Report
+from chalicelib.model.names.operator_certificate import OpenedCertificate
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.ssh import acl
 from chalicelib.model.tls.challenge_records import PendingChallenge
@@ -218,6 +219,9 @@ class Store(Protocol):
 
     def end_lapsed_tunnels(self, account: str) -> None:
         """Take the tunnels of an account with an ended lease offline, with one audit event each."""
+
+    def find_operator_certificate(self) -> OpenedCertificate | None:
+        """Return the certificate that the issuer obtained for the operator, or None."""
 
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         """Return the pending challenge of a domain over HTTP-01, or None."""

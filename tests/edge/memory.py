@@ -13,6 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import EdgeStatus, Report, Reports
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
+from chalicelib.model.names.operator_certificate import OpenedCertificate
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving import edge_plans, edge_states
@@ -50,6 +51,7 @@ class Memory:
     edges: dict[str, ServedEdge] = field(default_factory=dict)
     led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
+    operator_certificate: OpenedCertificate | None = None
     challenges: dict[str, PendingChallenge] = field(default_factory=dict)  # by domain
     statuses: dict[tuple[str, str, str], Report] = field(default_factory=dict)  # by host, account and edge
     trials: dict[tuple[str, str], Report] = field(default_factory=dict)  # by account and edge
@@ -290,6 +292,10 @@ class Memory:
         with self.lock:
             for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
                 self._end(it.id)
+
+    def find_operator_certificate(self) -> OpenedCertificate | None:
+        self.reach()
+        return self.operator_certificate
 
     def find_challenge(self, domain: str) -> PendingChallenge | None:
         self.reach()

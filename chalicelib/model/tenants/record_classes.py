@@ -145,7 +145,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("key of the link", "edge_authority#hop", "claim", "omitted", "none"),
     RecordClass(
         "state of the service",
-        "edge#/(authorities|banned_names|banned_patterns|blocked_networks|gateways|hosts|oauth_apps|settings|acme/.+)",
+        "edge#/(authorities|banned_names|banned_patterns|blocked_networks|gateways|hosts|oauth_apps|settings|acme/.+|certificate)",
         ".+",
         "omitted",
         "none",

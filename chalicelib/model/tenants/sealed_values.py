@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.model.names import issued_certificates
+from chalicelib.model.names import issued_certificates, operator_certificate
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
@@ -16,7 +16,7 @@ from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import places
 
 Record = Mapping[str, Any]
-_SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS)
+_SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
 _OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
 
 
@@ -87,6 +87,8 @@ def _find(record: Record) -> Iterator[SealedValue]:
     elif scope == issued_certificates.ORDERS and isinstance(body.get("certificate_id"), str):
         context = vault.context(id.partition("/")[0], body["certificate_id"])
         yield SealedValue(("body", "key"), body.get("key", b""), context)
+    elif scope == operator_certificate.SCOPE:
+        yield SealedValue(("body", "key"), body.get("key", b""), operator_certificate.CONTEXT)
 
 
 def _map(record: Record, *path: str) -> Record:

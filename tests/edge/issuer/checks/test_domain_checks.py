@@ -13,8 +13,8 @@ from chalicelib.model.names.proofs import CheckResult, ProofStatus
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls import certificate_policies, challenge_records
 from edge.issuer.attempts import AttemptFailed
-from edge.issuer.domain_checks import DomainChecks
-from edge.issuer.http_probe import PATH
+from edge.issuer.checks.domain_checks import DomainChecks
+from edge.issuer.checks.http_probe import PATH
 from edge.issuer.rules.preflight import CaAccount
 from tests.transports import Client
 

@@ -13,9 +13,9 @@ from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls import certificate_policies, challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.renewals import Method
-from edge.issuer import http_probe
 from edge.issuer.attempts import AttemptFailed
-from edge.issuer.http_probe import Expected
+from edge.issuer.checks import http_probe
+from edge.issuer.checks.http_probe import Expected
 from edge.issuer.rules import outcomes, preflight
 from edge.issuer.rules.caa import CaaRecord
 from edge.issuer.rules.outcomes import Failure
@@ -56,13 +56,24 @@ class DomainChecks:
         alias = asyncio.run(self._find_alias(domain, target)) if is_verified and target else "absent"
         _require(preflight.check_domain(domain, is_verified=is_verified, alias=alias, target=target))
         method = preflight.choose_method(domain, alias)
-        authority = self.authority()
-        records = self._find_caa(domain) if authority.identities else []
-        _require(preflight.check_caa(domain, records, authority, method))
+        self._check_caa(domain, method)
         if method == "http-01":
             answers = self._probe(domain)
             _require(preflight.check_answers(domain, answers, self.port))
         return method
+
+    def check_operator(self, domain: str, target: str) -> None:
+        """Check the alias and the CAA records of TUNNEL_DOMAIN. Raises AttemptFailed."""
+        wildcard = f"{WILDCARD}{domain}"
+        alias = asyncio.run(self._find_alias(domain, target))
+        _require(preflight.check_domain(wildcard, is_verified=True, alias=alias, target=target))
+        for name in (domain, wildcard):
+            self._check_caa(name, "dns-01")
+
+    def _check_caa(self, domain: str, method: Method) -> None:
+        authority = self.authority()
+        records = self._find_caa(domain) if authority.identities else []
+        _require(preflight.check_caa(domain, records, authority, method))
 
     async def _find_alias(self, domain: str, target: str) -> Finding:
         name = f"_acme-challenge.{domain.removeprefix(WILDCARD)}"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from edge.issuer import http_probe
-from edge.issuer.http_probe import Expected
+from edge.issuer.checks import http_probe
+from edge.issuer.checks.http_probe import Expected
 from edge.issuer.rules.preflight import HttpAnswer
 from tests.conftest import free_port
 

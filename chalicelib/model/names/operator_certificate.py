@@ -1,0 +1,104 @@
+"""The operator's certificate for TUNNEL_DOMAIN and its wildcard: the issuer obtains it, and all edge hosts serve it."""
+
+from dataclasses import asdict, dataclass, field
+
+from chalicelib.model.base.kinds import EDGE
+from chalicelib.model.names.issued_certificates import UnfinishedOrder
+from chalicelib.model.tls import certificate_policies
+from chalicelib.model.tls.renewals import Renewal
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
+from chalicelib.storage.records import change_log, decoding, items
+from chalicelib.storage.records.change_log import Place
+
+ID = "certificate"
+SCOPE = items.scope(EDGE, f"/{ID}")
+PLACE = Place(SCOPE, ID)  # in the change log
+_ORDER, _STATE = "order", "renewal"
+CONTEXT = vault.context(EDGE, ID)
+_ABSENT = Condition("attribute_not_exists(#id)")
+
+
+@dataclass(frozen=True)
+class OpenedCertificate:
+    """The certificate chain as PEM, and its private key as DER. Do not store it."""
+
+    chain: str
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class OperatorRenewal:
+    """The state of the operator's certificate in one revision of its record, 0 without a record."""
+
+    renewal: Renewal
+    revision: int = 0
+
+
+def alias_target() -> str:
+    """Return the target of the alias that the operator publishes, "" without ACME_DNS_ZONE. Raises ValueError."""
+    return certificate_policies.alias_target(ID)
+
+
+def read_chain() -> str | None:
+    """Return the chain of the certificate as PEM, or None. Raises aws.Unavailable."""
+    record = dynamodb.get(SCOPE, ID)
+    return str(record["body"]["certificate_pem"]) if record else None
+
+
+def read_opened() -> OpenedCertificate | None:
+    """Return the certificate with its private key, or None. Raises aws.Unavailable."""
+    record = dynamodb.get(SCOPE, ID)
+    if record is None:
+        return None
+    return OpenedCertificate(
+        record["body"]["certificate_pem"], vault.unseal(record["sealed"]["private_key"], CONTEXT, bytes)
+    )
+
+
+def read_renewal() -> OperatorRenewal:
+    """Return the state of the certificate; it is due if there is none. Raises MalformedRecord, aws.Unavailable."""
+    record = dynamodb.get(SCOPE, _STATE)
+    if record is None:
+        return OperatorRenewal(Renewal(0))
+    return OperatorRenewal(decoding.decode(Renewal, record["body"]), record["revision"])
+
+
+def write_renewal(before: OperatorRenewal, renewal: Renewal) -> OperatorRenewal | None:
+    """Store a state. Return None, without a write, if another issuer has changed it. Raises aws.Unavailable."""
+    return _commit(before, renewal, [])
+
+
+def find_order() -> UnfinishedOrder | None:
+    """Return the unfinished order, or None. Raises MalformedRecord, aws.Unavailable."""
+    record = dynamodb.get(SCOPE, _ORDER)
+    return decoding.decode(UnfinishedOrder, record["body"]) if record else None
+
+
+def put_order(order: UnfinishedOrder) -> None:
+    """Store an unfinished order. Raises aws.Unavailable."""
+    dynamodb.do(Write.put({"scope": SCOPE, "id": _ORDER, "body": vars(order), "revision": 1}))
+
+
+def drop_order() -> None:
+    """Remove the unfinished order, if there is one. Raises aws.Unavailable."""
+    dynamodb.do(Write.delete(SCOPE, _ORDER))
+
+
+def record(before: OperatorRenewal, order: UnfinishedOrder, chain: str, renewal: Renewal) -> bool:
+    """Store a certificate. All edge hosts read it. Return False if the claim was lost. Raises aws.Unavailable."""
+    body, sealed = {"certificate_pem": chain}, {"private_key": order.key}
+    put = Write.put({"scope": SCOPE, "id": ID, "body": body, "sealed": sealed, "revision": 1})
+    writes = [put, Write.delete(SCOPE, _ORDER), change_log.entry_of(PLACE)]
+    return _commit(before, renewal, writes) is not None
+
+
+def _commit(before: OperatorRenewal, renewal: Renewal, others: list[Write]) -> OperatorRenewal | None:
+    same = Condition("#revision = :before", {"before": before.revision}) if before.revision else _ABSENT
+    after = {"scope": SCOPE, "id": _STATE, "body": asdict(renewal), "revision": before.revision + 1}
+    try:
+        dynamodb.transact([Write.put(after, same), *others])
+    except TransactionFailed:
+        return None
+    return OperatorRenewal(renewal, before.revision + 1)

@@ -1,0 +1,66 @@
+"""The operator's certificate on one edge host: of the settings, of the issuer, or made on this host."""
+
+import base64
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from cryptography import x509
+
+from chalicelib.model.names.operator_certificate import OpenedCertificate
+from edge.link import authority
+from edge.link.authority import KeyPair
+from edge.link.renewal import RenewedPair
+from edge.process import files, log
+from edge.process.settings import Settings
+
+
+class OperatorRecords(Protocol):
+    """Reads of the issuer's certificate. They block, and raise Unavailable."""
+
+    def find_operator_certificate(self) -> OpenedCertificate | None:
+        """Return the certificate that the issuer obtained for the operator, or None."""
+
+
+class OperatorPair:
+    """The operator's certificate. That of the issuer is used until it expires, unless EDGE_CERTIFICATE is set."""
+
+    def __init__(self, settings: Settings, store: OperatorRecords) -> None:
+        self._store, self._is_configured = store, bool(settings.certificate)
+        self._own = _configured(settings) if settings.certificate else _local(settings)
+        self._issued: tuple[KeyPair, datetime] | None = None
+
+    def pair(self) -> KeyPair:
+        """Return the current pair."""
+        if self._issued and datetime.now(UTC) < self._issued[1]:
+            return self._issued[0]
+        return self._own.pair()
+
+    def refresh(self) -> None:
+        """Read the issuer's certificate. Raises Unavailable."""
+        if self._is_configured:
+            return
+        found = self._store.find_operator_certificate()
+        try:
+            self._issued = _decode(found) if found else None
+        except ValueError as error:
+            log.event("certificate_unreadable", id="operator", reason=type(error).__name__)
+
+
+def _decode(found: OpenedCertificate) -> tuple[KeyPair, datetime]:
+    """Return a certificate as a key pair, and when it expires. Raises ValueError."""
+    leaf = x509.load_pem_x509_certificate(found.chain.encode())
+    lines = base64.encodebytes(found.key).decode()
+    key = f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"
+    return KeyPair(found.chain, key), leaf.not_valid_after_utc
+
+
+def _configured(settings: Settings) -> RenewedPair:
+    chain, key = Path(settings.certificate), Path(settings.private_key)
+    return RenewedPair(lambda: KeyPair(chain.read_text(), key.read_text()), [chain, key])
+
+
+def _local(settings: Settings) -> RenewedPair:
+    local = authority.load_or_make(settings.directory / "authority.pem", "Local tunnels", settings.tunnel_domain)
+    files.replace(settings.directory / "authority.crt", local.pem.encode())
+    return RenewedPair(lambda: local.issue(f"*.{settings.tunnel_domain}", settings.tunnel_domain))

@@ -1,0 +1,1 @@
+"""The preflight of orders: lookups and requests at the domain."""

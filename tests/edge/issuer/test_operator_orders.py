@@ -1,0 +1,118 @@
+"""The operator's certificate: obtained, renewed, claimed by one issuer, and read by an edge host."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from chalicelib import clock
+from chalicelib.model.names import operator_certificate
+from edge.control.operator_pair import OperatorPair
+from edge.issuer import key_making
+from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.operator_orders import OperatorOrders
+from edge.issuer.rules import outcomes
+from edge.issuer.rules.renewal_times import RenewalWindow
+from edge.process.settings import Settings
+from edge.store.table import TableStore
+from tests.edge.issuer.fake_ca import Ca, Killed, World
+from tests.transports import Client
+
+DOMAIN = "tunnels.example"
+NAMES = (DOMAIN, f"*.{DOMAIN}")
+DAY = 86400
+
+
+@pytest.fixture(autouse=True)
+def zone(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_DNS_ZONE", "acme.example")
+
+
+class DnsCa(Ca):
+    """The CA. It believes a challenge if the zone has its value."""
+
+    knows_renewals = True
+
+    def __init__(self, world: World, zone: "Zone") -> None:
+        super().__init__(world)
+        self._own, self._zone = world, zone
+
+    def answer(self, challenge: Challenge) -> None:
+        self._own.published |= self._zone.records.get(operator_certificate.alias_target(), set())
+        super().answer(challenge)
+
+    def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
+        return None
+
+
+@dataclass
+class Zone:
+    """The TXT records of the zone of the targets."""
+
+    records: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, name: str, value: str) -> None:
+        self.records.setdefault(name, set()).add(value)
+
+    def remove(self, name: str) -> None:
+        self.records.pop(name, None)
+
+
+def orders(world: World, zone: Zone, later: int = 0, **more: Any) -> OperatorOrders:
+    parts = {"keys": key_making.make, "now": lambda: clock.seconds() + later, "sleep": lambda _: None, **more}
+    return OperatorOrders(DOMAIN, DnsCa(world, zone), zone, parts.pop("check", lambda *_: None), **parts)
+
+
+def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) -> None:
+    world, zone = World(names=NAMES), Zone()
+    orders(world, zone).run()
+    orders(world, zone).run()
+    assert (len(world.orders), zone.records) == (1, {})
+    pair = OperatorPair(Settings(directory=tmp_path, tunnel_domain=DOMAIN), TableStore("local", DOMAIN))
+    assert "Local tunnels" in x509.load_pem_x509_certificate(pair.pair().chain.encode()).issuer.rfc4514_string()
+    pair.refresh()
+    served = x509.load_pem_x509_certificate(pair.pair().chain.encode())
+    assert "CA of the test" in served.issuer.rfc4514_string()
+    assert load_pem_private_key(pair.pair().key.encode(), None).public_key() == served.public_key()
+    orders(world, zone, later=50 * DAY).run()
+    assert len(world.orders) == 1
+    orders(world, zone, later=70 * DAY).run()
+    assert [it.serial_number if it else None for it in world.replaced] == [None, served.serial_number]
+
+
+def test_a_missing_alias_costs_the_ca_no_request() -> None:
+    def check(domain: str, target: str) -> None:
+        raise AttemptFailed(outcomes.dns_alias_missing(f"*.{domain}", target), "no alias")
+
+    world = World(names=NAMES)
+    orders(world, Zone(), check=check).run()
+    state = operator_certificate.read_renewal().renewal
+    assert (world.calls, state.error_code, state.attempts) == ([], "dns_alias_missing", 1)
+    assert state.due_at - clock.seconds() in (59, 60)
+
+
+@pytest.mark.parametrize("killed_at", range(1, 9))
+def test_a_killed_order_is_continued_when_its_claim_has_ended(killed_at: int) -> None:
+    world, zone = World(killed_at, names=NAMES), Zone()
+    with pytest.raises(Killed):
+        orders(world, zone).run()
+    orders(world, zone, later=590).run()
+    assert operator_certificate.read_chain() is None
+    orders(world, zone, later=601).run()
+    assert operator_certificate.read_chain()
+    assert (len(world.orders) <= (2 if killed_at == 1 else 1), zone.records) == (True, {})
+
+
+def test_another_certificate_in_the_settings_is_not_replaced(tmp_path: Path) -> None:
+    world, zone = World(names=NAMES), Zone()
+    orders(world, zone).run()
+    files = [tmp_path / name for name in ("certificate", "key")]
+    for file in files:
+        file.write_text(file.name)
+    own = Settings(directory=tmp_path, tunnel_domain=DOMAIN, certificate=str(files[0]), private_key=str(files[1]))
+    pair = OperatorPair(own, TableStore("local", DOMAIN))
+    pair.refresh()
+    assert pair.pair().chain == "certificate"

@@ -34,7 +34,7 @@ from edge.sign_in.sign_in_records import SignInRecords
 from edge.store import table as store
 from edge.store.records import Grant, NameBanned, Opening
 from tests import gateway, openssl
-from tests.cloud import rights, weakened
+from tests.cloud import issuer_at_work, rights, weakened
 from tests.cloud.evaluator import Call, Context, Statement, allows
 from tests.cloud.rights import FUNCTION, INDEX, KEY, LOGS, NAME, RESTORED, TABLE
 from tests.conftest import Account
@@ -51,11 +51,13 @@ ACCOUNT, OTHER_TABLE = "acct_a", TABLE.replace(NAME, "payroll")
 def calls(accounts: Mapping[str, Account]) -> Calls:
     """Return the calls of each role when it does everything that it is for."""
     made: dict[str, list[Call]] = {"api": [], "authorizer": [], "edge": [], "sign-in": [], "operator": []}
+    made["issuer"] = []
     admin = accounts["test"].open()
     with rights.heard(lambda role, call: made[role].append(call)):
         _use_the_api(gateway.client(admin.account, admin.user, admin=True))
         _authorize(admin)
         _work_as_an_edge(admin)
+        issuer_at_work.work(admin.with_token(create_account("issued", "admin")[2]))
         _operate(admin.account)
         asyncio.run(_sign_in_visitors(admin))
     return made
@@ -361,6 +363,7 @@ NOT_LOGS = [
 ]
 RESOURCE, CERTIFICATE = ({"account": ACCOUNT, "resource": id} for id in ("sshca_a", "cert_a"))
 HOP = {"account": "edge", "resource": "hop"}
+_OPERATORS, _ACME = ({"account": "edge", "resource": it} for it in ("certificate", "acme"))
 OF_THE_API = [
     of_data("Scan"),
     of_data("Scan", INDEX),
@@ -435,9 +438,11 @@ OF_THE_EDGE = [
     of_data("Query", INDEX, f"{ACCOUNT}#tn_a"),
     *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("sshca_a", "edghtsrt_a", "session", "hop")),
     *(of_key("Decrypt", {"account": "edge", "resource": it}) for it in ("cert_a", "oauth_apps", "sign-in", "another")),
-    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, HOP)),
-    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, HOP)),
-    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP)),
+    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, HOP, _OPERATORS)),
+    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, HOP, _OPERATORS)),
+    *(of_key("CreateGrant", it) for it in (CERTIFICATE, HOP, _OPERATORS)),
+    of_key("Decrypt", {**_OPERATORS, "account": ACCOUNT}),
+    of_key("Encrypt", _OPERATORS),
     of_key("Encrypt", CERTIFICATE),
     of_key("Decrypt", {}),
 ]
@@ -461,6 +466,30 @@ OF_THE_SIGN_IN_SERVICE = [
     *(of_key("Decrypt", it, key=OTHER_KEY) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
     *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
     *(of_key("Encrypt", it) for it in (_APPS, _SECRET)),
+]
+_OF_ISSUER = [f"{ACCOUNT}#/reserved_domains", f"{ACCOUNT}#/tls_certificates", "edge#/certificate", "edge#/acme/x"]
+OF_THE_ISSUER = [
+    *(of_data(it, TABLE, key) for it in ("GetItem", "BatchGetItem", "Query", *_WRITES) for key in (*_NEVER, _ROUTES)),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/tunnels") for it in ("GetItem", "BatchGetItem", "Query", *_WRITES)),
+    *(of_data(it, OTHER_TABLE, key) for it in ("GetItem", *_WRITES) for key in _OF_ISSUER),
+    *(of_data(it, OTHER_TABLE, "edge#/renewals") for it in ("Query", "PutItem", "DeleteItem")),
+    *(of_data(it, OTHER_TABLE, "edge#/order_times") for it in ("BatchGetItem", "UpdateItem")),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/audit_events/edge") for it in ("GetItem", "Query", "UpdateItem", "DeleteItem")),
+    *(of_data(it, TABLE, "accounts") for it in ("Query", "BatchGetItem", *_WRITES)),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("Query", "PutItem", "DeleteItem")),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/tls_certificates") for it in ("Query", "BatchGetItem", "UpdateItem")),
+    *(of_data(it, TABLE, "edge#/acme/x") for it in ("Query", "UpdateItem", "DeleteItem")),
+    *(of_data(it) for it in ("GetItem", "BatchGetItem", "Query", "Scan", *_WRITES)),
+    *(of_key("Decrypt", it) for it in (CERTIFICATE, RESOURCE, HOP, _OPERATORS, {})),
+    *(of_key(it, {**_ACME, "purpose": "any"}) for it in ("Encrypt", "Decrypt")),
+    *(of_key(it, _ACME, key=OTHER_KEY) for it in ("Encrypt", "Decrypt")),
+    *(of_key("Encrypt", {**it, "purpose": "any"}) for it in (CERTIFICATE, _OPERATORS)),
+    *(of_key("Encrypt", it, key=OTHER_KEY) for it in (CERTIFICATE, _OPERATORS)),
+    *(of_key("CreateGrant", it) for it in (CERTIFICATE, _OPERATORS, _ACME)),
+    *(of_key("Encrypt", it) for it in (RESOURCE, HOP, _TOKENS, {"account": "edge", "resource": "cert_a"}, {})),
+    *(of_key(action, {**_ACME, "account": ACCOUNT}) for action in ("Encrypt", "Decrypt")),
+    of_key("Encrypt", {**_OPERATORS, "account": ACCOUNT}),
+    of_data("UpdateItem", TABLE, "edge#/renewals"),
 ]
 _AGAIN = ("ReEncryptFrom", "ReEncryptTo")
 OF_THE_OPERATOR = [
@@ -518,7 +547,7 @@ def held(name: str, calls: Calls) -> Held:
         second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
         return Held(rights.boundary(), [*of_functions, *restored, *second, *LOGGED], OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
-    forbidden["sign-in"] = OF_THE_SIGN_IN_SERVICE
+    forbidden |= {"issuer": OF_THE_ISSUER, "sign-in": OF_THE_SIGN_IN_SERVICE}
     logged = [
         replace(it, resource=it.resource.replace("APIHandler", FUNCTIONS[name])) for it in LOGGED if name in FUNCTIONS
     ]
@@ -531,7 +560,8 @@ def _with_second_key(call: Call) -> Call:
 
 
 FUNCTIONS = {"api": "APIHandler", "authorizer": "Authorizer"}
-each_policy = pytest.mark.parametrize("name", ["api", "authorizer", "edge", "sign-in", "operator", "boundary"])
+_POLICIES = ["api", "authorizer", "edge", "issuer", "sign-in", "operator", "boundary"]
+each_policy = pytest.mark.parametrize("name", _POLICIES)
 
 
 def allowed(calls: Sequence[Call], policy: Sequence[Statement]) -> list[Call]:

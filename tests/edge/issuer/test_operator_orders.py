@@ -1,8 +1,6 @@
 """The operator's certificate: obtained, renewed, claimed by one issuer, and read by an edge host."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -11,59 +9,20 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from chalicelib import clock
 from chalicelib.model.names import operator_certificate
 from edge.control.operator_pair import OperatorPair
-from edge.issuer import key_making
-from edge.issuer.attempts import AttemptFailed, Challenge
-from edge.issuer.operator_orders import OperatorOrders
+from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import outcomes
-from edge.issuer.rules.renewal_times import RenewalWindow
 from edge.process.settings import Settings
 from edge.store.table import TableStore
-from tests.edge.issuer.fake_ca import Ca, Killed, World
+from tests.edge.issuer.fake_ca import Killed, World
+from tests.edge.issuer.operator_world import DOMAIN, NAMES, Zone, orders
 from tests.transports import Client
 
-DOMAIN = "tunnels.example"
-NAMES = (DOMAIN, f"*.{DOMAIN}")
 DAY = 86400
 
 
 @pytest.fixture(autouse=True)
 def zone(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_DNS_ZONE", "acme.example")
-
-
-class DnsCa(Ca):
-    """The CA. It believes a challenge if the zone has its value."""
-
-    knows_renewals = True
-
-    def __init__(self, world: World, zone: "Zone") -> None:
-        super().__init__(world)
-        self._own, self._zone = world, zone
-
-    def answer(self, challenge: Challenge) -> None:
-        self._own.published |= self._zone.records.get(operator_certificate.alias_target(), set())
-        super().answer(challenge)
-
-    def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
-        return None
-
-
-@dataclass
-class Zone:
-    """The TXT records of the zone of the targets."""
-
-    records: dict[str, set[str]] = field(default_factory=dict)
-
-    def add(self, name: str, value: str) -> None:
-        self.records.setdefault(name, set()).add(value)
-
-    def remove(self, name: str) -> None:
-        self.records.pop(name, None)
-
-
-def orders(world: World, zone: Zone, later: int = 0, **more: Any) -> OperatorOrders:
-    parts = {"keys": key_making.make, "now": lambda: clock.seconds() + later, "sleep": lambda _: None, **more}
-    return OperatorOrders(DOMAIN, DnsCa(world, zone), zone, parts.pop("check", lambda *_: None), **parts)
 
 
 def test_the_certificate_is_obtained_once_and_renewed_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""All calls of an issuer to the store: orders, failures, revocations, deletions, and the operator's certificate."""
+
+import asyncio
+
+import pytest
+from cryptography import x509
+
+from chalicelib import clock
+from chalicelib.storage import vault
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from edge.issuer import issuing, key_making
+from edge.issuer.attempt import Attempt
+from edge.issuer.issuer import Issuer, Pace
+from edge.issuer.order_counts import OrderCounts
+from edge.issuer.retired import Retired
+from edge.process.settings import Settings
+from edge.store import table
+from tests.edge.issuer import operator_world
+from tests.edge.issuer.attempting import POLICY, WindowedCa
+from tests.edge.issuer.fake_ca import DOMAIN, Killed, World
+from tests.edge.issuer.operator_world import NAMES, Zone
+from tests.transports import Client
+
+_DIRECTORY = "https://ca.example/directory"
+_DAY = 86400
+
+
+def work(client: Client) -> None:
+    """Do everything that an issuer does, for one account, and read the operator's certificate as an edge host."""
+    with pytest.MonkeyPatch.context() as setting:
+        setting.setenv("ACME_DIRECTORY", _DIRECTORY)
+        setting.setenv("ACME_DNS_ZONE", "acme.example")
+        body = {"domain": DOMAIN, "certificate_management_policy": POLICY}
+        address = f"/reserved_domains/{client.create('/reserved_domains', body)['id']}"
+        _poll(World())
+        first = client.get(address).json["certificate"]["id"]
+        client.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}})
+        _poll(World(), later=61)
+        Retired(_Ca(), 60, now=lambda: clock.seconds() + _DAY + 100).delete_replaced()
+        assert client.get(f"/tls_certificates/{first}").status == 404
+        last = client.get(address).json["certificate"]["id"]
+        lost = {"scope": "edge#/revocations", "id": f"{client.account}/{last}", "body": {}, "revision": 1}
+        dynamodb.do(Write.put(lost))
+        Retired(_Ca(), 60).revoke_lost()
+        client.patch(address, {"certificate_management_policy": POLICY})
+        _poll(World(killed_at=4), later=_DAY)
+        client.delete(f"{address}/certificate_management_policy")
+        _poll(World(), later=_DAY + 601)
+        issuing.read_key(_DIRECTORY)
+        vault._opened.clear()
+        issuing.read_key(_DIRECTORY)
+        operator_world.orders(World(names=NAMES), Zone()).run()
+        assert table.connect(Settings()).find_operator_certificate()
+
+
+class _Ca:
+    def revoke(self, certificate: x509.Certificate, reason: int) -> None:
+        """Revoke nothing."""
+
+
+def _poll(world: World, later: int = 0) -> None:
+    """Make attempts at what is due."""
+
+    def now() -> float:
+        return clock.seconds() + later
+
+    attempt = Attempt(WindowedCa(world), lambda *_: "http-01", keys=key_making.make, now=now, sleep=lambda _: None)
+
+    def run(due: object) -> None:
+        try:
+            attempt.run(due)  # type: ignore[arg-type]
+        except Killed as killed:  # a thread must not end the test
+            raise RuntimeError from killed
+
+    async def poll() -> None:
+        issuer = Issuer(run, OrderCounts(), Pace(attempts=1), now=now)
+        for _ in range(4):  # one attempt after the other, also at domains of other tests
+            await issuer.poll()
+            while issuer.count:
+                await asyncio.sleep(0.005)
+
+    asyncio.run(poll())

@@ -78,7 +78,7 @@ class Accounts:
         gateways.announce(Gateway(_GATEWAY, "127.0.0.1", 9), lease=_DAY)
         grant, url = Grant(self._account.id, "cred_bench", ()), f"https://{name}"
         opening = Opening(grant, _GATEWAY, "ts_bench", "localhost:80", name=name, url=url)
-        TableStore("local", self._domain).open(opening, lease=_DAY, most=10)
+        TableStore("local", self._domain).open(opening, most=10)
 
     def _scan(self) -> Iterator[dict[str, Any]]:
         for page in self._store.get_paginator("scan").paginate(TableName=self._table):

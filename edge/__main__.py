@@ -19,6 +19,7 @@ from edge.process import settings as environment
 from edge.process.children import Program
 from edge.process.progress import Progress
 from edge.process.settings import SettingError, Settings
+from edge.ssh.loops import CheckingLoop
 
 _LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
 
@@ -37,7 +38,8 @@ def main() -> None:
         settings, run = environment.from_environment(), _choose(part)
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _lock(settings, part)
-        asyncio.run(_run_until_signal(run, settings, drains=part in (_GATEWAY, _ENVOY)))
+        with asyncio.Runner(loop_factory=CheckingLoop) as runner:
+            runner.run(_run_until_signal(run, settings, drains=part in (_GATEWAY, _ENVOY)))
     except SettingError as error:
         sys.exit(str(error))
     except OSError as error:

@@ -9,9 +9,9 @@ NAME, OTHER = "demo.tunnels.localhost", "other.tunnels.localhost"
 
 
 def opened(
-    account: str, *, name: str = NAME, credential: str = "sshcr_1", gateway: str = "gw-1", lease: int = 60
+    account: str, *, name: str = NAME, credential: str = "sshcr_1", gateway: str = "gw-1", lease: int | None = 60
 ) -> str:
-    """Open a tunnel; its id."""
+    """Open a tunnel, with a lease of its own unless that is None. Return its id."""
     tunnel = AgentTunnel(
         tunnel_session=ids.new("ts"),
         endpoint=ids.new("ep"),

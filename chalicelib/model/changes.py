@@ -95,10 +95,10 @@ class Change:
         event = _event_of_removal(self.by, kind, item, details) if kind else None
         return self._with(ItemChange(kind, item, None, tuple(own), event))
 
-    def end(self, item: Item) -> "Change":
-        """Remove an item after the end of its lease."""
+    def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
+        """Remove an item after the end of its lease. `lease` is the record of the lease, if it has no own one."""
         kind = kinds.of_item(item)
-        ending = kind.stored_type.ending(item) if kind else None
+        ending = kind.stored_type.ending(item, lease) if kind else None
         item = _without_malformed_body(kind, item) if kind else item
         event = _event_of_removal(self.by, kind, item, ending.details if ending else _NONE) if kind else None
         change = self._with(ItemChange(kind, item, None, tuple(writes.end(item)), event))
@@ -146,7 +146,9 @@ class Change:
                 own += step.kind.stored_type.prepare(step.before, step.after, step.writes)
         proof = (events[0].scope, events[0].id) if events else None
         created = [step.after for step in steps if step.after]
-        writes.commit([*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, ended=_takeover)
+        writes.commit(
+            [*key, *own, *recorded, *change_log.entries(own)], proof=proof, created=created, endings=_Endings()
+        )
 
     def _resharded(self, throttled: Throttled) -> "Change":
         """Return the change with its throttled writes in other shards. Raises Throttled if they have no shards."""
@@ -200,14 +202,25 @@ def delete(change: Change, scope: str, id: str) -> bool:
     return writes.retried(attempt)
 
 
-def _takeover(item: Item) -> list[Write]:
-    """Return the writes that record the end of an item that loses its unique key to another."""
-    kind = kinds.at(item.path)
-    ending = kind.stored_type.ending(item) if kind and kind.has(item.id) else None
-    if kind is None or ending is None:
-        return []
-    event = _event_of_removal(trail.EDGE, kind, item, ending.details)
-    return [Write.put(event.to_record()), *ending.writes, *change_log.entries(ending.writes)]
+class _Endings:
+    """The ends of items that lose a unique key to another, as their stored types define them."""
+
+    def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
+        kind = kinds.at(home.partition("#")[2])
+        return kind.stored_type.find_lease(attributes) if kind else None
+
+    def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> list[Write] | None:
+        kind = kinds.at(item.path)
+        ending = kind.stored_type.end_lease(lease) if kind else None
+        return None if ending is None else [*ending, *change_log.entries(ending)]
+
+    def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> list[Write]:
+        kind = kinds.at(item.path)
+        ending = kind.stored_type.ending(item, lease) if kind and kind.has(item.id) else None
+        if kind is None or ending is None:
+            return []
+        event = _event_of_removal(trail.EDGE, kind, item, ending.details)
+        return [Write.put(event.to_record()), *ending.writes, *change_log.entries(ending.writes)]
 
 
 def _is_shown_once(step: ItemChange) -> bool:

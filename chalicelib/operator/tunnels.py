@@ -41,9 +41,11 @@ group = OperatorGroup("tunnels", help="The tunnels that are online.")
 def list_tunnels() -> list[tuple[str, Item]]:
     """Return all online tunnels with their accounts, the oldest account first.
 
-    It ends the tunnels whose lease has expired.
+    It ends the tunnels with a lease that is over, or a gateway that has ended.
     """
-    return [(account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.remove_expired(account.id)]
+    return [
+        (account.id, tunnel) for account in list_accounts() for tunnel in online_tunnels.end_all_offline(account.id)
+    ]
 
 
 def end_tunnel(id: str) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,8 +17,9 @@ from chalicelib.model.names import operator_certificate
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
-from edge.control import lost_gateways, pressure
+from edge.control import pressure
 from edge.control.challenge_server import ChallengeServer
+from edge.control.gateway_sweeps import GatewaySweeps
 from edge.control.names.loader import Loader
 from edge.control.names.loading import AccountReader
 from edge.control.names.name_builder import EnvoyNames
@@ -56,13 +57,15 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
-_GATEWAYS_PERIOD = 5.0  # seconds between reads of gateways, which expire without a log entry
+_GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, if no lease of them ends earlier
 _MAX_LOG_AGE = 30.0  # seconds since the last read of the log for which the host counts as ready
 _STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
     """Reads of accounts and gateways. They block, and raise Unavailable."""
+
+    gateways: Sequence[Gateway]
 
     def refresh_gateways(self) -> frozenset[Place]: ...
 
@@ -75,7 +78,7 @@ class Control:
     ) -> None:
         self.discovery = Discovery(_version_key(link_authority), self._on_demand)
         self._settings, self._store, self._reads = settings, store, StoreReads()
-        self._progress = Progress(settings.directory, "control")
+        self._progress, self._sweeps = Progress(settings.directory, "control"), GatewaySweeps(store)
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
         self._operator = operator = OperatorPair(settings, store)
         self._pairs = {LINK_SECRET: link_pair.pair, **dict.fromkeys((OPERATOR_SECRET, SIGN_IN_SECRET), operator.pair)}
@@ -130,15 +133,14 @@ class Control:
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
         """Yield what needs no names."""
-        lost, progress = self._end_lost_gateways, self._report_progress
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
-        yield PeriodicTask("lost_gateways", lost, lost_gateways.PERIOD, failures=Unavailable)
-        yield PeriodicTask("progress", progress, PERIOD, failures=OSError)
+        yield self._sweeps.task
+        yield PeriodicTask("progress", self._report_progress, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
         """Load special names. Other names are served meanwhile. Raises Unavailable."""
-        await self._reads.of_change(self._resolver.refresh_gateways)
+        await self._read_gateways()
         await self._reads.of_change(self._operator.refresh)
         await self._special.start()
 
@@ -146,8 +148,7 @@ class Control:
         changes = await self._reads.of_change(follower.read, time.time())
         places = {place for change in changes for place in change.places}
         if time.monotonic() > self._gateways_at or any(it.scope == GATEWAYS for it in places):
-            places |= await self._reads.of_change(self._resolver.refresh_gateways)
-            self._gateways_at = time.monotonic() + _GATEWAYS_PERIOD
+            places |= await self._read_gateways()
         if operator_certificate.PLACE in places:
             await self._reads.of_change(self._operator.refresh)
         self._loader.apply(places)
@@ -155,6 +156,15 @@ class Control:
         self._reporting.apply(places)
         self._challenges.apply(places)
         self._read_at = time.monotonic()
+
+    async def _read_gateways(self) -> frozenset[Place]:
+        """Read all gateways in one query. Return the places of those that changed or died. Raises Unavailable."""
+        changed = await self._reads.of_change(self._resolver.refresh_gateways)
+        found = self._resolver.gateways
+        self._sweeps.apply(found)
+        pause = min([_GATEWAYS_PERIOD, *(it.seconds_to_next_state() for it in found)])
+        self._gateways_at = time.monotonic() + pause
+        return changed
 
     async def _handle_answers(self) -> None:
         """Publish renewed certificates, and handle Envoy's answers."""
@@ -188,9 +198,6 @@ class Control:
             self._serving.public_keys, self._managed_apps = keys, apps
             self._special.replan()
 
-    async def _end_lost_gateways(self) -> None:
-        await self._reads.of_change(lost_gateways.end_lost_gateways, self._store)
-
     async def _report_progress(self) -> None:
         self._progress.report_alive()
 
@@ -212,7 +219,8 @@ class Control:
 
     async def _serve_metrics(self) -> None:
         """Serve the metrics of all processes to Prometheus."""
-        settings, own = self._settings, metrics.ProcessMetrics("control", self._gauges, dict, log.CONTROL_EVENTS)
+        settings = self._settings
+        own = metrics.ProcessMetrics("control", self._gauges, self._counts, log.CONTROL_EVENTS)
         if settings.metrics_port and settings.metrics_by == "control":
             processes = {
                 "control": own.read,
@@ -262,6 +270,9 @@ class Control:
 
     def _gauges(self) -> Mapping[str, float]:
         return {"behind_seconds": time.monotonic() - self._read_at}
+
+    def _counts(self) -> Mapping[str, float]:
+        return {"ends_swept": self._sweeps.ended}
 
 
 def add_socket(settings: Settings, gateway: Gateway) -> Gateway:

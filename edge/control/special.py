@@ -195,7 +195,8 @@ class SpecialNames:
     def _accounts_of(self, place: Place) -> list[SpecialAccount]:
         """Return the accounts that a changed record may affect."""
         if place.scope == GATEWAYS:
-            return [it for it in self._accounts.values() if place.id in it.gateways]
+            users = self._shared.gateway_users.of(place.id)
+            return [self._accounts[it] for it in users if it in self._accounts]
         if place.scope.startswith(_PROVED):
             domain = place.scope.removeprefix(_PROVED)
             return [it for it in self._accounts.values() if any(_is_proved_by(host, domain) for host in it.hosts)]

@@ -13,8 +13,9 @@ from chalicelib.model.edges.served import port_of
 from chalicelib.model.names.special_names import SpecialEntry
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
-from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.records.change_log import Place
+from edge.control.names import gateway_users
+from edge.control.names.gateway_users import GatewayUsers
 from edge.envoy.names import scopes
 from edge.envoy.resources import Changes, Resource
 from edge.plan import names
@@ -60,6 +61,7 @@ class Shared:
     list_hosts: Callable[[str], frozenset[str]]
     run: Callable[..., Awaitable[Any]]
     service: Callable[[], Service]
+    gateway_users: GatewayUsers = field(default_factory=GatewayUsers)
 
 
 @dataclass
@@ -101,14 +103,6 @@ class SpecialAccount:
     def is_empty(self) -> bool:
         """Return whether neither the account nor Envoy has any special names of the account."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
-
-    @property
-    def gateways(self) -> frozenset[str]:
-        """Return the gateways that the account's tunnels use, including those that are down."""
-        records = self._records
-        return (
-            frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways) if records else frozenset()
-        )
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -193,6 +187,7 @@ class SpecialAccount:
         if any(it.startswith(WILDCARD) for it in self.hosts):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
         self._records, self._read_ids = (known, ids) if ids else (None, frozenset())
+        shared.gateway_users.put(self.account, gateway_users.list_gateways(self._records) if self._records else ())
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
         """Read all records again and return them. Differences that the log did not report yet are added to `missed`."""
@@ -231,8 +226,7 @@ class SpecialAccount:
 
     def _find_lapsed(self) -> set[Place]:
         """Return the places of tunnels with an ended lease."""
-        known = self._records.tunnels.values() if self._records else ()
-        return {Place(tunnels.scope(self.account), it.id) for it in known if not it.is_live}
+        return {*self._records.list_lapsed(time.time())} if self._records else set()
 
 
 def make_plans(

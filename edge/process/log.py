@@ -16,6 +16,8 @@ GATEWAY_EVENTS = (
     "signed_in",
     "store_away",
     "tunnel_closed",
+    "lease_lost",
+    "renewal_skipped",
     "tunnel_left_to_its_lease",
     "tunnel_opened",
     "usage_not_kept",

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import math
+import random
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -18,6 +19,7 @@ from edge.link.authority import Authority
 from edge.process import files, host_key, log, metrics, tasks
 from edge.process.settings import SettingError, Settings
 from edge.process.tasks import PeriodicTask
+from edge.ssh import loops
 from edge.ssh.asyncssh_internals import connection_factory
 from edge.ssh.auth.admission import Admission, listen
 from edge.ssh.auth.networks import Networks
@@ -25,8 +27,9 @@ from edge.ssh.auth.proxied import Proxied
 from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.draining.drain import Drain
 from edge.ssh.draining.link_stages import LinkStages
-from edge.ssh.leases import Leases
+from edge.ssh.lease import GatewayLease, LeaseLost
 from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.session import Session
 from edge.ssh.tunnels import Tunnels
 from edge.ssh.usage.billing import Billing
@@ -35,29 +38,29 @@ from edge.store.records import Store, Unavailable
 
 _BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned patterns
 _THREADS = 64  # for calls of the store
+_NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
+_MAX_WAIT = 10.0  # seconds that a client is asked to wait after the loss of the lease
 # ssh would choose ChaCha20, which takes twice the time here. Every ssh of the last ten years has the others.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
+class _Drained(Exception):
+    """The drain is complete."""
+
+
 class SshGateway:
-    """The gateway. It has a new id with each start, because a restart ends all its tunnels."""
+    """The gateway. It has a new id with each start and after the loss of its lease, which ends all its tunnels."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
-        self.id = f"gw-{secrets.token_hex(8)}"
         self.sign_ins = SignIns(settings.limits)
-        self.tunnels = Tunnels(store, settings.limits)
-        usage = settings.own_file("usage.json")
-        self._billing = Billing(store, self.id, usage, self.tunnels.collect)
-        self._leases = Leases(self.tunnels, store, settings.limits)
         self._authority = authority
         self._host_key = _load_host_key(settings)
         self._blocked = Networks()
         self.sessions: set[Session] = set()
-        self.links = LinkStages(settings, authority, self.id)
         self._drain: Drain | None = None
-        self._announced_at = -math.inf  # monotonic time of the begin of the lease
         self._closing: set[asyncio.Task[None]] = set()
+        self._take_new_id()
 
     def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Start a task that closes a tunnel. The client is shown the reason."""
@@ -70,25 +73,51 @@ class SshGateway:
         self.sessions.discard(session)
 
     async def serve(self, draining: asyncio.Event | None = None) -> None:
-        """Serve until cancelled, or until a drain is complete. Then close all tunnels. `draining` begins a drain."""
+        """Serve until cancelled, or until a drain is complete. Then close all tunnels. `draining` begins a drain.
+
+        Raises Unavailable if the store fails at the start.
+        """
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
-        async with self.links.serve():
-            here = self._describe(await self.links.open(self.tunnels.find_online))
-            lease = self.settings.limits.lease
-            start = time.monotonic()
-            await asyncio.to_thread(self.store.announce_gateway, here, lease=lease)
-            self._announced_at = start
+        serve = functools.partial(self._serve_while_leased, draining or asyncio.Event())
+        again = serve
+        while True:
             try:
-                async with asyncio.TaskGroup() as group, await self._listen_for_clients() as clients:
-                    running = [group.create_task(work) for work in self._work()]
-                    await (draining or asyncio.Event()).wait()
-                    self._drain = Drain(self, self._authority)
-                    clients.close()
-                    await self._drain.run()
-                    for task in running:
-                        task.cancel()
-            finally:
+                return await again()
+            except LeaseLost:
+                if self._drain:
+                    return None
+                self._take_new_id()
+                again = functools.partial(tasks.retry, serve, Unavailable)
+
+    def _take_new_id(self) -> None:
+        settings, store = self.settings, self.store
+        self.id = f"gw-{secrets.token_hex(8)}"
+        self.links = LinkStages(settings, self._authority, self.id)
+        self.tunnels = Tunnels(store, settings.limits)
+        self.lease = GatewayLease(store, settings.limits.lease, self._on_lease_lost)
+        self._checks = RightsChecks(self.tunnels, store, settings.limits, self.lease)
+        self._billing = Billing(store, self.id, settings.own_file("usage.json"), self.tunnels.collect)
+
+    async def _serve_while_leased(self, draining: asyncio.Event) -> None:
+        """Serve until cancelled or until a drain is complete. Raises LeaseLost, Unavailable."""
+        async with self.links.serve():
+            await self.lease.begin(self._describe(await self.links.open(self.tunnels.find_online)))
+            loops.check_before_events(self.lease.check)
+            try:
+                async with await self._listen_for_clients() as clients:
+                    await tasks.run_all(*self._work(), self._drain_after(draining, clients))
+            except LeaseLost:
+                await asyncio.sleep(_NOTICE_TIME)
+                for session in list(self.sessions):
+                    session.disconnect_after_loss()
+                raise
+            except _Drained:
                 await self._end()
+            except BaseException:
+                await self._end()
+                raise
+            finally:
+                loops.check_before_events(None)
 
     async def announce_drain(self, port: int) -> None:
         """Store that the gateway drains, and the port of its link. Repeat this until the store answers."""
@@ -97,11 +126,11 @@ class SshGateway:
 
     def _work(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the coroutines that run until the gateway ends."""
-        announcing = PeriodicTask("announcement", self._renew, self.settings.limits.lease / 3, failures=Unavailable)
         blocking = PeriodicTask("blocks", self._block, _BLOCKS_PERIOD, failures=Unavailable)
-        of_leases = self._leases.tasks(Follower(self.store, time.time()))
-        for task in (announcing, blocking, *of_leases, *self.tunnels.tasks()):
+        checks = self._checks.tasks(self.id, Follower(self.store, time.time()))
+        for task in (self.lease.task(), blocking, *checks, *self.tunnels.tasks()):
             yield task.run()
+        yield self.lease.wait_for_loss()
         yield self._serve_metrics()
         yield self._billing.serve()
 
@@ -122,7 +151,8 @@ class SshGateway:
 
     def _gauges(self) -> Mapping[str, float]:
         of_drain = self._drain.gauges() if self._drain else {"held": 0}
-        return {**self.tunnels.gauges(), "draining": int(self._drain is not None), **of_drain}
+        lease = {"lease_seconds_left": self.lease.seconds_left, "renewal_seconds": self.lease.renewal_seconds}
+        return {**self.tunnels.gauges(), **lease, "draining": int(self._drain is not None), **of_drain}
 
     def _counts(self) -> Mapping[str, float]:
         of_drain = self._drain.counts() if self._drain else {"handed_over": 0, "handover_failed": 0}
@@ -132,8 +162,7 @@ class SshGateway:
         """Return why clients should connect to another gateway, or ""."""
         if self._drain:
             return "it drains"
-        lease = self.settings.limits.lease
-        return "" if self._announced_at + lease - time.monotonic() >= lease / 3 else "its lease ends"
+        return "" if self.lease.seconds_left >= self.settings.limits.lease / 3 else "its lease ends"
 
     async def _listen_for_clients(self) -> asyncio.Server:
         connection = await connection_factory(**self._options())
@@ -185,17 +214,6 @@ class SshGateway:
             host_keys=(line,),
         )
 
-    async def _renew(self) -> None:
-        start = time.monotonic()
-        try:
-            is_live = await asyncio.to_thread(self.store.renew_gateway, self.id, lease=self.settings.limits.lease)
-        except Unavailable:
-            log.event("store_away")
-            raise
-        if not is_live:
-            raise RuntimeError("The lease of the gateway is over.")
-        self._announced_at = start
-
     async def _block(self) -> None:
         """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
         await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
@@ -203,6 +221,20 @@ class SshGateway:
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
         self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
+
+    async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
+        """Drain when that begins. Raises _Drained at its end."""
+        await draining.wait()
+        self._drain = Drain(self, self._authority)
+        clients.close()
+        await self._drain.run()
+        raise _Drained
+
+    def _on_lease_lost(self) -> None:
+        """Close all tunnels before anything else is served. Ask all clients to connect again at different times."""
+        for session in self.sessions:
+            session.announce_loss(random.uniform(0, _MAX_WAIT))  # before its last tunnel ends its terminals
+        self.tunnels.shut("its gateway has lost its lease")
 
     async def _end(self) -> None:
         for session in list(self.sessions):

@@ -58,7 +58,7 @@ class OnlineTunnel:
     """A tunnel that is online through this gateway.
 
     `requested_address` is the host and port of the client's `-R`: ssh expects the same pair with each connection.
-    `lease_end` is in seconds of time.monotonic(). `refusal` says why an edge host does not serve the tunnel.
+    `refusal` says why an edge host does not serve the tunnel.
     """
 
     record: ServedTunnel
@@ -66,7 +66,6 @@ class OnlineTunnel:
     requested_address: tuple[str, int]
     session: TunnelSession
     is_reserved: bool  # whether its name was reserved when it was opened
-    lease_end: float = 0
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)

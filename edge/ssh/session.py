@@ -3,6 +3,7 @@
 It has no shell, command, sftp, agent, X11, -L, -D or -W: asyncssh refuses what is not offered here.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Protocol, cast
@@ -19,6 +20,7 @@ from edge.ssh.auth.identity import UNKNOWN_KEY, Identity
 from edge.ssh.auth.sign_ins import SignIns
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session_tunnels import SessionTunnels, TunnelHost
+from edge.ssh.terminal.client_events import Notice
 from edge.ssh.terminal.terminal import Terminal
 
 _NO_FORWARDING = "The certificate does not permit tunnels: it needs the extension permit-port-forwarding."
@@ -47,6 +49,7 @@ class Session(Client):
         self._start = time.monotonic()
         self._has_exchanged_keys = self._has_tried_to_sign_in = False
         self._is_outcome_logged = False
+        self._loss = ""  # the sentence after the loss of the lease
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
 
     # Sign-in
@@ -80,6 +83,16 @@ class Session(Client):
         """Disconnect the client, which must connect again."""
         self._is_outcome_logged = True
         self._connection.disconnect(asyncssh.DISC_BY_APPLICATION, forwarding.RESTART)
+
+    def announce_loss(self, seconds: float) -> None:
+        """Ask the client to connect again after some seconds, because the gateway has lost its lease."""
+        self._loss = f"This gateway has lost its lease: connect again in {math.ceil(seconds)} seconds."
+        self._tunnels.terminals.show(Notice(self._loss, round(seconds, 1)))
+
+    def disconnect_after_loss(self) -> None:
+        """Disconnect the client after the loss of the lease."""
+        self._is_outcome_logged = True
+        self._connection.disconnect(asyncssh.DISC_SERVICE_NOT_AVAILABLE, self._loss)
 
     def abort(self) -> None:
         """Close the connection at once and log nothing."""

@@ -1,8 +1,8 @@
 """The online tunnels of this process: opened, found by id, counted and closed."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
@@ -38,6 +38,8 @@ class Tunnels:
         self._released: dict[str, OnlineTunnel] = {}  # whose clients must connect to another gateway
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
+        self._is_shut = False
+        self._unrecorded: dict[str, Traffic] = {}  # usage of tunnels with an end that the store has not recorded
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # accounts and usage of closed tunnels
         self._closed_usage = Traffic()  # the sum over closed tunnels
@@ -102,11 +104,16 @@ class Tunnels:
 
     async def open(self, opening: Opening, requested_address: tuple[str, int], session: TunnelSession) -> OnlineTunnel:
         """Open a tunnel. Raises ClientGone and the errors of Store.open."""
+        if self._is_shut:
+            raise Unavailable("the lease of the gateway is over")
         if self._is_banned(opening.name):
             raise NameBanned
-        start, record, is_reserved = await self._open_in_turn(opening, session)
-        lease_end = start + self._limits.lease
-        tunnel = OnlineTunnel(record, opening, requested_address, session, is_reserved, lease_end)
+        record, is_reserved = await self._open_in_turn(opening, session)
+        tunnel = OnlineTunnel(record, opening, requested_address, session, is_reserved)
+        if self._is_shut:  # the lease was lost while the store was asked
+            with suppress(Unavailable):
+                await asyncio.to_thread(self._store.close, record, Traffic())
+            raise Unavailable("the lease of the gateway is over")
         replaced = [other for other in self._online.values() if opening.name and other.record.name == opening.name]
         self._online[tunnel.id.lower()] = tunnel
         log.event("tunnel_opened", **tunnel.log_fields())
@@ -125,7 +132,7 @@ class Tunnels:
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
 
-        If the store does not answer, the name is free when the lease ends.
+        If the store does not answer, its record ends with the next check of the gateway's own list.
         """
         if self._drop(tunnel, reason):
             await self._record_end(tunnel)
@@ -135,11 +142,24 @@ class Tunnels:
             await asyncio.to_thread(self._store.close, tunnel.record, tunnel.meter.usage())
         except Unavailable:
             log.event("tunnel_left_to_its_lease", **tunnel.log_fields())
+            self._unrecorded[tunnel.id] = tunnel.meter.usage()
 
-    def drop_lapsed(self, now: float) -> None:
-        """Drop the tunnels with an ended lease. `now` is in seconds of time.monotonic()."""
-        for tunnel in [tunnel for tunnel in self._online.values() if tunnel.lease_end <= now]:
-            self._drop(tunnel, "its lease has ended")
+    def has(self, id: str) -> bool:
+        """Return whether a tunnel is online, or was released because the gateway drains."""
+        return id.lower() in self._online or id.lower() in self._released
+
+    async def close_leftover(self, record: ServedTunnel) -> None:
+        """End the record of a tunnel that is not online here. Raises Unavailable."""
+        await asyncio.to_thread(self._store.close, record, self._unrecorded.get(record.id, Traffic()))
+        self._unrecorded.pop(record.id, None)
+
+    def shut(self, reason: str) -> None:
+        """Drop all tunnels at once, without the store, and open no others."""
+        self._is_shut = True
+        for tunnel in self.online:
+            for connection in list(tunnel.connections):
+                connection.abort()
+            self._drop(tunnel, reason)
 
     def tasks(self) -> tuple[PeriodicTask, ...]:
         """Return the work on buffers and connections."""
@@ -166,10 +186,10 @@ class Tunnels:
             for connection in list(tunnel.connections):
                 connection.check(_CHECK_PERIOD)
 
-    async def _open_in_turn(self, opening: Opening, session: TunnelSession) -> tuple[float, ServedTunnel, bool]:
+    async def _open_in_turn(self, opening: Opening, session: TunnelSession) -> tuple[ServedTunnel, bool]:
         """Open a tunnel in the store, with few openings of an account at once.
 
-        Return the start of the lease, the tunnel's record, and whether its name is reserved.
+        Return the tunnel's record, and whether its name is reserved.
         """
         if len(self._online) + self._opening >= self._limits.max_tunnels_per_gateway:
             raise TooManyTunnels
@@ -178,8 +198,7 @@ class Tunnels:
             async with self._turn(opening.grant.account):
                 if session.is_gone:
                     raise ClientGone
-                start = time.monotonic()
-                return start, *await asyncio.to_thread(self._open_in_store, opening)
+                return await asyncio.to_thread(self._open_in_store, opening)
         finally:
             self._opening -= 1
 
@@ -191,7 +210,7 @@ class Tunnels:
         is_reserved = bool(name) and self._store.is_reserved(account, name)
         if is_reserved and self._store.wants_proxy_protocol(account, name):
             opening = replace(opening, proxy_protocol=True)
-        return self._store.open(opening, lease=self._limits.lease, most=most), is_reserved
+        return self._store.open(opening, most=most), is_reserved
 
     def release(self, tunnel: OnlineTunnel) -> None:
         """Stop serving a tunnel. Its record stays, so that another gateway can take its name over."""

@@ -26,8 +26,8 @@ from edge.store.errors import raises_unavailable
 class ControlRecords:
     """The part of the store that control uses."""
 
-    def __init__(self, tunnel_domain: str, clock_skew: int) -> None:
-        self._tunnel_domain, self._clock_skew = tunnel_domain, clock_skew
+    def __init__(self, tunnel_domain: str) -> None:
+        self._tunnel_domain = tunnel_domain
 
     @raises_unavailable
     def list_gateways(self) -> list[Gateway]:
@@ -35,7 +35,7 @@ class ControlRecords:
 
     @raises_unavailable
     def fence_gateway(self, gateway: str) -> bool:
-        return gateways.fence(gateway, skew=self._clock_skew)
+        return gateways.fence(gateway)
 
     @raises_unavailable
     def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
@@ -69,8 +69,8 @@ class ControlRecords:
         return frozenset(hosts | {ends.host_name(it) for it in online_tunnels.list_online(account)} - {""})
 
     @raises_unavailable
-    def end_lapsed_tunnels(self, account: str) -> None:
-        online_tunnels.remove_expired(account)
+    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+        return online_tunnels.end_of_gateway(tunnel, gateway)
 
     @raises_unavailable
     def list_managed_apps(self) -> frozenset[str]:

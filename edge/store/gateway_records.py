@@ -1,5 +1,6 @@
 """The records that gateways use: grants, tunnels, usage, blocks and bans."""
 
+import functools
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from chalicelib.model.tunnels import usage as usages
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, ServedTunnel, Traffic
 from chalicelib.storage.client import aws
+from chalicelib.storage.records import table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken
 from edge.store.errors import raises_unavailable
@@ -40,8 +42,8 @@ def _grant_certificate(certificate: Item) -> Grant:
 class GatewayRecords:
     """The part of the store that gateways use."""
 
-    def __init__(self, region: str, tunnel_domain: str, clock_skew: int) -> None:
-        self._region, self._tunnel_domain, self._clock_skew = region, tunnel_domain, clock_skew
+    def __init__(self, region: str, tunnel_domain: str) -> None:
+        self._region, self._tunnel_domain = region, tunnel_domain
 
     @raises_unavailable
     def find_grant_by_key(self, fingerprint: str) -> Grant | None:
@@ -62,7 +64,7 @@ class GatewayRecords:
         return Grant(credential.account, credential.id, tuple(credential.acl)) if credential else None
 
     @raises_unavailable
-    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
+    def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
         proof = self._find_proof(opening)
         if (
@@ -72,11 +74,12 @@ class GatewayRecords:
             and not base_names.is_reserved(account, name)
         ):
             raise NameNotReserved
-        if len(online_tunnels.remove_expired(account)) >= most:
+        stored = online_tunnels.end_lapsed(account)
+        if len(stored) >= most and len(online_tunnels.keep_online(stored)) >= most:
             raise TooManyTunnels
-        id = self._create_tunnel(opening, lease, proof)
+        id = self._create_tunnel(opening, proof)
         try:
-            if len(online_tunnels.list_online(account)) > most:  # others were opened at the same time
+            if online_tunnels.exceed(account, most):  # others were opened at the same time
                 raise TooManyTunnels
         except (TooManyTunnels, aws.AwsError):
             with suppress(aws.AwsError):
@@ -98,7 +101,7 @@ class GatewayRecords:
             raise NameNotProved
         return reservation
 
-    def _create_tunnel(self, opening: Opening, lease: int, proof: ServedReservation | None) -> str:
+    def _create_tunnel(self, opening: Opening, proof: ServedReservation | None) -> str:
         """Create the record of a tunnel, and return its id.
 
         If the account has proved that it owns the name, close another account's tunnel with this name.
@@ -106,14 +109,14 @@ class GatewayRecords:
         account, name = opening.grant.account, opening.name
         checks = [reservations.require_proved(proof)] if proof else []
         try:
-            return tunnels.open_tunnel(account, self._build_tunnel(opening), lease=lease, name=name, checks=checks)
+            return tunnels.open_tunnel(account, self._build_tunnel(opening), name=name, checks=checks)
         except tunnels.EdgeHasName:
             raise NameOfEdge from None
         except NotProved:
             raise NameNotProved from None
         except Taken:
             if proof and tunnels.close_other(account, name):
-                return self._create_tunnel(opening, lease, proof)
+                return self._create_tunnel(opening, proof)
             raise (NameBanned if name_bans.is_banned(name) else NameTaken) from None
 
     @raises_unavailable
@@ -157,9 +160,16 @@ class GatewayRecords:
         )
 
     @raises_unavailable
-    def renew(self, online: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-        refused = bindings.find_disallowed(online, self._tunnel_domain)
-        return refused | tunnels.renew_leases([it for it in online if it.id not in refused], lease=lease)
+    def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
+        refresh = functools.cache(self.refresh_grant)
+        with table.reading_once():
+            disallowed = bindings.find_disallowed([record for record, _ in tunnels], self._tunnel_domain)
+            revoked = {record.id for record, opening in tunnels if not opening.is_permitted(refresh(opening.grant))}
+        return disallowed | revoked
+
+    @raises_unavailable
+    def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
+        return online_tunnels.find_missing(tunnels)
 
     @raises_unavailable
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:

@@ -96,6 +96,10 @@ class Opening:
         """Return what the credential's ACL must permit: the name, or each label as key=value."""
         return [self.name] if self.name else [f"{key}={value}" for key, value in self.labels]
 
+    def is_permitted(self, grant: Grant | None) -> bool:
+        """Return whether the current grant of its credential permits the tunnel."""
+        return grant is not None and all(map(grant.permits, self.targets))
+
     def with_name(self, name: str, url: str, proto: Proto = "https") -> "Opening":
         return replace(self, name=name, url=url, proto=proto)
 
@@ -127,8 +131,8 @@ class Store(Protocol):
     def refresh_grant(self, grant: Grant) -> Grant | None:
         """Return the current grant of a credential, or None if it is deleted or inactive."""
 
-    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
-        """Open a tunnel for `lease` seconds. The account can have at most `most` tunnels.
+    def open(self, opening: Opening, *, most: int) -> ServedTunnel:
+        """Open a tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
 
         Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels.
         """
@@ -142,11 +146,11 @@ class Store(Protocol):
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         """Return one of the addresses that is free and not reserved, or None."""
 
-    def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-        """Renew leases for `lease` seconds from now.
+    def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
+        """Return the ids of tunnels that have lost the right to their name, or their credential."""
 
-        Return the ids of tunnels that are already offline, or have lost the right to their name.
-        """
+    def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
+        """Return the ids of tunnels without a record."""
 
     def find_successor(self, account: str, id: str) -> Successor | None:
         """Return an account's tunnel by its id, with its gateway. Return None unless it is online at a gateway."""
@@ -155,7 +159,7 @@ class Store(Protocol):
         """Write the usage of an account in an hour ("2026-11-22T14") at a gateway. Replaces the last write."""
 
     def close(self, tunnel: ServedTunnel, usage: Traffic) -> None:
-        """Take a tunnel offline and free its name. The audit event contains the usage."""
+        """End a tunnel and free its name. The audit event contains the usage. Does nothing if it has no record."""
 
     def record_refusal(self, tunnel: ServedTunnel, reason: str) -> None:
         """Record why an edge host does not serve a tunnel, or "" if it does. Adds the tunnel to the change log."""
@@ -206,7 +210,7 @@ class Store(Protocol):
         """Delete the record of an ended gateway without tunnels."""
 
     def list_tunnels(self, gateway: str) -> list[ServedTunnel]:
-        """Return the tunnels of a gateway, including those with an ended lease."""
+        """Return the tunnels in the list of a gateway. Some may be offline."""
 
     def list_special_names(self) -> list[SpecialEntry]:
         """Return all entries of the list of special names, without malformed ones."""
@@ -217,8 +221,8 @@ class Store(Protocol):
     def list_hosts(self, account: str) -> frozenset[str]:
         """Return the hosts of an account's HTTPS and TLS edges, and the names of its online tunnels."""
 
-    def end_lapsed_tunnels(self, account: str) -> None:
-        """Take the tunnels of an account with an ended lease offline, with one audit event each."""
+    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+        """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it."""
 
     def find_operator_certificate(self) -> OpenedCertificate | None:
         """Return the certificate that the issuer obtained for the operator, or None."""

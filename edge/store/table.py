@@ -18,9 +18,9 @@ from edge.store.gateway_records import GatewayRecords
 class TableStore(GatewayRecords, ControlRecords):
     """Implements edge.store.records.Store."""
 
-    def __init__(self, region: str, tunnel_domain: str, clock_skew: int = gateways.CLOCK_SKEW) -> None:
-        GatewayRecords.__init__(self, region, tunnel_domain, clock_skew)
-        ControlRecords.__init__(self, tunnel_domain, clock_skew)
+    def __init__(self, region: str, tunnel_domain: str) -> None:
+        GatewayRecords.__init__(self, region, tunnel_domain)
+        ControlRecords.__init__(self, tunnel_domain)
 
     @raises_unavailable
     def link_authority(self) -> Authority:
@@ -42,4 +42,4 @@ def connect(settings: Settings) -> TableStore:
         ) from None
     except base_names.OtherSettingsError as error:
         raise SettingError(str(error)) from None
-    return TableStore(settings.region, settings.tunnel_domain, settings.limits.clock_skew)
+    return TableStore(settings.region, settings.tunnel_domain)

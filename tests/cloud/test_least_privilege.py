@@ -38,6 +38,7 @@ from tests.cloud import issuer_at_work, rights, weakened
 from tests.cloud.evaluator import Call, Context, Statement, allows
 from tests.cloud.rights import FUNCTION, INDEX, KEY, LOGS, NAME, RESTORED, TABLE
 from tests.conftest import Account
+from tests.gateway_leases import set_lease
 from tests.modules.samples import OF_EDGES, SAMPLES, anywhere
 from tests.samples import EDITABLE_KINDS, Collection, public_key
 from tests.transports import Client, key_in
@@ -116,13 +117,13 @@ def _work_as_an_edge(admin: Client) -> None:
     _sign_in_with_a_certificate(admin, edge)
     opening = Opening(grants[0], "gw-1", "ts_1", "192.0.2.9", "a.tunnels.localhost", "https://a.tunnels.localhost")
     for _ in range(2):  # the second time takes the name over
-        leased = edge.open(opening, lease=60, most=100)
+        leased = edge.open(opening, most=100)
     _open_a_port(admin, edge, grants[0])
     edge.is_reserved(admin.account, "a.tunnels.localhost")
     ban_name("banned.tunnels.localhost")
     with pytest.raises(NameBanned):
-        edge.open(opening.with_name("banned.tunnels.localhost", ""), lease=60, most=100)
-    edge.renew([leased], lease=60)
+        edge.open(opening.with_name("banned.tunnels.localhost", ""), most=100)
+    assert edge.find_unpermitted([(leased, opening)]) == edge.find_missing([leased]) == frozenset()
     _prove_as_an_edge(admin, edge)
     assert edge.list_changes(0)
     edge.list_gateways()
@@ -139,10 +140,24 @@ def _work_as_an_edge(admin: Client) -> None:
     _read_edges(admin, edge)
     _load_names(admin, grants[0])
     _say_as_an_edge(admin, edge)
-    edge.open(opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"), lease=0, most=100)
-    edge.end_lapsed_tunnels(admin.account)
+    _take_from_a_dead_gateway(edge, opening.with_name("b.tunnels.localhost", "https://b.tunnels.localhost"))
     edge.close(leased, Traffic(1, 2, 3))
     edge.withdraw_gateway("gw-1")
+
+
+def _take_from_a_dead_gateway(edge: store.TableStore, opening: Opening) -> None:
+    """Take a name from a gateway that died, and sweep another."""
+    for id, skew in (("gw-3", 10), ("gw-4", 10)):
+        assert edge.announce_gateway(Gateway(id, "192.0.2.3", 1), lease=60)
+        tunnel = edge.open(replace(opening, gateway=id), most=100)
+        set_lease(id, -skew)
+        opening = replace(opening, grant=replace(opening.grant, credential="sshcr_other"))
+    assert edge.fence_gateway("gw-4")
+    assert edge.claim_sweep("gw-4", seconds=60)
+    (gateway,) = (it for it in edge.list_gateways() if it.id == "gw-4")
+    assert edge.end_tunnel(tunnel, gateway)
+    for id in ("gw-3", "gw-4"):
+        edge.remove_gateway(id)
 
 
 def _load_names(admin: Client, grant: Grant) -> None:
@@ -151,8 +166,8 @@ def _load_names(admin: Client, grant: Grant) -> None:
     edge.announce_gateway(Gateway("gw-2", "192.0.2.2", 1), lease=60)
     address = admin.create("/reserved_addrs", {"proxy_protocol": True})["addr"]
     opening = Opening(grant, "gw-2", "ts_1", "192.0.2.9", "l.tunnels.localhost", "https://l.tunnels.localhost")
-    port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), lease=60, most=100)
-    named = edge.open(opening, lease=60, most=100)
+    port = edge.open(replace(opening, name=address, url=f"tcp://{address}", proto="tcp"), most=100)
+    named = edge.open(opening, most=100)
     assert resolver.find_account("l.tunnels.localhost") == admin.account
     assert resolver.find_account("x.example.org") == ""
     assert resolver.read(admin.account, "l.tunnels.localhost", None).tunnels.keys() == {named.id}
@@ -176,8 +191,8 @@ def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
     assert edge.find_free_address(admin.account, [reserved]) is None
     opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
-    leased = edge.open(opening, lease=60, most=100)
-    edge.renew([leased], lease=60)
+    leased = edge.open(opening, most=100)
+    edge.find_missing([leased])
     edge.close(leased, Traffic(1, 2, 3))
 
 
@@ -243,9 +258,7 @@ def _prove_as_an_edge(admin: Client, edge: store.TableStore) -> None:
     assert edge.record(second, step, (first, lost))
     second = edge.holder(second.domain) or second
     grant = Grant(second.account, "sshcr_1", ())
-    edge.close(
-        edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), lease=60, most=100), Traffic(0, 0, 0)
-    )
+    edge.close(edge.open(Opening(grant, "gw-1", "ts_1", "192.0.2.9", second.domain), most=100), Traffic(0, 0, 0))
     assert NameResolver("tunnels.localhost").find_account(second.domain) == second.account
     wildcard = admin.create("/edges/https", {"hostports": ["*.example.com:443"]})["id"]
     assert _read_records(admin.account, wildcard).edges
@@ -559,6 +572,8 @@ def _with_second_key(call: Call) -> Call:
     return replace(call, context={**call.context, "kms:ResourceAliases": (f"alias/{NAME}-2",)})
 
 
+# Gateways of the previous version renew the leases of their tunnels, also beside gateways of this version.
+OF_EARLIER_GATEWAYS = "Changes lacks acct_*#/tunnels of dynamodb:LeadingKeys"
 FUNCTIONS = {"api": "APIHandler", "authorizer": "Authorizer"}
 _POLICIES = ["api", "authorizer", "edge", "issuer", "sign-in", "operator", "boundary"]
 each_policy = pytest.mark.parametrize("name", _POLICIES)
@@ -579,7 +594,7 @@ def test_a_policy_allows_what_is_called_and_nothing_that_must_never_be(calls: Ca
 def test_nothing_is_allowed_that_no_call_needs(calls: Calls, name: str) -> None:
     it = held(name, calls)
     unneeded = [what for what, less in weakened.with_less(it.policy) if allowed(it.needed, less) == it.needed]
-    assert unneeded == [], "\n".join(unneeded)
+    assert [it for it in unneeded if it != OF_EARLIER_GATEWAYS] == [], "\n".join(unneeded)
 
 
 @each_policy

@@ -17,10 +17,10 @@ from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.operator import accounts
 from chalicelib.storage.records import items
 from chalicelib.storage.records.change_log import Change, Place
-from edge.control import control, lost_gateways, proof_checks, statuses
+from edge.control import control, proof_checks, statuses
 from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Limits
-from edge.ssh import gateway, leases
+from edge.ssh import gateway, rights_checks
 from edge.ssh.usage import billing
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening
@@ -123,19 +123,19 @@ def opening(account: str, name: str = "demo.tunnels.localhost") -> Opening:
 def test_a_tunnel(admin: Client) -> None:
     STORE.announce_gateway(HERE, lease=60)
     carried = []
-    opened = counted(lambda: carried.append(STORE.open(opening(admin.account), lease=60, most=100)))
-    renewed = counted(lambda: STORE.renew(carried, lease=60))
+    opened = counted(lambda: carried.append(STORE.open(opening(admin.account), most=100)))
+    checked = counted(lambda: STORE.find_unpermitted([(carried[0], opening(admin.account))]))
     STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 2))
     used = counted(lambda: STORE.write_usage(admin.account, "2026-11-23T10", HERE.id, Traffic(1, 2, 3)))
     closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
     port = replace(opening(admin.account, "tunnels.localhost:20001"), proto="tcp")
-    port_opened = counted(lambda: carried.append(STORE.open(port, lease=60, most=100)))
+    port_opened = counted(lambda: carried.append(STORE.open(port, most=100)))
     port_closed = counted(lambda: STORE.close(carried.pop(), Traffic(1, 2, 3)))
-    renewals = MONTH / (Limits().lease / 3)
+    sweeps = MONTH / Limits().rights_sweep
     assert_on_page(
         [
             costs.row("opened", opened),
-            costs.row("its lease renewed", renewed),
+            costs.row("its rights checked by the sweep", checked),
             costs.row("usage of an account written", used),
             costs.row("closed", closed),
             costs.row("opened at a port, or with its TLS passed through", port_opened),
@@ -144,7 +144,7 @@ def test_a_tunnel(admin: Client) -> None:
     )
     assert_on_page(
         [
-            costs.row("online and idle", renewed.times(renewals), count=1),
+            costs.row("online and idle", checked.times(sweeps), count=1),
             costs.row("an account with traffic all the time", used.times(MONTH / billing._WRITE_PERIOD), count=1),
         ]
     )
@@ -204,12 +204,11 @@ def test_an_edge_host(admin: Client) -> None:
         ),
         "control: proofs that are due": every(proof_checks._POLL, lambda: STORE.due(now, proof_checks._MAX_READ)),
         "control: gateways": every(control._GATEWAYS_PERIOD, STORE.list_gateways),
-        "control: lost gateways": every(lost_gateways.PERIOD, lambda: lost_gateways.end_lost_gateways(STORE)),
         "control: its sign of life": every(
             statuses._RENEWAL_PERIOD,
             lambda: (STORE.announce_host("host-1", lease=lease), STORE.remove_lapsed_hosts(grace=statuses._GRACE)),
         ),
-        "gateway: the log of changes": every(leases._POLL, lambda: STORE.list_changes(now)),
+        "gateway: the log of changes": every(rights_checks._POLL, lambda: STORE.list_changes(now)),
         "gateway: blocks and bans": every(
             gateway._BLOCKS_PERIOD, lambda: (STORE.list_blocked_networks(), STORE.list_banned_patterns())
         ),
@@ -254,7 +253,7 @@ def test_a_busy_log_of_changes(admin: Client) -> None:
     assert_on_page(
         [
             costs.row("read by control", units_of_busy_log(control.POLL, size), count=1),
-            costs.row("read by the gateway", units_of_busy_log(leases._POLL, size), count=1),
+            costs.row("read by the gateway", units_of_busy_log(rights_checks._POLL, size), count=1),
         ]
     )
 

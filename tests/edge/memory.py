@@ -105,24 +105,24 @@ class Memory:
         known = [*self.keys.values(), *self.signed.values()]
         return next((found for found in known if found.credential == grant.credential), None)
 
-    def open(self, opening: Opening, *, lease: int, most: int) -> ServedTunnel:
+    def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         self.reach()
         time.sleep(self.slow.get(opening.grant.account, 0))
         account, credential = opening.grant.account, opening.grant.credential
         with self.lock:
             self._check(opening)
-            live = [entry for entry in self.online.values() if entry[0].is_live]
+            live = [entry for entry in self.online.values() if self.is_online(entry[0])]
             if sum(it.account == account for it, _ in live) >= most:
                 raise TooManyTunnels
-            for it, other in live:
+            for it, other in [*self.online.values()]:
                 if opening.name and it.name == opening.name:
-                    if (it.account, other.grant.credential) != (account, credential):
+                    if not self._has_ended(it) and (it.account, other.grant.credential) != (account, credential):
                         raise NameTaken
                     self._end(it.id)
             self.count += 1
-            until, labels = _end_of(lease), dict(opening.labels)
+            labels = dict(opening.labels)
             how = opening.proto, opening.proxy_protocol
-            new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, until, labels, *how)
+            new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, 0, labels, *how)
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id, new.name)
             return new
@@ -137,21 +137,27 @@ class Memory:
 
     def find_free_address(self, account: str, addresses: Sequence[str]) -> str | None:
         self.reach()
-        taken = {it.name for it, _ in [*self.online.values()] if it.is_live} | self.reserved.keys()
+        taken = {it.name for it, _ in [*self.online.values()] if self.is_online(it)} | self.reserved.keys()
         free = sorted(set(addresses) - taken)
         return secrets.choice(free) if free else None
 
-    def renew(self, tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
+    def find_unpermitted(self, tunnels: Sequence[tuple[ServedTunnel, Opening]]) -> frozenset[str]:
         self.reach()
-        if self.silent.intersection(tunnel.name for tunnel in tunnels):
+        if self.silent.intersection(record.name for record, _ in tunnels):
             raise Unavailable
-        with self.lock:
-            live = [it for it in tunnels if it.id in self.online and self.online[it.id][0].is_live]
-            kept = [it.id for it in live if not (it.name and self._is_unproved(it.account, it.name))]
-            for id in kept:
-                it, opening = self.online[id]
-                self.online[id] = replace(it, expires=_end_of(lease)), opening
-            return frozenset(it.id for it in tunnels) - frozenset(kept)
+        unproved = {it.id for it, _ in tunnels if it.name and self._is_unproved(it.account, it.name)}
+        return frozenset(
+            unproved | {it.id for it, opening in tunnels if not opening.is_permitted(self.refresh_grant(opening.grant))}
+        )
+
+    def find_missing(self, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
+        self.reach()
+        return frozenset(it.id for it in tunnels) - self.online.keys()
+
+    def is_online(self, tunnel: ServedTunnel) -> bool:
+        """Return whether the gateway of a tunnel is live."""
+        gateway = self.up.get(tunnel.gateway)
+        return gateway is not None and gateway.is_live
 
     def find_successor(self, account: str, id: str) -> Successor | None:
         self.reach()
@@ -287,11 +293,12 @@ class Memory:
         edges = {host for it in [*self.edges.values()] if it.account == account for host in hosts_of(it)}
         return frozenset(edges | {it.name for it, _ in [*self.online.values()] if it.account == account and it.name})
 
-    def end_lapsed_tunnels(self, account: str) -> None:
+    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
         self.reach()
         with self.lock:
-            for it in [it for it, _ in self.online.values() if it.account == account and not it.is_live]:
-                self._end(it.id)
+            is_stored = tunnel.id in self.online
+            self._end(tunnel.id)
+            return is_stored
 
     def find_operator_certificate(self) -> OpenedCertificate | None:
         self.reach()
@@ -428,6 +435,10 @@ class Memory:
         with self.lock:
             for id in list(self.online):
                 self._end(id)
+
+    def _has_ended(self, tunnel: ServedTunnel) -> bool:
+        gateway = self.up.get(tunnel.gateway)
+        return gateway is None or bool(gateway.ended) or gateway.has_lapsed(self.clock_skew)
 
     def _check(self, opening: Opening) -> None:
         account, name = opening.grant.account, opening.name

@@ -1,7 +1,7 @@
 """Reads of accounts from a store in memory, as `NameResolver` makes them from the table."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from chalicelib import domains
@@ -25,6 +25,7 @@ class MemoryResolver:
 
     def __init__(self, store: Memory, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._store, self._locate = store, locate
+        self.gateways: Sequence[Gateway] = ()
         self._gateways: dict[str, Gateway] = {}
 
     def find_account(self, host: str) -> str:
@@ -60,8 +61,8 @@ class MemoryResolver:
         return pair
 
     def refresh_gateways(self) -> frozenset[Place]:
-        before = self._gateways
-        self._gateways = {it.id: self._locate(it) for it in self._store.list_gateways() if it.is_live}
+        self.gateways, before = self._store.list_gateways(), self._gateways
+        self._gateways = {it.id: self._locate(it) for it in self.gateways if it.is_live}
         differing = before.items() ^ self._gateways.items()
         return frozenset(Place(GATEWAYS, id) for id, _ in differing)
 

@@ -169,7 +169,6 @@ def test_a_gateway(admin: Client) -> None:
     for write in (
         lambda: gateways.renew(GATEWAY.id, lease=60),
         lambda: gateways.change(GATEWAY),
-        lambda: tunnels.renew_leases([served], lease=60),
         lambda: tunnels.renew_lease(admin.account, id, lease=60),
         lambda: tunnels.record_refusal(served, "refused"),
         lambda: usage.write(admin.account, "2026-11-22T14", "gw-1", Traffic(bytes_in=2)),
@@ -183,7 +182,7 @@ def test_a_gateway(admin: Client) -> None:
 def test_the_end_of_a_lease(admin: Client) -> None:
     opening.opened(admin.account, lease=0)
     keys = newer.extend_all()
-    assert online_tunnels.remove_expired(admin.account) == []
+    assert online_tunnels.end_all_offline(admin.account) == []
     assert newer.lost(keys) == {}
 
 

@@ -129,8 +129,27 @@ class Stored:
         return ()
 
     @classmethod
-    def ending(cls, item: Item) -> Ending | None:
-        """Return what goes with the end of an expired item, or None if it is not recorded."""
+    def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return the place of the record with the lease of an item, if it can be another record than its own.
+
+        `attributes` are those of a unique key of the item.
+        """
+        return None
+
+    @classmethod
+    def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
+        """Return the writes after which a lease cannot run again, or None while it runs.
+
+        `lease` is the record at `find_lease`, or None if it is gone.
+        """
+        return None
+
+    @classmethod
+    def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
+        """Return what goes with the end of an item, or None if it is not recorded.
+
+        `lease` is the record with its lease, if its own record has none.
+        """
         return None
 
 

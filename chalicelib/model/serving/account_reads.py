@@ -70,7 +70,7 @@ def read_list(place: Place) -> Found:
         certificates = tuple(tls_certificates.read_certificates(account))
         return _found(certificates, *(it.certificate.id for it in certificates))
     if path == kinds.TUNNELS.path:
-        decoded = (online_tunnels.decode(it) for it in online_tunnels.list_online(account) if it.body.get("labels"))
+        decoded = (online_tunnels.decode(it) for it in online_tunnels.list_stored(account) if it.body.get("labels"))
         labelled = tuple(it for it in decoded if it and it.gateway)
         return _found(labelled, *(it.id for it in labelled))
     if path.endswith(_ROUTES):

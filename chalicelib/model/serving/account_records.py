@@ -103,11 +103,11 @@ class AccountRecords:
         return account_changes.is_affected(self.account, place, self.found)
 
     def list_lapsed(self, now: float) -> frozenset[Place]:
-        """Return the places of tunnels with a lease that ended by a Unix time.
+        """Return the places of tunnels with an own lease that ended by a Unix time.
 
         They must be read again, because renewals are not in the change log.
         """
-        ended = (it for it in self.tunnels.values() if it.expires <= now)
+        ended = (it for it in self.tunnels.values() if it.has_lapsed(now))
         return frozenset(item_place(it.account, it.id) for it in ended)
 
 

@@ -1,5 +1,8 @@
 """The end of a tunnel: event details and changed records."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from chalicelib import ids
 from chalicelib.model.audit.details import Details
 from chalicelib.model.base.kinds import EDGE
@@ -10,9 +13,13 @@ from chalicelib.storage.records import items
 from chalicelib.storage.records.items import Item
 
 
-def lease_end(item: Item) -> int:
-    """Return the Unix second at which the lease of a tunnel ends. 2.0.0 stored it as expiry."""
-    return item.lease or item.expires or 0
+def lease_end(item: Item, lease: Mapping[str, Any] | None = None) -> int:
+    """Return the Unix second at which the lease of an item ends, or 0 if it is unknown.
+
+    `lease` is the record of its gateway, if its own record has no lease. 2.0.0 stored leases as expiry.
+    """
+    end = item.lease or item.expires or (lease or {}).get("lease")
+    return end if isinstance(end, int) else 0
 
 
 def host_name(item: Item) -> str:

@@ -4,8 +4,10 @@ A gateway has one lease, in its record. Its tunnels are online while the lease r
 runs, lapsed when its lease is over, and ended when its record contains `ended`. An ended gateway never comes back.
 """
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from chalicelib import clock
 from chalicelib.model.base import records
@@ -17,7 +19,7 @@ from chalicelib.storage.records import direct_writes, items, table
 from chalicelib.storage.records.items import Item
 
 GATEWAYS = items.scope(EDGE, "/gateways")
-CLOCK_SKEW = 5  # seconds by which a lease must be over before its gateway is fenced
+CLOCK_SKEW = 5  # seconds: the default of `clock_skew`
 
 _NEW = Condition("attribute_not_exists(#id)")
 _ENDED = Condition("attribute_exists(#body.#ended)")
@@ -47,6 +49,11 @@ class Gateway:
     @property
     def is_live(self) -> bool:
         return not self.ended and self.lease > clock.seconds()
+
+    def seconds_to_next_state(self) -> float:
+        """Return the seconds until its lease ends or it can be fenced, infinity after that."""
+        moments = () if self.ended else (self.lease, self.lease + clock_skew() + 1)
+        return min((it - clock.seconds() for it in moments if it > clock.seconds()), default=float("inf"))
 
     def has_lapsed(self, seconds: int) -> bool:
         """Return whether the lease has been over for more than some seconds."""
@@ -98,17 +105,19 @@ def change(gateway: Gateway) -> bool:
     return direct_writes.do_logged(Write.update(GATEWAYS, gateway.id, _live(), sets=sets, adds={"revision": 1}))
 
 
-def fence(id: str, *, skew: int = CLOCK_SKEW) -> bool:
-    """End a gateway after the end of its lease and `skew` seconds. All its tunnels are then offline.
+def fence(id: str) -> bool:
+    """End a gateway after the end of its lease and the clock skew. All its tunnels are then offline.
 
     Return False if it has a later lease or is ended already. Raises aws.Unavailable.
     """
-    return direct_writes.do_logged(fencing(id, skew=skew))
+    return direct_writes.do_logged(fencing(id))
 
 
-def fencing(id: str, *, skew: int = CLOCK_SKEW) -> Write:
+def fencing(id: str) -> Write:
     """Return the write of `fence`, for the transaction that takes a name from the gateway."""
-    lapsed = Condition("#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - skew})
+    lapsed = Condition(
+        "#lease < :limit AND attribute_not_exists(#body.#ended)", {"limit": clock.seconds() - clock_skew()}
+    )
     return Write.update(GATEWAYS, id, lapsed, sets={"body.ended": clock.seconds()}, adds={"revision": 1})
 
 
@@ -118,6 +127,25 @@ def leave(id: str) -> None:
     running = Condition("attribute_exists(#id) AND attribute_not_exists(#body.#ended)")
     sets = {"body.ended": now, "lease": now}
     direct_writes.do_logged(Write.update(GATEWAYS, id, running, sets=sets, adds={"revision": 1}))
+
+
+def end_lease(record: Mapping[str, Any] | None) -> list[Write] | None:
+    """Return the writes after which a gateway is ended: none if it is already, or if its record is gone.
+
+    Return None while its lease runs or has been over for at most the clock skew, or if the record is malformed.
+    """
+    if record is None:
+        return []
+    found = next((_decode(item, stored) for item, stored in records.decoded(_Record, [Item.from_record(record)])), None)
+    if found is None or not (found.ended or found.has_lapsed(clock_skew())):
+        return None
+    return [] if found.ended else [fencing(found.id)]
+
+
+def clock_skew() -> int:
+    """Return the seconds by which a lease must be over before its gateway is fenced."""
+    text = os.environ.get("CLOCK_SKEW", "")
+    return int(text) if text.isascii() and text.isdecimal() else CLOCK_SKEW
 
 
 def claim_sweep(id: str, *, seconds: int) -> bool:

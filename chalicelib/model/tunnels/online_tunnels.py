@@ -1,7 +1,6 @@
 """Tunnels that are online: reading them, and their labels."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,9 +8,11 @@ from chalicelib.model.audit import trail
 from chalicelib.model.base import records
 from chalicelib.model.base.records import Stored
 from chalicelib.model.changes import Change
-from chalicelib.model.tunnels import ends, tunnels
+from chalicelib.model.tunnels import ends, gateways, tunnels
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, Proto, ServedTunnel
-from chalicelib.storage.records import decoding, table
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import decoding, direct_writes, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
@@ -29,15 +30,23 @@ class _GatewayRecord(Stored):
 
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
-    """Return the tunnels of a gateway, newest first. Some leases may have ended. Raises aws.Unavailable."""
+    """Return the tunnels in the list of a gateway, newest first. Some may be offline. Raises aws.Unavailable."""
     found = records.decoded(_GatewayRecord, table.every(ends.gateway_scope(gateway)))
     return [_build_served(item, stored.account, gateway, stored.name, stored) for item, stored in found]
+
+
+def find_missing(served: Sequence[ServedTunnel]) -> frozenset[str]:
+    """Return the ids of tunnels without a record. Raises aws.Unavailable."""
+    places = {it.id: (tunnels.scope(it.account), it.id) for it in served}
+    found = table.records(places.values())
+    return frozenset(id for id, place in places.items() if place not in found)
 
 
 def read(account: str, id: str) -> ServedTunnel | None:
     """Return an online tunnel as its gateway serves it, or None. Raises aws.Unavailable."""
     item = table.find(tunnels.scope(account), id)
-    return decode(item) if item else None
+    online = keep_online([item] if item else [])
+    return decode(online[0]) if online else None
 
 
 def read_with_credential(account: str, id: str) -> tuple[ServedTunnel, str] | None:
@@ -57,21 +66,72 @@ def decode(item: Item) -> ServedTunnel | None:
     return _build_served(item, item.account, stored.gateway, ends.host_name(item), stored)
 
 
-def remove_expired(account: str) -> list[Item]:
-    """Remove tunnels of an account after the end of their lease. Return the tunnels that are online.
+def keep_online(found: Sequence[Item]) -> list[Item]:
+    """Return the items of tunnels that are online, in their order. Reads 100 gateways in a call, each once.
 
-    Each removal has one audit event. Raises aws.Unavailable.
+    A tunnel with a lease of its own is online while that runs, any other while its gateway is live. Raises
+    aws.Unavailable.
+    """
+    used = {tunnels.gateway_of(it) for it in found if not it.has_own_lease} - {""}
+    live = {id for id, gateway in gateways.read_each(used).items() if gateway.is_live} if used else set()
+    return [it for it in found if (it.is_live if it.has_own_lease else tunnels.gateway_of(it) in live)]
+
+
+def exceed(account: str, most: int) -> bool:
+    """Return whether an account has more than `most` tunnels online. Raises aws.Unavailable."""
+    found = table.newest(tunnels.scope(account))
+    return len(found) > most and len(keep_online(found)) > most
+
+
+def end_lapsed(account: str) -> list[Item]:
+    """End the tunnels of an account after the end of their own lease. Return the remaining tunnels.
+
+    Some of these can be offline, because their gateway has ended. Each end has one audit event. Raises aws.Unavailable.
     """
     found = list(table.every(tunnels.scope(account)))
     for lapsed in (item for item in found if not item.is_live):
-        with suppress(Overtaken):  # another process has removed it
-            Change(trail.EDGE).end(lapsed).commit()
+        _end(lapsed, None)
     return [item for item in found if item.is_live]
+
+
+def end_all_offline(account: str) -> list[Item]:
+    """End the tunnels of an account with an ended lease or gateway. Return the tunnels that are online.
+
+    Each end has one audit event. Raises aws.Unavailable.
+    """
+    found = end_lapsed(account)
+    leases = table.records((GATEWAYS, gateway) for it in found if (gateway := tunnels.gateway_of(it)))
+    for item in (it for it in found if not it.has_own_lease):
+        lease = leases.get((GATEWAYS, tunnels.gateway_of(item)))
+        if gateways.end_lease(lease) == []:
+            _end(item, lease)
+    return keep_online(found)
+
+
+def end_of_gateway(tunnel: ServedTunnel, gateway: Gateway) -> bool:
+    """End a tunnel of an ended gateway, with one audit event. Return False if another process has ended it.
+
+    A tunnel with a lease of its own must have lapsed. Raises aws.Unavailable.
+    """
+    item = table.find_stored(tunnels.scope(tunnel.account), tunnel.id)
+    if item and not (item.has_own_lease and item.is_live):
+        return _end(item, {"lease": gateway.lease})
+    if item is None:
+        direct_writes.do_if(Write.delete(ends.gateway_scope(gateway.id), tunnel.id))
+    return False
+
+
+def list_stored(account: str) -> list[Item]:
+    """Return the tunnels of an account, newest first, without malformed ones. Some gateways may have ended.
+
+    Raises aws.Unavailable.
+    """
+    return [item for item in table.newest(tunnels.scope(account)) if _is_readable(item)]
 
 
 def list_online(account: str) -> list[Item]:
     """Return the online tunnels of an account, newest first, without malformed ones. Raises aws.Unavailable."""
-    return [item for item in table.newest(tunnels.scope(account)) if _is_readable(item)]
+    return keep_online(list_stored(account))
 
 
 def has_all_labels(tunnel: Item, labels: Mapping[str, Any]) -> bool:
@@ -93,6 +153,15 @@ def _build_served(
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
     labels = {} if isinstance(stored, AgentTunnel) else stored.labels
     return ServedTunnel(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
+
+
+def _end(item: Item, lease: Mapping[str, Any] | None) -> bool:
+    """End a tunnel. `lease` is the record of its gateway. Return False if another process has ended it."""
+    try:
+        Change(trail.EDGE).end(item, lease).commit()
+    except Overtaken:
+        return False
+    return True
 
 
 def _is_readable(item: Item) -> bool:

@@ -1,7 +1,8 @@
 """Tunnels (SPEC 2.8): stored types, opening, renewing and closing.
 
-A tunnel is online until its lease ends; its gateway renews the lease. The name of a tunnel is a unique key. Another
-tunnel of the same credential can take the name at any time, any other tunnel only after the end.
+A tunnel is online while its gateway is live. Tunnels of writers without a gateway, and of earlier versions, have a
+lease in their own record. The name of a tunnel is a unique key. Another tunnel of the same credential can take the name
+at any time, any other tunnel only after the end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,8 @@ from chalicelib.model.base.records import Ending, Stored
 from chalicelib.model.changes import Change
 from chalicelib.model.names import base_names, histories, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
-from chalicelib.model.tunnels import ends
+from chalicelib.model.tunnels import ends, gateways
+from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, TransactionFailed, Write
 from chalicelib.storage.records import change_log, direct_writes, items, table, unique_keys, writes
@@ -85,8 +87,18 @@ class EitherTunnel(StoredTunnel):
         return {**super().audited_fields(), "name": url.netloc if url.scheme == "tcp" else url.hostname}
 
     @classmethod
-    def ending(cls, item: Item) -> Ending:
-        end = min(ends.lease_end(item), clock.seconds())
+    def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
+        gateway = attributes.get("gateway")
+        return (GATEWAYS, gateway) if gateway and isinstance(gateway, str) else None
+
+    @classmethod
+    def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
+        return gateways.end_lease(lease)
+
+    @classmethod
+    def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending:
+        now = clock.seconds()
+        end = min(ends.lease_end(item, lease) or now, now)
         writes = (*ends.record_end(item, end), *ends.unlist(item), *ends.remove_from_gateway(item))
         return Ending(ends.describe_duration(item, end), writes)
 
@@ -128,7 +140,8 @@ class ServedTunnel:
     """A tunnel as its gateway serves it. A backend tunnel has labels and the name "".
 
     The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
-    the visitor first. `expires` is the Unix second at which its lease ends, and does not count in comparisons.
+    the visitor first. `expires` is the Unix second at which its own lease ends, 0 if it depends on its gateway. It does
+    not count in comparisons.
     """
 
     account: str
@@ -140,32 +153,33 @@ class ServedTunnel:
     proto: Proto = "https"
     proxy_protocol: bool = False
 
-    @property
-    def is_live(self) -> bool:
-        return self.expires > clock.seconds()
+    def has_lapsed(self, now: float) -> bool:
+        """Return whether its own lease is over at a Unix time. False if it depends on its gateway."""
+        return 0 < self.expires <= now
 
 
 def open_tunnel(
     account: str,
     tunnel: AgentTunnel | BackendTunnel,
     *,
-    lease: int,
+    lease: int | None = None,
     name: str = "",
     checks: Iterable[Write] = (),
     by: Trail = trail.EDGE,
 ) -> str:
-    """Store a tunnel that is online for `lease` seconds. Return its id.
+    """Store a tunnel. Return its id.
 
-    `name` is its host name or address, "" for none. `checks` must hold in the same transaction. Raises Taken if another
-    account, a tunnel of another credential or the operator has the name, EdgeHasName, the exception of a check that
-    fails, aws.Unavailable.
+    It is online while its gateway is live, or for `lease` seconds. `name` is its host name or address, "" for none.
+    `checks` must hold in the same transaction. Raises Taken if another account, a tunnel of another credential or the
+    operator has the name, EdgeHasName, the exception of a check that fails, aws.Unavailable.
     """
     id = ids.new(kinds.TUNNELS.prefix)
     started_at = ids.time_of(id)
     body = {**tunnel.to_record(), "started_at": started_at, "client": details.cleaned(tunnel.client)}
     successor = f"{account}/{tunnel.credential}" if tunnel.credential else ""
-    key = UniqueKey(base_names.KIND, name, {"account": account, "id": id}, successor=successor)
-    until = clock.seconds() + lease
+    attributes = {"account": account, "id": id, "gateway": tunnel.gateway}
+    key = UniqueKey(base_names.KIND, name, attributes, successor=successor)
+    until = None if lease is None else clock.seconds() + lease
     item = Item(scope(account), id, body, unique_keys=(key,) if name else (), lease=until)
     change = Change(by).put(item).also(*histories.record_tunnel(name, account, id, body))
     if tunnel.gateway:
@@ -200,17 +214,6 @@ def renew_lease(account: str, id: str, *, lease: int) -> bool:
     A lease that has ended cannot be renewed: open another tunnel. Raises aws.Unavailable.
     """
     return direct_writes.renew(scope(account), id, lease=clock.seconds() + lease)
-
-
-def renew_leases(tunnels: Sequence[ServedTunnel], *, lease: int) -> frozenset[str]:
-    """Renew the leases of tunnels to `lease` seconds from now. Return the ids of tunnels that are not online.
-
-    Raises aws.Unavailable.
-    """
-    places = [
-        place for it in tunnels for place in ((scope(it.account), it.id), (ends.gateway_scope(it.gateway), it.id))
-    ]
-    return frozenset(id for _, id in direct_writes.renew_all(places, lease=clock.seconds() + lease))
 
 
 def close_tunnel(account: str, id: str, *, usage: Traffic | None = None, by: Trail = trail.EDGE) -> bool:
@@ -264,6 +267,12 @@ def hostport_of(name: str) -> str:
 def _describe_end(item: Item, end: int, usage: Traffic | None) -> Details:
     """Return the event details of a tunnel's time online and usage."""
     return {**ends.describe_duration(item, end), **trail.details_of(asdict(usage) if usage else {})}
+
+
+def gateway_of(item: Item) -> str:
+    """Return the gateway of a tunnel, "" if it is unknown. The record can be malformed."""
+    gateway = item.body.get("gateway")
+    return gateway if isinstance(gateway, str) else ""
 
 
 def scope(account: str) -> str:

@@ -1,14 +1,16 @@
 """Online tunnels (SPEC 2.8). They are read-only over HTTP: tunnel servers write them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
+from chalicelib.http.paging import Page
 from chalicelib.http.resource import Resource
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import backends
-from chalicelib.model.tunnels import tunnels
+from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.model.tunnels.tunnels import Proto
 from chalicelib.schema.fields import Ref, Timestamp
 from chalicelib.schema.shapes import Shape
@@ -74,6 +76,22 @@ def _response(item: Item, group: str | None, call: Call) -> dict[str, Any]:
 
 class Tunnels(Resource):
     """Tunnels, of both kinds."""
+
+    def listed(self, call: Call, page: Page) -> tuple[list[Item], bool]:
+        """Return the online tunnels on a page of the list, and whether there may be more."""
+        found, has_more = super().listed(call, page)
+        online = online_tunnels.keep_online(found)
+        wanted = page.limit + (len(online) < len(found))  # one more shows whether there is another page
+        while has_more and len(online) < wanted:
+            found, has_more = super().listed(call, replace(page, before_id=found[-1].id))
+            online += online_tunnels.keep_online(found)
+        return online[: page.limit], has_more or len(online) > page.limit
+
+    def get(self, call: Call) -> Item:
+        item = super().get(call)
+        if not online_tunnels.keep_online([item]):
+            raise self.missing()
+        return item
 
     def check(self, item: Item) -> None:
         tunnels.decode(item)

@@ -75,24 +75,6 @@ def renew(scope: str, id: str, *, lease: int) -> bool:
     return do_if(_renewed(scope, id, lease))
 
 
-def renew_all(keys: Sequence[tuple[str, str]], *, lease: int) -> list[tuple[str, str]]:
-    """Set the second when the leases of items end; return the places of those that have ended.
-
-    Renews 100 leases in one request; an ended one does not affect the others. Raises aws.Unavailable.
-    """
-    lost: list[tuple[str, str]] = []
-    for start in range(0, len(keys), _AT_ONCE):
-        left = list(keys[start : start + _AT_ONCE])
-        while left:
-            try:
-                dynamodb.transact([_renewed(*place, lease) for place in left])
-                break
-            except TransactionFailed as failed:
-                lost += [left[place] for place in failed.places]
-                left = [it for place, it in enumerate(left) if place not in failed.places]
-    return lost
-
-
 def do_if(write: Write) -> bool:
     """Do a write without a log entry; return False if its condition is false. Raises aws.Unavailable."""
     try:

@@ -19,7 +19,6 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 _UNEXPIRED = "attribute_not_exists(#lease) AND (attribute_not_exists(#expires) OR #expires > :now)"
 _LIVE = f"(#lease > :now OR ({_UNEXPIRED}))"
-_DAY = 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +113,10 @@ class Item:
         end = self.expires if self.lease is None else self.lease
         return end is None or end > clock.seconds()
 
+    @property
+    def has_own_lease(self) -> bool:
+        return self.lease is not None or self.expires is not None
+
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Item":
         """Return the item of a record. Its body is empty if only modules were ever set."""
@@ -201,8 +204,7 @@ def rewrite(before: Item, after: Item) -> Write:
     body = {"body": after.body} if after.body != before.body else {}
     unseen = {"unseen": after.unseen or None} if after.unseen != before.unseen else {}
     schema = {} if before.body else {"schema": OLDEST_FORMAT}  # the item may have no record yet
-    changed = {"changed": clock.seconds()}
-    sets = {**body, **unseen, **differing, **_modules(before, after), **schema, **changed}
+    sets = {**body, **unseen, **differing, **_modules(before, after), **schema, "changed": clock.seconds()}
     step = after.revision - before.revision or 1
     return Write.update(*before.place, unchanged(before), sets=sets, adds={"revision": step})
 
@@ -213,8 +215,7 @@ def following(item: Item) -> int:
     That number is the Unix second followed by 20 random bits. It is below 2^53, and above every revision of an earlier
     item with the same id.
     """
-    exists = item.body or item.modules
-    return item.revision + 1 if exists else clock.seconds() << 20 | secrets.randbits(20)
+    return item.revision + 1 if item.body or item.modules else clock.seconds() << 20 | secrets.randbits(20)
 
 
 def live() -> Condition:
@@ -230,7 +231,7 @@ def lapsed() -> Condition:
 
 def leased(until: int) -> dict[str, int]:
     """Return the attributes of a lease. DynamoDB removes the record a day after its end."""
-    return {"lease": until, "expires": until + _DAY}
+    return {"lease": until, "expires": until + 86_400}
 
 
 def unchanged(item: Item) -> Condition:
@@ -248,8 +249,7 @@ def unchanged(item: Item) -> Condition:
 
 def _malformed(empty: Item, found: Record, malformed: MalformedRecord) -> Item:
     """Return a malformed item with its readable relations."""
-    keys, targets = _keys(found), _references(found)
-    referrers = frozenset(found.pointed_by)
+    keys, targets, referrers = _keys(found), _references(found), frozenset(found.pointed_by)
     return replace(empty, unique_keys=keys, references=targets, referrers=referrers, malformed=malformed)
 
 

@@ -6,9 +6,9 @@ begins: until the Unix second `rests` no other account can take it. A write that
 the account's count `names` or `cooldown`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from chalicelib import clock
 from chalicelib.storage.client import dynamodb
@@ -24,6 +24,25 @@ _ALONE = "attribute_not_exists(#holder)"
 _UNUSED = "attribute_not_exists(#sharers) AND (attribute_not_exists(#rests) OR #rests <= :now)"
 _ADDED: Mapping[str, int] = {"names": 1}
 _RELEASED: Mapping[str, int] = {"names": -1, "cooldown": 1}
+
+
+class Endings(Protocol):
+    """Decides whether the holders of keys have ended, and records their ends.
+
+    `lease` is the record with the lease of a holder without one of its own, or None if it is gone.
+    """
+
+    def find_lease(self, home: str, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return the place of the record with the lease of a holder, if it can be another record than its own.
+
+        `home` is the scope of the holder, `attributes` are those of its key.
+        """
+
+    def end_lease(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
+        """Return the writes after which the lease of a holder cannot run again, or None while it runs."""
+
+    def record_end(self, item: Item, lease: Mapping[str, Any] | None) -> Sequence[Write]:
+        """Return the writes that record the end of a holder."""
 
 
 def change(released: Sequence[UniqueKey], taken: Sequence[UniqueKey], scope: str, id: str) -> list[Write]:
@@ -61,12 +80,12 @@ def take(key: UniqueKey, scope: str, id: str) -> Write:
 
 
 def take_over(
-    key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], ended: Callable[[Item], Sequence[Write]]
+    key: UniqueKey, scope: str, id: str, counts: Mapping[str, int], endings: Endings | None
 ) -> list[Write] | None:
-    """Return the writes that take a key from a holder that has expired or has the same successor.
+    """Return the writes that take a key from a holder that has ended or has the same successor.
 
-    They also delete the holder. `ended` returns the writes that record the holder's end. Return None if the key's
-    record has changed since the write with these `counts` was made.
+    They also delete the holder, and record its end. Return None if the key's record has changed since the write with
+    these `counts` was made.
 
     Raises Taken if the holder keeps the key, aws.Unavailable.
     """
@@ -78,20 +97,22 @@ def take_over(
         return None if key.hold == "together" else [take(key, scope, id)]  # the key was released meanwhile
     lapsed = items.lapsed()
     gone: Condition | None = Condition(f"attribute_not_exists(#id) OR {lapsed.text}", lapsed.values)
-    before = dynamodb.get(home, holder)
+    item, lease, ending = _read_holder(record, endings)
     if key.successor and key.successor == record.get("successor"):
-        gone = None
+        gone, ending = None, None
     elif key.hold == "together" and _account(home) == _account(scope):
         return None
-    elif _is_live(before):
+    elif ending is not None:
+        gone = None
+    elif item and item.is_live and (item.body or item.malformed):  # a malformed holder keeps its key
         raise Taken(key, by=home)
     if key.hold == "together" and (state, counts) != ("free", _ADDED):
         return None
-    records = ended(Item.from_record(before)) if before else ()
     return [
         _write(key, scope, id, _same(record), after=_NOBODY, counts=counts),
-        Write.delete(home, holder, gone),
-        *records,
+        Write.delete(home, holder, gone, Taken(key)),
+        *(replace(it, failing=Taken(key)) for it in ending or ()),
+        *(endings.record_end(item, lease) if endings and item else ()),
     ]
 
 
@@ -102,6 +123,18 @@ def end_cooldown(key: UniqueKey, record: Mapping[str, Any], until: int) -> list[
     if record.get("holder"):
         return [Write.update(key.scope, ID, _same(record), sets={"rests": None}, adds={"revision": 1})]
     return [Write.delete(key.scope, ID, _same(record))]
+
+
+def _read_holder(
+    record: Mapping[str, Any], endings: Endings | None
+) -> tuple[Item | None, Mapping[str, Any] | None, Sequence[Write] | None]:
+    """Return the holder of a key, the record with its lease, and the writes that end a lease that is not its own."""
+    place = record.get("home", ""), record["holder"]
+    leased_at = endings.find_lease(place[0], record.get("body", {})) if endings else None
+    before, lease = dynamodb.get_each(place, leased_at) if leased_at else (dynamodb.get(*place), None)
+    item = Item.from_record(before) if before else None
+    is_leased = item is not None and not (item.malformed or item.has_own_lease)
+    return item, lease, endings.end_lease(item, lease) if endings and leased_at and item and is_leased else None
 
 
 def _take(record: Mapping[str, Any], key: UniqueKey, scope: str, id: str, *, was_listed: bool) -> Write:
@@ -149,12 +182,6 @@ def _state(record: Mapping[str, Any], account: str) -> Literal["free", "held", "
     if record.get("account", "") != account:
         return "others"
     return "held" if record.get("sharers") else "cooldown"
-
-
-def _is_live(record: Mapping[str, Any] | None) -> bool:
-    """Return whether a holder's record is live. A malformed holder keeps its key."""
-    item = Item.from_record(record) if record else None
-    return item is not None and item.is_live and bool(item.body or item.malformed)
 
 
 def _write(

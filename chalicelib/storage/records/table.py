@@ -4,6 +4,8 @@ A scope holds the items of one kind of one account: a list is one Query and a re
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +25,7 @@ _AT_ONCE = 100  # writes per transaction, and records per read
 _MAX_MARKS = 2  # per collection
 _OR_MARKS = " OR begins_with(#id, :marks)"
 _LISTED = "#scope, #id, #body, #parts, #unseen, #claims, #points, #pointed_by, #expires, #lease, #revision"
+_read: ContextVar[dict[tuple[str, str], dict[str, Any] | None]] = ContextVar("read")
 _LARGE = 800_000  # characters of a page; a response of DynamoDB ends at 1 MB
 
 
@@ -48,6 +51,12 @@ def find(scope: str, id: str) -> Item | None:
     return item if item and (item.body or item.malformed) else None
 
 
+def find_stored(scope: str, id: str) -> Item | None:
+    """Return the item like `find`, even after the end of its lease. Raises aws.Unavailable."""
+    record = _record(scope, id)
+    return Item.from_record(record) if record else None
+
+
 def find_any(scope: str, id: str) -> Item | None:
     """Return the same as `read_any`, but do not raise for a malformed item. Raises aws.Unavailable."""
     return items.live_item(_record(scope, id))
@@ -63,17 +72,23 @@ def well_formed(found: Iterable[Item]) -> Iterator[Item]:
 
 
 def records(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the existing records at some places, by scope and id. Reads 100 records in a call.
+    """Return the existing records at some places by scope and id, 100 in a call. Raises aws.Unavailable."""
+    wanted, found = list(dict.fromkeys(places)), _read.get({})
+    unknown = [it for it in wanted if it not in found]
+    for start in range(0, len(unknown), _AT_ONCE):
+        some = unknown[start : start + _AT_ONCE]
+        found.update(zip(some, dynamodb.get_each(*some), strict=True))
+    return {place: record for place in wanted if (record := found[place]) is not None}
 
-    Raises aws.Unavailable.
-    """
-    wanted = list(dict.fromkeys(places))
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = wanted[start : start + _AT_ONCE]
-        read = zip(some, dynamodb.get_each(*some), strict=True)
-        found |= {place: record for place, record in read if record is not None}
-    return found
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Read no item twice in this block, which must not write."""
+    before = _read.set({})
+    try:
+        yield
+    finally:
+        _read.reset(before)
 
 
 def look_up(kind: str, value: str) -> dict[str, Any] | None:
@@ -219,7 +234,14 @@ def between(scope: str, first: str, last: str) -> Iterator[Item]:
 
 def _record(scope: str, id: str) -> dict[str, Any] | None:
     """Return the record of an item from any of its possible places. Raises aws.Unavailable."""
-    return next(filter(None, (dynamodb.get(*place) for place in places.possible(scope, id))), None)
+    return next(filter(None, (_get(*place) for place in places.possible(scope, id))), None)
+
+
+def _get(scope: str, id: str) -> dict[str, Any] | None:
+    found = _read.get({})
+    if (scope, id) not in found:
+        found[scope, id] = dynamodb.get(scope, id)
+    return found[scope, id]
 
 
 def _possible(scope: str, ids: Iterable[str]) -> Iterator[tuple[str, str]]:

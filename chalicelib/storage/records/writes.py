@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from chalicelib import clock
@@ -13,12 +14,14 @@ from chalicelib.storage.records import direct_writes, items, places, references,
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 from chalicelib.storage.records.references import InUse, MissingTarget, Reference, TooManyReferrers
+from chalicelib.storage.records.shared_keys import Endings
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 
 T = TypeVar("T")
 # Per item and per change: a transaction has 100 actions, four of them for item, event, idempotency key and change log.
 MAX_RELATIONS = 96
 TRIES = 12  # of a change that fails with Overtaken
+_UNLEASED = Condition("attribute_exists(#id) AND attribute_not_exists(#lease) AND attribute_not_exists(#expires)")
 _PAUSE = 0.02  # seconds: the longest pause before the second try; it grows by as much with each try
 
 
@@ -71,9 +74,10 @@ def remove(item: Item, holder: Place | None = None) -> list[Write]:
 
 
 def end(item: Item) -> list[Write]:
-    """Return the writes that remove an item after the end of its lease; they fail if it was renewed."""
+    """Return the writes that remove an item after the end of its lease; they fail if its own lease was renewed."""
     gone = replace(item, unique_keys=(), references=())
-    return [Write.delete(*item.place, items.lapsed()), *_relations(item, gone, None)]
+    condition = items.lapsed() if item.has_own_lease else _UNLEASED
+    return [Write.delete(*item.place, condition), *_relations(item, gone, None)]
 
 
 def spread(writes: Iterable[Write], throttled: Sequence[str]) -> bool:
@@ -102,30 +106,34 @@ def commit(
     *,
     proof: Place | None = None,
     created: Sequence[Item] = (),
-    ended: Callable[[Item], Sequence[Write]] = lambda _: (),
+    endings: Endings | None = None,
 ) -> None:
     """Do all writes or none.
 
     `proof` is the place of a record among the writes: after a lost answer, its presence proves that they were done.
-    The items `created` take over a unique key if its holder has expired or has the same `successor`. `ended` returns
-    the writes that record the end of such a holder.
+    The items `created` take over a unique key if its holder has ended or has the same `successor`. `endings` records
+    the ends of such holders.
 
     Raises the `failing` of the write that failed, Overtaken if it has none, or TooManyReferrers; aws.Unavailable.
     """
     if len(writes) == 1 and writes[0].action == "Put" and "ConditionExpression" not in writes[0].request:
         dynamodb.do(writes[0])
         return None
-    writes = _joined(_passed_on(writes))
+    own, taken = _joined(_passed_on(writes)), dict[UniqueKey, Sequence[Write]]()
     for number in range(TRIES):
+        others = [it for it in own if not (isinstance(it.failing, Taken) and it.failing.key in taken)]
+        every = [*others, *chain.from_iterable(taken.values())]
         try:
-            return dynamodb.transact(writes)
+            return dynamodb.transact(every)
         except TransactionFailed as failed:
             if failed.was_retried and proof and dynamodb.get(*proof):
                 return None
-            failing = writes[failed.places[0]].failing
+            failing = every[failed.places[0]].failing
         if not isinstance(failing, Taken):
             raise _error_of(failing)
-        writes = _take_over(writes, failing, created, ended)
+        taken.pop(failing.key, None)  # the holder may have changed since it was read
+        if taking := _take_over(own, failing, created, endings):
+            taken[failing.key] = taking
         pause(number)
     raise aws.Unavailable("TransactionConflict")
 
@@ -204,23 +212,25 @@ def _joined(writes: Sequence[Write]) -> Sequence[Write]:
 
 
 def _take_over(
-    writes: Sequence[Write], taken: Taken, created: Sequence[Item], ended: Callable[[Item], Sequence[Write]]
+    writes: Sequence[Write], taken: Taken, created: Sequence[Item], endings: Endings | None
 ) -> Sequence[Write]:
-    """Return the writes with a key taken over for a created item. Raises Taken if the holder is live."""
+    """Return the writes by which a created item takes a key over, or none if the key has no holder any more.
+
+    Raises Taken if the holder is live.
+    """
     key = taken.key
     new = next((item for item in created if key in item.unique_keys), None)
     if new is None:
         raise taken
-    others = [write for write in writes if write.failing is not taken]
     if key.kind in shared_keys.KINDS:
-        failed = next(write for write in writes if write.failing is taken)
-        taking = shared_keys.take_over(key, new.scope, new.id, failed.counts, ended)
+        counts = next(it.counts for it in writes if isinstance(it.failing, Taken) and it.failing.key == key)
+        taking = shared_keys.take_over(key, new.scope, new.id, counts, endings)
         if taking is None:
             raise Overtaken
-        return [*others, *taking]
+        return taking
     before = unique_keys.holder(key)
     if before is None:
-        return writes  # the key was released meanwhile
+        return ()
     if not before.scope:
         raise taken
     lapsed = items.lapsed()
@@ -230,7 +240,7 @@ def _take_over(
     elif table.find(before.scope, before.id):
         raise taken
     take = unique_keys.take(key, new.scope, new.id, after=before)
-    return [*others, take, Write.delete(before.scope, before.id, gone)]
+    return [take, Write.delete(before.scope, before.id, gone, taken)]
 
 
 def _relations(before: Item, after: Item, holder: Place | None) -> list[Write]:

@@ -52,12 +52,6 @@ class AccountNames:
     def is_busy(self) -> bool:
         return self._task is not None
 
-    @property
-    def gateways(self) -> frozenset[str]:
-        """Return the gateways that the account's tunnels use, including those that are down."""
-        records = self._plans.records
-        return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)
-
     def has_name_of(self, domain: str) -> bool:
         """Return whether a proved domain may decide about a name that is loaded or being loaded."""
         return any(cold_reads.is_proved_by(it, domain) for it in (*self._plans.names, *self._work.wanted))
@@ -205,8 +199,8 @@ class AccountNames:
             records = await self._shared.reads.of_change(self._shared.reader.resync, before)
         except Unavailable:
             return  # the next resync is due anyway
-        lapsed = {it.id for it in before.tunnels.values() if not it.is_live}
+        lapsed = before.list_lapsed(time.time())
         both = before.versions.keys() & records.versions.keys()
         differences = account_plans.find_differences(before, records, both) - self._work.changed
-        self._shared.missed.update(it for it in differences if it.id not in lapsed)
+        self._shared.missed.update(differences - lapsed)
         await self._plans.replace(records)

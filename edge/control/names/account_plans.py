@@ -10,6 +10,7 @@ from chalicelib.model.serving import certificate_choice, edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.storage.records.change_log import Place
+from edge.control.names import gateway_users
 from edge.control.names.loading import Loading, NameErrors, Outcome
 from edge.link.authority import KeyPair
 from edge.plan import sizes
@@ -61,6 +62,7 @@ class AccountPlans:
         `pairs` are key pairs that were read with them.
         """
         before, self.records, self._records_by_name = self.records, records, {}
+        self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
         if differing := find_differences(before, records, before.versions):

@@ -1,8 +1,7 @@
 """Loads the names that Envoy requests, keeps them current, and unloads them.
 
 A name that is being loaded is not loaded twice. Reads of cold names, which are not loaded, have a budget. Names that
-are not served get an answer without a plan: below TUNNEL_DOMAIN the page of unknown names, elsewhere a refused
-handshake.
+are not served get an answer without a plan: the page of unknown names below TUNNEL_DOMAIN, or a refused handshake.
 """
 
 import asyncio
@@ -244,7 +243,7 @@ class Loader:
     def _accounts_of(self, place: Place) -> Iterable[str]:
         """Return the accounts that a changed record may affect."""
         if place.scope == gateways.GATEWAYS:
-            return [account for account, it in self._accounts.items() if place.id in it.gateways]
+            return self._shared.gateway_users.of(place.id)
         if place.scope.startswith(PROVED):
             return [id for id, it in self._accounts.items() if it.has_name_of(place.scope.removeprefix(PROVED))]
         if place.scope.startswith(BASE_NAME):
@@ -286,6 +285,7 @@ class Loader:
         for account in every:
             if account.is_idle:
                 del self._accounts[account.account]
+                self._shared.gateway_users.remove(account.account)
             else:
                 account.check()
 

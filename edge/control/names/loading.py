@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.storage.records.change_log import Place
+from edge.control.names.gateway_users import GatewayUsers
 from edge.control.names.reads import StoreReads
 from edge.link.authority import KeyPair
 from edge.plan.cold_reads import Answers
@@ -108,6 +109,7 @@ class Loading:
     report: Report
     answer: Answer
     resync_period: float
+    gateway_users: GatewayUsers = field(default_factory=GatewayUsers)
 
 
 def find_bounds(limits: Limits) -> Bounds:

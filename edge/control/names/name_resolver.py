@@ -5,7 +5,7 @@ earlier rounds name.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -35,7 +35,8 @@ class NameResolver:
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
-        self._gateways: dict[Place, Found] = {}  # the live ones
+        self.gateways: Sequence[Gateway] = ()  # all of the last refresh
+        self._gateways: dict[Place, Found] = {}  # the live ones of these
         self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys of `find_account`, for `read`
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
@@ -103,8 +104,8 @@ class NameResolver:
     @raises_unavailable
     def refresh_gateways(self) -> frozenset[Place]:
         """Read all gateways. Return the places of those that changed, since leases end without a log entry."""
-        live = (self._locate(it) for it in gateways.list_gateways() if it.is_live)
-        before = self._gateways
+        self.gateways, before = gateways.list_gateways(), self._gateways
+        live = (self._locate(it) for it in self.gateways if it.is_live)
         self._gateways = {
             Place(gateways.GATEWAYS, it.id): Found(f"{it.host}:{it.port} {it.region} {it.draining}", it) for it in live
         }

@@ -42,7 +42,7 @@ class World:
         self.store.announce_gateway(Gateway("gw-1", "127.0.0.1", 1), lease=60)
         for name in ("mine.tunnels.localhost", "free.tunnels.localhost"):
             opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "127.0.0.1", name, f"https://{name}")
-            self.store.open(opening, lease=60, most=10)
+            self.store.open(opening, most=10)
         budget = ReadBudget(most_reads, self.settings.tunnel_domain, time.monotonic())
         resolver = MemoryResolver(self.store)
         resolver.refresh_gateways()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -67,7 +68,8 @@ class Reads:
             raise ValueError(account)
         self.counts[f"{account} {what}"] += 1
         edges = {id: it for id, it in self.store.edges.items() if id in ids and it.account == account}
-        online = [it for it, _ in self.store.online.values() if it.account == account and it.is_live]
+        every = (it for it, _ in self.store.online.values() if it.account == account)
+        online = [it for it in every if not it.has_lapsed(time.time())]
         return AccountRecords(
             account,
             frozenset(),
@@ -134,9 +136,9 @@ class World:
         for it in edges:
             self.store.keep(it)
 
-    def open(self, name: str, proto: Any, account: str = A, *, lease: int = 60) -> ServedTunnel:
+    def open(self, name: str, proto: Any, account: str = A) -> ServedTunnel:
         opening = Opening(Grant(account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", name, "", proto=proto)
-        return self.store.open(opening, lease=lease, most=10)
+        return self.store.open(opening, most=10)
 
     def close(self) -> None:
         self._runner.close()
@@ -220,7 +222,7 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
 
 
 def test_a_lapsed_tunnel_is_read_again_and_removed(world: World) -> None:
-    tunnel = world.open(PORT, "tcp", lease=60)
+    tunnel = world.open(PORT, "tcp")
     world.load()
     entry = world.store.online[tunnel.id]
     world.store.online[tunnel.id] = (replace(entry[0], expires=1), entry[1])

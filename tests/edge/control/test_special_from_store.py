@@ -82,7 +82,7 @@ class Host:
 
     def open(self, account: str, name: str, proto: Proto) -> ServedTunnel:
         opening = Opening(Grant(account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", name, "", proto=proto)
-        return self.store.open(opening, lease=60, most=10)
+        return self.store.open(opening, most=10)
 
     def close(self) -> None:
         self._runner.close()
@@ -189,7 +189,7 @@ def test_a_stream_edge_follows_the_tunnels_of_its_group(host: Host, admin: Clien
         return {tunnel.id for it in found for tunnel in [member] if tunnel.id in f"{messages.decode(it)}"}
 
     opening = Opening(Grant(admin.account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", labels=(("app", "shop"),))
-    member = host.store.open(opening, lease=60, most=10)
+    member = host.store.open(opening, most=10)
     host.follow()
     assert clusters() == {member.id}
     host.store.close(member, Traffic())

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.process import tasks
 from edge.process.settings import Limits
-from edge.ssh.leases import Leases
+from edge.ssh.lease import GatewayLease
 from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
@@ -50,7 +51,8 @@ def test_a_refusal_is_reported_that_the_store_does_not_return_at_once() -> None:
         opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(name, f"tcp://{name}", "tcp")
         tunnel = await tunnels.open(opening, ("", 20000), client)
         store.record_refusal(tunnel.record, "cannot bind")
-        work = (it.run() for it in Leases(tunnels, store, Limits()).tasks(follower))
+        checks = RightsChecks(tunnels, store, Limits(), GatewayLease(store, 60, lambda: None))
+        work = (it.run() for it in checks.tasks("gw-1", follower))
         following = asyncio.create_task(tasks.run_all(*work))
         try:
             return await asyncio.wait_for(client.heard.get(), 5)

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from chalicelib.model.names import base_names, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
-from chalicelib.model.tunnels import name_bans, online_tunnels
+from chalicelib.model.tunnels import bindings, name_bans, online_tunnels
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
 from chalicelib.storage.client import aws, dynamodb
@@ -47,6 +47,7 @@ from edge.store.records import (
 from edge.store.table import TableStore, connect
 from tests import samples
 from tests.edge.memory import Memory
+from tests.gateway_leases import set_lease
 from tests.live.edge.running import Key
 from tests.proving import prove
 from tests.queries import calls
@@ -75,7 +76,12 @@ def either(request: pytest.FixtureRequest) -> Store:
 
 def served(store: Store) -> list[tuple[str, str]]:
     """Return the names that a store lists as carried, with the ids of their tunnels."""
-    return sorted((it.name, it.id) for it in store.list_tunnels("gw-1") if it.is_live)
+    return sorted((it.name, it.id) for it in store.list_tunnels("gw-1"))
+
+
+def lost(store: Store, tunnels: Sequence[ServedTunnel]) -> frozenset[str]:
+    """Return the ids of tunnels without a record or the right to their name."""
+    return store.find_missing(tunnels) | bindings.find_disallowed(tunnels, "tunnels.localhost")
 
 
 def changed_ids(store: Store, since: float) -> set[str]:
@@ -176,7 +182,7 @@ def test_a_revoked_certificate_signs_in_no_more(
 
 @pytest.mark.parametrize("how", ["tunnels end", "names ban"])
 def test_what_the_operator_ends_is_served_no_more(records: TableStore, admin: Client, how: str) -> None:
-    leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+    leased = records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     assert served(records) == [(NAME, leased.id)]
     since = time.time()
     operator.main([*how.split(), leased.id if how == "tunnels end" else NAME])
@@ -189,7 +195,7 @@ def test_tunnels_that_are_opened_at_once_are_no_more_than_an_account_may_have(
     grant, events, between = Grant(admin.account, "sshcr_1", ()), aws.client("dynamodb").meta.events, ["b"]
 
     def opened(name: str) -> str:
-        return records.open(opening(grant, f"{name}.tunnels.localhost"), lease=60, most=2).id
+        return records.open(opening(grant, f"{name}.tunnels.localhost"), most=2).id
 
     def open_another(**_: object) -> None:
         """Open a tunnel when another opening has read how many there are."""
@@ -217,7 +223,7 @@ def test_a_store_that_fails_when_a_tunnel_is_open_leaves_none_without_a_client(
 
     events.register("before-call.dynamodb", fail)
     with pytest.raises(Unavailable):
-        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
     events.unregister("before-call.dynamodb", fail)
     assert "Query" in written[written.index("TransactWriteItems") :]
     assert online_tunnels.list_online(admin.account) == []
@@ -228,16 +234,15 @@ def test_a_tunnel_is_carried_from_its_opening_to_its_end(
     either: Store, admin: Client, name: str, proto: Literal["https", "tls", "tcp"]
 ) -> None:
     began, grant = time.time() - 0.01, Grant(admin.account, "sshcr_1", ())
-    leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), lease=60, most=100)
+    leased = either.open(opening(grant, name, proto=proto, proxy_protocol=True), most=100)
     assert leased == ServedTunnel(admin.account, leased.id, "gw-1", name, proto=proto, proxy_protocol=True)
     assert served(either) == [(name, leased.id)]
     assert leased.id in changed_ids(either, began)
-    assert either.renew([leased], lease=600) == frozenset()
-    assert either.list_tunnels("gw-1")[0].expires > time.time() + 500
+    assert either.find_missing([leased]) == frozenset()
     before = time.time()
     either.close(leased, USAGE)
     assert (served(either), leased.id in changed_ids(either, before - 0.001)) == ([], True)
-    assert either.renew([leased], lease=60) == {leased.id}
+    assert either.find_missing([leased]) == {leased.id}
 
 
 def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_through(
@@ -246,7 +251,7 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
     named = opening(Grant(admin.account, "sshcr_1", ()), address="192.0.2.9", client="SSH-2.0-x\x1b[2J" + "é" * 200)
     labelled = Opening(named.grant, "gw-1", "ts_1", "192.0.2.9", labels=(("app", "web"),), address="192.0.2.9")
     for asked in (named, labelled):
-        records.close(records.open(asked, lease=60, most=100), USAGE)
+        records.close(records.open(asked, most=100), USAGE)
     ended, opened, by_name_ended, by_name = (
         event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"]
     )
@@ -261,8 +266,11 @@ def test_the_events_of_a_tunnel_tell_who_opened_it_from_where_and_what_went_thro
 
 
 def test_a_tunnel_that_its_gateway_did_not_end_tells_its_seconds_alone(records: TableStore, admin: Client) -> None:
-    records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
-    records.end_lapsed_tunnels(admin.account)
+    tunnel = records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
+    set_lease("gw-1", -10)
+    assert records.fence_gateway("gw-1")
+    (gateway,) = records.list_gateways()
+    assert records.end_tunnel(tunnel, gateway)
     ended, opened = (event["details"] for event in admin.get("/audit_events?action=tunnel.*").json["audit_events"])
     assert ended == {**opened, "seconds": "0"}
 
@@ -282,31 +290,33 @@ def test_a_gateway_is_up_from_its_first_word_to_its_last(either: Store) -> None:
     assert either.list_changes(time.time() + 1) == []
 
 
-def test_a_lease_that_has_ended_leaves_its_name_and_is_ended_once(
+def test_a_gateway_that_has_ended_leaves_its_names_and_each_tunnel_is_ended_once(
     either: Store, admin: Client, stranger: Client
 ) -> None:
-    lapsed = either.open(opening(Grant(admin.account, "sshcr_1", ())), lease=0, most=100)
-    assert [it.is_live for it in either.list_tunnels("gw-1")] == [False]
-    assert either.renew([lapsed], lease=60) == {lapsed.id}
-    either.end_lapsed_tunnels(admin.account)
+    left, taken = (
+        either.open(opening(Grant(admin.account, "sshcr_1", ()), name), most=100) for name in (f"left.{NAME}", NAME)
+    )
+    either.withdraw_gateway("gw-1")
+    (gateway,) = either.list_gateways()
+    assert gateway.ended
+    assert either.announce_gateway(Gateway("gw-2", "192.0.2.2", 4433), lease=60)
+    again = either.open(replace(opening(Grant(stranger.account, "sshcr_2", ())), gateway="gw-2"), most=100)
+    assert [it.id for it in either.list_tunnels("gw-2")] == [again.id]
+    assert [either.end_tunnel(it, gateway) for it in (left, left, taken)] == [True, False, False]
     assert either.list_tunnels("gw-1") == []
-    either.end_lapsed_tunnels(admin.account)
-    again = either.open(opening(Grant(stranger.account, "sshcr_2", ())), lease=60, most=100)
-    either.end_lapsed_tunnels(stranger.account)
-    assert served(either) == [(NAME, again.id)]
 
 
 def test_names_are_refused_for_what_they_are(either: Store, admin: Client, stranger: Client) -> None:
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
-    first = either.open(opening(mine), lease=60, most=100)
+    first = either.open(opening(mine), most=100)
     with pytest.raises(NameTaken):
-        either.open(opening(other), lease=60, most=100)
+        either.open(opening(other), most=100)
     with pytest.raises(NameTaken):
-        either.open(opening(replace(mine, credential="sshcr_3")), lease=60, most=100)
-    again = either.open(opening(mine), lease=60, most=100)
-    assert either.renew([first, again], lease=60) == {first.id}
+        either.open(opening(replace(mine, credential="sshcr_3")), most=100)
+    again = either.open(opening(mine), most=100)
+    assert either.find_missing([first, again]) == {first.id}
     with pytest.raises(TooManyTunnels):
-        either.open(opening(mine, "b.tunnels.localhost"), lease=60, most=0)
+        either.open(opening(mine, "b.tunnels.localhost"), most=0)
 
 
 @pytest.fixture
@@ -326,14 +336,14 @@ def test_a_name_of_another_account_is_refused_and_an_edge_wins_over_a_tunnel(
     mine, other = Grant(admin.account, "sshcr_1", ()), Grant(stranger.account, "sshcr_2", ())
     edge = admin.create("/edges/https", {"hostports": ["x.demo.tunnels.localhost:443"]})
     with pytest.raises(NameTaken):
-        records.open(opening(other), lease=60, most=100)
+        records.open(opening(other), most=100)
     assert not records.is_reserved(admin.account, NAME)
-    records.close(records.open(opening(mine), lease=60, most=100), USAGE)
+    records.close(records.open(opening(mine), most=100), USAGE)
     admin.patch(f"/edges/https/{edge['id']}", {"hostports": [f"{NAME}:443"]})
     with pytest.raises(NameOfEdge):
-        records.open(opening(mine), lease=60, most=100)
+        records.open(opening(mine), most=100)
     with pytest.raises(NameTaken):
-        records.open(opening(other), lease=60, most=100)
+        records.open(opening(other), most=100)
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -347,7 +357,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
     )
 
     def opened(grant: Grant, name: str = "shop.example.com") -> ServedTunnel:
-        return records.open(opening(grant, name), lease=60, most=100)
+        return records.open(opening(grant, name), most=100)
 
     for grant in (mine, other):
         with pytest.raises(NameNotProved):
@@ -355,7 +365,7 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
     prove(wildcard)
     first = opened(mine)
     assert records.is_reserved(admin.account, "shop.example.com")
-    assert records.renew([first], lease=60) == frozenset()
+    assert lost(records, [first]) == frozenset()
     for grant, name in ((other, "shop.example.com"), (mine, "example.com")):
         with pytest.raises(NameNotProved):
             opened(grant, name)
@@ -363,12 +373,12 @@ def test_a_domain_elsewhere_is_bound_by_who_proves_it_as_long_as_the_proof_holds
     prove(exact)  # the longer one wins, though the other's tunnel is still online
     second = opened(other)
     assert served(records) == [("shop.example.com", second.id)]
-    assert records.renew([first, second], lease=60) == {first.id}
+    assert lost(records, [first, second]) == {first.id}
     prove(exact, "lapsed")
-    assert records.renew([second], lease=60) == {second.id}
+    assert lost(records, [second]) == {second.id}
     again = opened(mine)
     name_bans.ban_name("shop.example.com")
-    assert records.renew([again], lease=60) == {again.id}
+    assert lost(records, [again]) == {again.id}
     with pytest.raises(NameBanned):
         opened(mine)
 
@@ -380,7 +390,7 @@ def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_no
     mine = Grant(admin.account, "sshcr_1", ())
     admin.create("/reserved_domains", {"domain": "kept.tunnels.localhost"})
     loose, kept, taken, backend = (
-        records.open(it, lease=60, most=100)
+        records.open(it, most=100)
         for it in (
             opening(mine),
             opening(mine, "kept.tunnels.localhost"),
@@ -389,11 +399,11 @@ def test_a_renewal_ends_what_an_edge_has_taken_and_what_a_limited_account_has_no
         )
     )
     operator.main(["accounts", "limits", admin.account, "--only-reserved"])
-    assert records.renew([loose, kept, taken, backend], lease=60) == {loose.id, taken.id}
+    assert lost(records, [loose, kept, taken, backend]) == {loose.id, taken.id}
     operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
-    assert records.renew([loose, kept, taken, backend], lease=60) == frozenset()
+    assert lost(records, [loose, kept, taken, backend]) == frozenset()
     commit_alone(admin, "taken.tunnels.localhost:443")
-    assert records.renew([loose, kept, taken, backend], lease=60) == {taken.id}
+    assert lost(records, [loose, kept, taken, backend]) == {taken.id}
 
 
 def commit_alone(client: Client, hostport: str) -> None:
@@ -409,18 +419,18 @@ def opening_of_port(client: Client, credential: str = "sshcr_1") -> Opening:
 
 
 def test_a_port_is_had_by_one_credential_which_takes_it_over(either: Store, admin: Client, stranger: Client) -> None:
-    first = either.open(opening_of_port(admin), lease=60, most=100)
+    first = either.open(opening_of_port(admin), most=100)
     for asked in (opening_of_port(stranger), opening_of_port(admin, "sshcr_2")):
         with pytest.raises(NameTaken):
-            either.open(asked, lease=60, most=100)
-    second = either.open(opening_of_port(admin), lease=60, most=100)
-    assert either.renew([first, second], lease=60) == {first.id}
+            either.open(asked, most=100)
+    second = either.open(opening_of_port(admin), most=100)
+    assert either.find_missing([first, second]) == {first.id}
     either.close(second, USAGE)
-    either.open(opening_of_port(stranger), lease=60, most=100)
+    either.open(opening_of_port(stranger), most=100)
 
 
 def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(either: Store, admin: Client) -> None:
-    tunnel = either.open(opening_of_port(admin), lease=60, most=100)
+    tunnel = either.open(opening_of_port(admin), most=100)
     assert either.read_refusal(tunnel) == ""
     since = time.time() - 1
     for reason in ("Address already in use", ""):
@@ -435,17 +445,17 @@ def test_why_a_port_is_not_served_is_noted_for_its_gateway_until_it_has_ended(ei
 def test_the_operator_bans_a_port_and_is_told_who_had_it(
     records: TableStore, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    leased = records.open(opening_of_port(admin), lease=60, most=100)
+    leased = records.open(opening_of_port(admin), most=100)
     operator.main(["tunnels", "list"])
     assert capsys.readouterr().out.endswith(f" sshcr_1 tcp://{PORT}\n")
     operator.main(["names", "ban", PORT])
     assert served(records) == []
     with pytest.raises(NameBanned):
-        records.open(opening_of_port(admin), lease=60, most=100)
+        records.open(opening_of_port(admin), most=100)
     operator.main(["tunnels", "who", f"tcp://{PORT}", "--at", ids.time_of(leased.id)])
     assert f"tunnel {leased.id}\n" in capsys.readouterr().out
     operator.main(["names", "allow", PORT])
-    records.open(opening_of_port(admin), lease=60, most=100)
+    records.open(opening_of_port(admin), most=100)
 
 
 @pytest.mark.parametrize("read", ["GetItem", "Query"])
@@ -458,11 +468,11 @@ def test_of_two_accounts_that_race_for_a_port_one_has_it(
     def overtake(**_: object) -> None:
         """Have the other account open its tunnel between a read and the write of this one's."""
         if others:
-            won.append(records.open(others.pop(), lease=60, most=100))
+            won.append(records.open(others.pop(), most=100))
 
     events.register(f"after-call.dynamodb.{read}", overtake)
     with pytest.raises(NameTaken):
-        records.open(opening_of_port(admin), lease=60, most=100)
+        records.open(opening_of_port(admin), most=100)
     events.unregister(f"after-call.dynamodb.{read}", overtake)
     assert served(records) == [(PORT, won[0].id)]
     assert online_tunnels.list_online(admin.account) == []
@@ -532,7 +542,7 @@ def test_a_port_of_chance_is_one_that_nobody_has_or_has_reserved(
     reserved = admin.create("/reserved_addrs", {})["addr"]
     free = records.find_free_address(stranger.account, ports)
     assert free
-    leased = records.open(replace(opening_of_port(admin), name=free), lease=60, most=100)
+    leased = records.open(replace(opening_of_port(admin), name=free), most=100)
     (last,) = set(ports) - {reserved, free}
     assert records.find_free_address(admin.account, ports) == records.find_free_address(stranger.account, ports) == last
     assert records.find_free_address(admin.account, [reserved, free]) is None
@@ -549,16 +559,16 @@ def test_a_reserved_port_is_its_account_s_and_an_edge_wins_over_its_tunnel(
     assert address["addr"] == PORT
     operator.main(["accounts", "limits", admin.account, "--only-reserved"])
     with pytest.raises(NameTaken):
-        records.open(opening_of_port(stranger), lease=60, most=100)
-    mine = records.open(opening_of_port(admin), lease=60, most=100)
+        records.open(opening_of_port(stranger), most=100)
+    mine = records.open(opening_of_port(admin), most=100)
     assert records.is_reserved(admin.account, PORT)
-    assert records.renew([mine], lease=60) == frozenset()
+    assert lost(records, [mine]) == frozenset()
     (event,) = admin.get("/audit_events?action=tunnel.create").json["audit_events"]
     assert (event["resource_id"], event["details"]["name"]) == (mine.id, PORT)
     admin.create("/edges/tcp", {"hostports": [PORT]})
-    assert records.renew([mine], lease=60) == {mine.id}
+    assert lost(records, [mine]) == {mine.id}
     with pytest.raises(NameOfEdge):
-        records.open(opening_of_port(admin), lease=60, most=100)
+        records.open(opening_of_port(admin), most=100)
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -570,7 +580,7 @@ def test_opening_a_tunnel_takes_the_same_calls_whatever_is_reserved(
         admin.create("/reserved_domains", {"domain": f"n{number}.tunnels.localhost"})
     with calls() as made:
         assert records.is_reserved(admin.account, "n0.tunnels.localhost")
-        records.open(opening(Grant(admin.account, "sshcr_1", ()), "n0.tunnels.localhost"), lease=60, most=100)
+        records.open(opening(Grant(admin.account, "sshcr_1", ()), "n0.tunnels.localhost"), most=100)
     assert made == ["GetItem", "GetItem", "Query", "TransactWriteItems", "Query"]
 
 
@@ -578,11 +588,11 @@ def test_an_account_may_be_limited_to_reserved_names(records: TableStore, admin:
     mine = Grant(admin.account, "sshcr_1", ())
     operator.main(["accounts", "limits", admin.account, "--only-reserved"])
     with pytest.raises(NameNotReserved):
-        records.open(opening(mine), lease=60, most=100)
+        records.open(opening(mine), most=100)
     backend = Opening(mine, "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    records.close(records.open(backend, lease=60, most=100), USAGE)
+    records.close(records.open(backend, most=100), USAGE)
     operator.main(["accounts", "limits", admin.account, "--no-only-reserved"])
-    records.open(opening(mine), lease=60, most=100)
+    records.open(opening(mine), most=100)
 
 
 @pytest.mark.usefixtures("tunnel_domain")
@@ -609,12 +619,12 @@ def test_an_edge_with_other_settings_than_the_table_s_is_not_started(
 def test_a_banned_name_is_refused(records: TableStore, admin: Client) -> None:
     name_bans.ban_name(NAME)
     with pytest.raises(NameBanned):
-        records.open(opening(Grant(admin.account, "sshcr_1", ())), lease=60, most=100)
+        records.open(opening(Grant(admin.account, "sshcr_1", ())), most=100)
 
 
 def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client) -> None:
     asked = Opening(Grant(admin.account, "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9", labels=(("Region", "EU"),))
-    leased = either.open(asked, lease=60, most=100)
+    leased = either.open(asked, most=100)
     assert served(either) == [("", leased.id)]
 
 
@@ -699,9 +709,9 @@ def test_special_names_of_edges_and_tunnels_are_listed_together(
     _, id = credential(admin, tmp_path)
     grant = Grant(admin.account, id, ())
     tunnels = [
-        either.open(opening(grant, PORT, proto="tcp"), lease=60, most=9),
-        either.open(opening(grant, NAME, proto="tls"), lease=60, most=9),
-        either.open(opening(grant, f"other.{NAME}"), lease=60, most=9),
+        either.open(opening(grant, PORT, proto="tcp"), most=9),
+        either.open(opening(grant, NAME, proto="tls"), most=9),
+        either.open(opening(grant, f"other.{NAME}"), most=9),
     ]
     entries = {
         SpecialEntry(SpecialOwner(admin.account, edge), ("shop.example.com:443",)),

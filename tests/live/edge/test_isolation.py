@@ -139,7 +139,7 @@ def test_a_thousand_names_of_one_account_delay_no_other(edge: Edge, origin: int)
         for number in range(1000):
             name = f"many{number}{thousand}.tunnels.localhost"
             opening = Opening(grant, edge.gateway.id, "ts_many", "127.0.0.1", name, edge.url(name))
-            edge.store.open(opening, lease=60, most=10_000)
+            edge.store.open(opening, most=10_000)
         time.sleep(0.5)
         return seconds_to(edge, "acct_B", f"quick-{thousand}", origin)
 

@@ -304,7 +304,7 @@ def test_an_account_may_be_limited_to_its_reserved_names(world: World) -> None:
     open_before.says("is online.")
     world.operate(*command, "--only-reserved")
     assert open_before.ends(within=5) == 1
-    assert open_before.said[-1].endswith("its credential or right to the name was revoked, or its lease lost.")
+    assert open_before.said[-1].endswith("its credential or right to the name was revoked.")
     assert world.refused("free") == [
         "Your account can use only reserved names, and free.tunnels.localhost is not reserved: reserve it first."
     ]

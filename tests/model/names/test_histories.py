@@ -75,7 +75,7 @@ def test_a_name_was_had_until_the_end_of_its_lease_where_nobody_closed_the_tunne
     admin: Client, capsys: Output
 ) -> None:
     id = tunnels.open_tunnel(admin.account, _tunnel("192.0.2.1"), lease=-5, name=NAME)
-    online_tunnels.remove_expired(admin.account)
+    online_tunnels.end_all_offline(admin.account)
     with pytest.raises(SystemExit) as ended:
         operator.main(["tunnels", "who", NAME])
     assert str(ended.value.code).startswith(

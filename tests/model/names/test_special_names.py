@@ -156,7 +156,7 @@ def test_tunnels_of_bytes_are_listed_while_they_are_online(
 def test_the_entry_of_a_tunnel_goes_with_its_lease(admin: Client) -> None:
     owner = SpecialOwner(admin.account, opened(admin.account, PORT, "tcp", lease=0))
     count = len(change_log.since(0))
-    online_tunnels.remove_expired(admin.account)
+    online_tunnels.end_all_offline(admin.account)
     assert (listed(), logged(count)) == ({}, {owner})
 
 

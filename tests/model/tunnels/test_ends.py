@@ -3,6 +3,7 @@
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib import clock
 from chalicelib.model.tunnels import online_tunnels, tunnels
 from chalicelib.storage.records import table
 from tests.transports import Client
@@ -12,7 +13,9 @@ Output = pytest.CaptureFixture[str]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
+    return [
+        tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if not tunnel.has_lapsed(clock.seconds())
+    ]
 
 
 def online(account: str) -> list[str]:
@@ -56,7 +59,7 @@ def test_a_lapsed_lease_is_ended_with_one_event_by_whoever_notices_first(admin: 
     assert online(admin.account) == [live]
 
     operator.main(["tunnels", "list"])
-    assert [item.id for item in online_tunnels.remove_expired(admin.account)] == [live]
+    assert [item.id for item in online_tunnels.end_all_offline(admin.account)] == [live]
 
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [(event["resource_id"], event["actor"]["type"]) for event in deleted] == [(lapsed, "edge")]

@@ -23,7 +23,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
+    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway)]
 
 
 def online(account: str) -> list[str]:

@@ -4,7 +4,6 @@ import pytest
 
 from chalicelib import clock
 from chalicelib.model.tunnels import online_tunnels, tunnels
-from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.unique_keys import Taken
@@ -13,7 +12,9 @@ from tests.tunnels import opened
 
 
 def carried(gateway: str = "gw-1") -> list[str]:
-    return [tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if tunnel.is_live]
+    return [
+        tunnel.id for tunnel in online_tunnels.tunnels_of_gateway(gateway) if not tunnel.has_lapsed(clock.seconds())
+    ]
 
 
 def online(account: str) -> list[str]:
@@ -44,19 +45,7 @@ def test_a_tunnel_whose_lease_has_ended_leaves_its_name_to_the_next(admin: Clien
     assert not tunnels.renew_lease(admin.account, expired, lease=60)
 
 
-def test_more_leases_than_a_transaction_holds_are_renewed_each_by_itself(admin: Client) -> None:
-    ids_ = [opened(admin.account, name=f"n{number}.tunnels.localhost", lease=600) for number in range(60)]
-    lost = {ids_[0], ids_[59]}
-    for id in lost:
-        tunnels.close_tunnel(admin.account, id)
-    leases = [ServedTunnel(admin.account, id, "gw-1", "", 0) for id in ids_]
-    assert tunnels.renew_leases(leases, lease=6000) == lost
-    ends = {tunnel.expires for tunnel in online_tunnels.tunnels_of_gateway("gw-1")}
-    assert len(online_tunnels.tunnels_of_gateway("gw-1")) == 58
-    assert min(ends) > clock.seconds() + 5000
-
-
-def test_a_lease_of_2_0_0_is_served_renewed_and_ended(admin: Client) -> None:
+def test_a_lease_of_2_0_0_is_served_and_ended(admin: Client) -> None:
     first, second = opened(admin.account, name="a.tunnels.localhost"), opened(admin.account)
     for scope in (f"{admin.account}#/tunnels", "edge#/gateways/gw-1/tunnels"):
         for id, end in ((first, clock.seconds()), (second, clock.seconds() + 60)):
@@ -64,10 +53,8 @@ def test_a_lease_of_2_0_0_is_served_renewed_and_ended(admin: Client) -> None:
             dynamodb.do(Write.update(scope, id, Condition("attribute_exists(#lease)"), sets=without))
 
     assert online(admin.account) == [second]
-    lost = tunnels.renew_leases([ServedTunnel(admin.account, id, "gw-1", "", 0) for id in (first, second)], lease=600)
-    assert lost == {first}
-    (live,) = [it for it in online_tunnels.tunnels_of_gateway("gw-1") if it.is_live]
-    assert clock.seconds() + 590 < live.expires <= clock.seconds() + 600
-    online_tunnels.remove_expired(admin.account)
+    (live,) = [it for it in online_tunnels.tunnels_of_gateway("gw-1") if not it.has_lapsed(clock.seconds())]
+    assert live.id == second
+    online_tunnels.end_all_offline(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]

@@ -2,13 +2,17 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib import ids
+from chalicelib.model.tunnels import gateways
+from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import AgentTunnel, BackendTunnel, close_tunnel, open_tunnel, renew_lease
-from tests.queries import queries
+from tests.gateway_leases import set_lease
+from tests.queries import calls, queries
 from tests.transports import Client
 
 BASE, GROUPS = "http://localhost", "/backends/tunnel_group"
@@ -176,6 +180,68 @@ def test_a_page_behind_many_expired_tunnels_is_read_in_two_queries(admin: Client
     assert [tunnel["id"] for tunnel in page["tunnels"]] == [online]
     assert page["next_page_uri"] is None
     assert seen == [f"{admin.account}#/tunnels"] * 2
+
+
+@pytest.fixture
+def gateway(admin: Client) -> Gateway:
+    found = Gateway("gw-1", "192.0.2.1", 7000)
+    gateways.announce(found, lease=60)
+    return found
+
+
+def test_a_tunnel_is_online_while_its_gateway_is_live(admin: Client, gateway: Gateway) -> None:
+    id = open_tunnel(admin.account, agent_tunnel(gateway=gateway.id))
+    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
+    set_lease(gateway.id, 0)
+    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+    set_lease(gateway.id, 60)
+    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([id], 200)
+    gateways.leave(gateway.id)
+    set_lease(gateway.id, 60)  # an ended gateway is not live, whatever its lease
+    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+    gateways.remove(gateway.id)
+    assert (listed(admin), admin.get(f"/tunnels/{id}").status) == ([], 404)
+
+
+def test_a_tunnel_of_an_earlier_version_is_online_by_its_own_lease(admin: Client, gateway: Gateway) -> None:
+    online = open_tunnel(admin.account, agent_tunnel(gateway=gateway.id), lease=60)
+    open_tunnel(admin.account, agent_tunnel(gateway=gateway.id), lease=0)
+    set_lease(gateway.id, 0)
+    assert listed(admin) == [online]
+
+
+def test_the_tunnels_of_groups_follow_the_gateway(admin: Client, gateway: Gateway) -> None:
+    group = admin.create(GROUPS, {"labels": {"app": "web"}})["id"]
+    tunnel = replace(backend_tunnel(app="web"), gateway=gateway.id)
+    id = open_tunnel(admin.account, tunnel)
+    assert [it["id"] for it in admin.get(f"{GROUPS}/{group}").json["tunnels"]] == [id]
+    set_lease(gateway.id, 0)
+    assert admin.get(f"{GROUPS}/{group}").json["tunnels"] == []
+
+
+def test_the_gateways_of_a_page_are_read_in_one_call(admin: Client, gateway: Gateway) -> None:
+    other = replace(gateway, id="gw-2")
+    gateways.announce(other, lease=60)
+    for number in range(6):
+        open_tunnel(admin.account, agent_tunnel(gateway=("gw-1", "gw-2")[number % 2]))
+    with calls() as made:
+        assert len(listed(admin)) == 6
+    assert made.count("BatchGetItem") == 1
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_pages_are_full_although_tunnels_of_dead_gateways_lie_between(
+    admin: Client, gateway: Gateway, limit: int
+) -> None:
+    gateways.announce(replace(gateway, id="gw-2"), lease=0)
+    online = [open_tunnel(admin.account, agent_tunnel(gateway="gw-2" if i % 3 else "gw-1")) for i in range(12)][::3]
+    uri, pages = f"/tunnels?limit={limit}", []
+    while uri:
+        page = admin.get(uri).json
+        pages.append([tunnel["id"] for tunnel in page["tunnels"]])
+        uri = (page["next_page_uri"] or "").removeprefix(BASE)
+    assert [id for page in pages for id in page] == online[::-1]
+    assert all(len(page) == limit for page in pages[:-1])
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])

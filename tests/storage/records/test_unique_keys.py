@@ -9,7 +9,7 @@ import pytest
 from chalicelib import clock, ids
 from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.client.dynamodb import TransactionFailed, Write
-from chalicelib.storage.records import direct_writes, table, unique_keys, writes
+from chalicelib.storage.records import direct_writes, table, unique_keys
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import Taken, UniqueKey
 from tests import records
@@ -148,7 +148,7 @@ def test_a_holder_that_is_renewed_while_its_key_is_taken_over_keeps_it() -> None
     events = aws.client("dynamodb").meta.events
     events.register_first("before-send.dynamodb.TransactWriteItems", renew)
     try:
-        with pytest.raises(writes.Overtaken):
+        with pytest.raises(Taken):
             records.create(late)
     finally:
         events.unregister("before-send.dynamodb.TransactWriteItems", renew)

@@ -27,6 +27,7 @@ from tests import openssl
 from tests.proving import prove
 from tests.queries import calls
 from tests.transports import Client
+from tests.tunnels import opened
 
 DOMAIN = "tunnels.localhost"
 SERVICE = Service(DOMAIN, range(20000, 20100), frozenset({DOMAIN, f"*.{DOMAIN}"}))
@@ -55,7 +56,7 @@ def open_tunnel(table: TableStore, client: Client, name: str = NAME, credential:
     )
     if labels:
         opening = Opening(opening.grant, "gw-1", "ts_1", "192.0.2.9", labels=tuple(labels.items()))
-    return table.open(opening, lease=60, most=100).id
+    return table.open(opening, most=100).id
 
 
 def create_edge(client: Client, *hosts: str, backend: str = "", **modules: object) -> str:
@@ -353,14 +354,23 @@ def test_a_gateway_that_is_down_takes_its_tunnels_along(
     assert (made, plan(NAME, records).is_served) == ([], False)
 
 
-def test_a_tunnel_with_an_ended_lease_is_read_again(resolver: NameResolver, table: TableStore, admin: Client) -> None:
-    id = open_tunnel(table, admin)
+def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(
+    resolver: NameResolver, admin: Client
+) -> None:
+    id = opened(admin.account, name=NAME, lease=60)
     known = load(resolver, NAME)
     place = Place(tunnels.scope(admin.account), id)
     assert known.list_lapsed(time.time()) == frozenset()
     assert known.list_lapsed(time.time() + 60) == {place}
-    table.renew([known.tunnels[id]], lease=120)
+    tunnels.renew_lease(admin.account, id, lease=120)
     assert resolver.read_changed(known, [place]).list_lapsed(time.time() + 60) == frozenset()
+
+
+def test_a_tunnel_of_its_gateway_has_no_lease_to_follow(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    open_tunnel(table, admin)
+    assert load(resolver, NAME).list_lapsed(time.time() + 3600) == frozenset()
 
 
 def test_a_store_that_is_away_is_unavailable(resolver: NameResolver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.process.settings import Limits
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
-from edge.store.records import Grant, Opening
+from edge.store.records import Grant, Opening, Unavailable
 from tests.edge.memory import Memory
 from tests.edge.ssh.auth.test_rights import Client
 
@@ -45,12 +45,27 @@ def test_a_channel_that_is_given_back_makes_room() -> None:
     assert tunnels.channels.has_room(tunnel)
 
 
-@pytest.mark.parametrize(("later", "ends"), [(-0.001, False), (0, True), (1, True)])
-def test_a_tunnel_that_was_not_renewed_ends_with_its_lease(later: float, ends: bool) -> None:
+def test_a_gateway_that_lost_its_lease_ends_all_tunnels_and_opens_no_other() -> None:
     async def ask() -> None:
         tunnels, client = Tunnels(Memory(), Limits()), Client()
-        tunnel = await tunnels.open(OPENING, ("demo", 80), client)
-        tunnels.drop_lapsed(tunnel.lease_end + later)
-        assert (len(tunnels), client.ended_for) == (not ends, ["its lease has ended"] * ends)
+        await tunnels.open(OPENING, ("demo", 80), client)
+        tunnels.shut("the lease is over")
+        assert (len(tunnels), client.ended_for) == (0, ["the lease is over"])
+        with pytest.raises(Unavailable):
+            await tunnels.open(OPENING, ("demo", 80), client)
+
+    asyncio.run(ask())
+
+
+def test_a_tunnel_that_was_being_opened_when_the_lease_was_lost_is_closed() -> None:
+    async def ask() -> None:
+        store = Memory(slow={"acct_a": 0.2})
+        tunnels = Tunnels(store, Limits())
+        opening = asyncio.create_task(tunnels.open(OPENING, ("demo", 80), Client()))
+        await asyncio.sleep(0.05)
+        tunnels.shut("the lease is over")
+        with pytest.raises(Unavailable):
+            await opening
+        assert (len(tunnels), store.online) == (0, {})
 
     asyncio.run(ask())

@@ -82,7 +82,7 @@ class World:
 
 
 def online(store: Memory, opening: Opening) -> OnlineTunnel:
-    record = store.open(opening, lease=60, most=10)
+    record = store.open(opening, most=10)
     return OnlineTunnel(record, opening, (opening.name, 80), cast(Any, None), is_reserved=False)
 
 
@@ -128,7 +128,7 @@ def test_a_held_connection_reaches_the_successor_with_its_visitor_and_all_bytes(
         async with listening:
             at = listening.sockets[0].getsockname()[1]
             world.store.announce_gateway(Gateway("gw-2", "127.0.0.1", at), lease=60)
-            world.store.open(opening("gw-2"), lease=60, most=10)
+            world.store.open(opening("gw-2"), most=10)
             await until(lambda: wire.is_closed)
             assert wire.written == f"{VISITOR.source} True 300000".encode()
             assert (world.handover.held, world.handover.passed, world.handover.has_all) == (0, 1, True)
@@ -160,7 +160,7 @@ def test_a_successor_that_cannot_be_reached_is_tried_until_the_time_is_over(sett
         async with listening:  # another gateway than the record says
             at = listening.sockets[0].getsockname()[1]
             world.store.announce_gateway(Gateway("gw-2", "127.0.0.1", at), lease=60)
-            world.store.open(opening("gw-2"), lease=60, most=10)
+            world.store.open(opening("gw-2"), most=10)
             await until(lambda: world.handover.find_unsucceeded() == [])
             await asyncio.sleep(0.2)
             assert (world.handover.held, world.handover.passed, wire.is_closed) == (1, 0, False)
@@ -197,7 +197,7 @@ def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
     store = Memory()
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
-    other = replace(store.open(replace(labelled, gateway="gw-2"), lease=60, most=10), **changes)
+    other = replace(store.open(replace(labelled, gateway="gw-2"), most=10), **changes)
     successor = Successor(other, credential, Gateway("gw-2", "127.0.0.1", 1))
     assert held.is_succeeded_by(successor, since=0) is is_successor
 
@@ -206,5 +206,5 @@ def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one() -> N
     store = Memory()
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))
     held = HeldTunnel(online(store, labelled), cast(Handover, None), 1)
-    other = store.open(replace(labelled, gateway="gw-2"), lease=60, most=10)
+    other = store.open(replace(labelled, gateway="gw-2"), most=10)
     assert not held.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=1e11)

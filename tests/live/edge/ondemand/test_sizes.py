@@ -93,7 +93,7 @@ def _large_group(edge: Edge, account: str, label: str) -> None:
     for _ in range(100):
         grant = Grant(account, "sshcr_sizes", ())
         opening = Opening(grant, "gw-sizes", "ts_1", "192.0.2.9", labels=(("app", label),))
-        edge.store.open(opening, lease=600, most=100)
+        edge.store.open(opening, most=100)
     group = _add_backend(edge, account, "bkdtg", TunnelGroup(labels={"app": label}))
     _add_edge(edge, account, label, [("path_prefix", "/")], [group])
 

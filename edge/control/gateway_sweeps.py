@@ -1,0 +1,70 @@
+"""Ends the tunnels of gateways that died.
+
+A gateway that dies writes nothing, and its lease ends. One host then ends the gateway by a write to its record, and one
+host ends its tunnels.
+"""
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from chalicelib.model.tunnels import gateways
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.process.tasks import PeriodicTask
+from edge.store.records import Store, Unavailable
+
+_PERIOD = 20.0  # seconds between two sweeps of gateways that are not swept at once
+_CLAIM = 60  # seconds in which no other host sweeps the gateway
+_MAX_AT_ONCE, _MAX_RATE = 8, 100  # ends at the same time, and per second
+
+
+class GatewaySweeps:
+    """The sweeps of one edge host. `ended` counts the tunnels that it has ended."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._dead: Sequence[Gateway] = ()
+        self._threads = ThreadPoolExecutor(_MAX_AT_ONCE, "sweeps")
+        self.ended = 0
+        self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
+
+    def apply(self, found: Sequence[Gateway]) -> None:
+        """Sweep the gateways among these that are dead."""
+        self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
+        if self._dead:
+            self.task.wake()
+
+    async def sweep(self) -> None:
+        """End the gateways that have lapsed, and the tunnels of those that are ended. Raises Unavailable."""
+        for gateway in self._dead:
+            if gateway.ended:
+                await self._end_tunnels(gateway)
+            else:
+                await self._call(self._store.fence_gateway, gateway.id)  # the log then reports it
+
+    async def _end_tunnels(self, gateway: Gateway) -> None:
+        """End all tunnels of an ended gateway, and remove its record after the last one. Raises Unavailable."""
+        claim = functools.partial(self._store.claim_sweep, gateway.id, seconds=_CLAIM)
+        if not await self._call(claim):
+            return
+        while tunnels := await self._call(self._store.list_tunnels, gateway.id):
+            start, limit = time.monotonic(), asyncio.Semaphore(_MAX_AT_ONCE)
+
+            async def end(number: int, start: float = start, limit: asyncio.Semaphore = limit) -> bool:
+                async with limit:
+                    await asyncio.sleep(start + number / _MAX_RATE - time.monotonic())
+                    return bool(await self._call(self._store.end_tunnel, tunnels[number], gateway))
+
+            results = await asyncio.gather(*map(end, range(len(tunnels))), return_exceptions=True)
+            self.ended += results.count(True)
+            for error in (it for it in results if isinstance(it, BaseException)):
+                raise error
+            if True not in results:
+                return  # a lease of a tunnel's own still runs, or another host ends the others
+        await self._call(self._store.remove_gateway, gateway.id)
+
+    async def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)

@@ -1,0 +1,39 @@
+"""Which accounts use a gateway, so that a change of the gateway reaches only these. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from chalicelib.model.serving.account_records import AccountRecords
+
+
+class GatewayUsers:
+    """The accounts with loaded names whose records name a gateway, by gateway."""
+
+    def __init__(self) -> None:
+        self._users: defaultdict[str, set[str]] = defaultdict(set)
+        self._used: dict[str, frozenset[str]] = {}  # gateways by account
+
+    def put(self, account: str, used: Iterable[str]) -> None:
+        """Replace the gateways that an account uses."""
+        before, new = self._used.pop(account, frozenset[str]()), frozenset(used)
+        for gateway in before - new:
+            self._users[gateway].discard(account)
+            if not self._users[gateway]:
+                del self._users[gateway]
+        for gateway in new - before:
+            self._users[gateway].add(account)
+        if new:
+            self._used[account] = new
+
+    def remove(self, account: str) -> None:
+        """Forget an account."""
+        self.put(account, ())
+
+    def of(self, gateway: str) -> frozenset[str]:
+        """Return the accounts that use a gateway."""
+        return frozenset(self._users.get(gateway, ()))
+
+
+def list_gateways(records: AccountRecords) -> frozenset[str]:
+    """Return the gateways of the tunnels in an account's records, including those that are not live."""
+    return frozenset(it.gateway for it in records.tunnels.values()).union(records.gateways)

@@ -1,0 +1,100 @@
+"""The lease of a gateway. Its tunnels are online while the lease runs, and all of them end with it."""
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.process import log
+from edge.process.tasks import PeriodicTask
+from edge.store.records import Store, Unavailable
+
+_SKIPPED = 1.0  # seconds until a renewal is tried again that was skipped
+
+
+class LeaseLost(Exception):
+    """The lease of the gateway is over. The process needs a new id before it can open other tunnels."""
+
+
+class GatewayLease:
+    """A lease of some seconds. `on_loss` is called once, at its end or when a renewal is rejected.
+
+    Changes of rights and takeovers of names reach a gateway only through the change log. A gateway that cannot read
+    the log therefore does not renew its lease.
+    """
+
+    def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
+        self._store, self._seconds, self._on_loss = store, seconds, on_loss
+        self._id = ""
+        self._ends_at = float("inf")  # these are in seconds of time.monotonic()
+        self._renewed_at = self._log_read_at = 0.0
+        self._is_lost = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "lease")  # so that a renewal never waits for other calls
+        self.renewal_seconds = 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        return 0.0 if self._is_lost.is_set() else max(0.0, self._ends_at - time.monotonic())
+
+    async def begin(self, gateway: Gateway) -> None:
+        """Announce the gateway. Raises Unavailable."""
+        start = time.monotonic()
+        await self._call(functools.partial(self._store.announce_gateway, gateway, lease=self._seconds))
+        self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
+
+    def task(self) -> PeriodicTask:
+        """Return the work that renews the lease three times within its time."""
+        return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
+
+    async def renew(self) -> float | None:
+        """Renew the lease if the log was read since the last renewal. Return the pause until the next one.
+
+        Raises Unavailable.
+        """
+        start = time.monotonic()
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # just announced
+            return wait
+        if self._log_read_at <= self._renewed_at:
+            log.event("renewal_skipped")
+            return _SKIPPED
+        try:
+            is_live = await self._call(functools.partial(self._store.renew_gateway, self._id, lease=self._seconds))
+        except Unavailable:
+            log.event("store_away")
+            raise
+        self.renewal_seconds = time.monotonic() - start
+        if is_live and not self._is_lost.is_set():
+            self._renewed_at, self._ends_at = start, start + self._seconds
+        else:
+            self._lose("rejected")
+        return None
+
+    def on_log_read(self, started: float) -> None:
+        """Record that the log was read and applied. The read started at a monotonic time."""
+        self._log_read_at = started
+
+    def check(self) -> None:
+        """End the lease if its time is over, for example because the process was stopped meanwhile."""
+        if self._ends_at <= time.monotonic():
+            self._lose("over")
+
+    async def wait_for_loss(self) -> None:
+        """Wait for the end of the lease, which raises LeaseLost."""
+        while not self._is_lost.is_set():
+            try:
+                async with asyncio.timeout_at(self._ends_at):
+                    await self._is_lost.wait()
+            except TimeoutError:
+                self.check()
+        raise LeaseLost
+
+    def _lose(self, reason: str) -> None:
+        if not self._is_lost.is_set():
+            self._is_lost.set()
+            log.event("lease_lost", gateway=self._id, reason=reason)
+            self._on_loss()
+
+    async def _call(self, call: Callable[[], bool]) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)

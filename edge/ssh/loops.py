@@ -1,0 +1,38 @@
+"""An event loop that calls a function before it handles events."""
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from typing import Any
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector that calls `check` before it returns events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.check: Callable[[], None] | None = None
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(timeout)
+        if self.check:
+            self.check()
+        return found
+
+
+class CheckingLoop(asyncio.SelectorEventLoop):
+    """An event loop with a check. It runs before the events of the time in which the process was stopped."""
+
+    def __init__(self) -> None:
+        self._checked = _Selector()
+        super().__init__(self._checked)
+
+    def check_before_events(self, check: Callable[[], None] | None) -> None:
+        self._checked.check = check
+
+
+def check_before_events(check: Callable[[], None] | None) -> None:
+    """Call a function before the running loop handles events, if it is a CheckingLoop."""
+    loop: Any = asyncio.get_running_loop()
+    if isinstance(loop, CheckingLoop):
+        loop.check_before_events(check)

@@ -1,0 +1,152 @@
+"""Checks whether the tunnels of this gateway may stay online: after each change, and in a slow sweep.
+
+Fail closed: a gateway that cannot read the log does not renew its lease. A tunnel that cannot be checked for the time
+of a lease is closed.
+"""
+
+import asyncio
+import functools
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from chalicelib import ids
+from edge.process.settings import Limits
+from edge.process.tasks import PeriodicTask
+from edge.ssh.auth.rights import concerns
+from edge.ssh.lease import GatewayLease
+from edge.ssh.online_tunnel import OnlineTunnel
+from edge.ssh.tunnels import Tunnels
+from edge.store.changes import Follower
+from edge.store.records import Store, Unavailable
+
+_BATCH = 50  # tunnels in one check
+_POLL = 0.5  # seconds between two readings of the change log
+_TICK = 1.0  # seconds between two steps of the sweep
+_REVOKED = "its credential or right to the name was revoked"
+_UNREADABLE = "its rights could not be checked"
+_MISSING = "another connection has taken its name, or its record was ended"
+
+
+class RightsChecks:
+    """The checks of the online tunnels."""
+
+    def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
+        self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
+        self._changed: set[str] = set()  # ids of changed records that may be tunnels with an unread refusal
+        self._unchecked: dict[str, float] = {}  # by the id of a tunnel that a change concerns: the time of the change
+        self._due_at: dict[str, float] = {}  # the monotonic time of the next check of an account by the sweep
+        self._thread = ThreadPoolExecutor(1, "rights")
+
+    def tasks(self, gateway: str, follower: Follower) -> tuple[PeriodicTask, ...]:
+        """Return the periodic checks. The gateway reads its own list with every third renewal of its lease."""
+        list_period = self._limits.lease
+        return (
+            PeriodicTask("changes", functools.partial(self.follow, follower), _POLL, failures=Unavailable),
+            PeriodicTask("rights", self.sweep, _TICK),
+            PeriodicTask("own_list", functools.partial(self.check_list, gateway), list_period, failures=Unavailable),
+        )
+
+    async def check_list(self, gateway: str) -> None:
+        """Close the tunnels that are missing in the gateway's own list, and end leftover records in it.
+
+        A record is left over if the store did not answer at the opening or end of its tunnel. Raises Unavailable.
+        """
+        online = self._tunnels.online
+        listed = {it.id: it for it in await asyncio.to_thread(self._store.list_tunnels, gateway)}
+        for tunnel in [it for it in online if it.id not in listed]:
+            await self._tunnels.close(tunnel, _MISSING)
+        for record in listed.values():
+            age = time.time() - ids.created_at(record.id).timestamp()
+            if age > self._limits.lease and not self._tunnels.has(record.id):  # an opening takes less time
+                await self._tunnels.close_leftover(record)
+
+    async def sweep(self) -> None:
+        """Check the accounts that are due. Each is due once in RIGHTS_SWEEP seconds."""
+        now, by_account = time.monotonic(), _group(self._tunnels.online)
+        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # spread evenly
+        self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
+        for account in [account for account, at in self._due_at.items() if at <= now]:
+            self._due_at[account] = now + self._limits.rights_sweep
+            try:
+                await self._check(by_account[account])
+            except Unavailable:
+                self._mark_unchecked(by_account[account])
+
+    async def follow(self, follower: Follower) -> None:
+        """Check the tunnels that a change concerns at once, so that a revocation acts within a second.
+
+        A check that fails is repeated by the next call. Raises Unavailable.
+        """
+        start = time.monotonic()
+        changes = await asyncio.to_thread(follower.read, time.time())
+        keys = {key for change in changes for key in change.places}
+        self._mark_unchecked(it for it in self._tunnels.online if any(concerns(key, it.record) for key in keys))
+        self._changed |= {key.id for key in keys}
+        self._lease.on_log_read(start)
+        await self._check_concerned()
+        await self._read_refusals(filter(None, map(self._tunnels.find, self._changed)))
+        self._changed.clear()
+
+    async def _check_concerned(self) -> None:
+        """Check the unchecked tunnels of each account, so that a failure concerns no other account.
+
+        Close those that were not checked for the time of a lease. Raises Unavailable after all checks, if one failed.
+        """
+        failure, unchecked = None, [it for it in self._tunnels.online if it.id in self._unchecked]
+        for tunnels in _group(unchecked).values():
+            try:
+                await self._check(tunnels)
+                await self._close_missing(tunnels)
+            except Unavailable as unavailable:
+                failure = unavailable
+            else:
+                self._unchecked = {id: at for id, at in self._unchecked.items() if id not in {it.id for it in tunnels}}
+        if failure is None:
+            self._unchecked.clear()
+            return
+        for tunnel in [it for it in unchecked if self._is_overdue(it.id)]:
+            await self._tunnels.close(tunnel, _UNREADABLE)
+        raise failure
+
+    def _is_overdue(self, id: str) -> bool:
+        return self._unchecked.get(id, float("inf")) + self._limits.lease < time.monotonic()
+
+    def _mark_unchecked(self, tunnels: Iterable[OnlineTunnel]) -> None:
+        for tunnel in tunnels:
+            self._unchecked.setdefault(tunnel.id, time.monotonic())
+
+    async def _check(self, tunnels: Sequence[OnlineTunnel]) -> None:
+        """Close the tunnels that have lost their rights."""
+        loop = asyncio.get_running_loop()
+        for start in range(0, len(tunnels), _BATCH):
+            some = tunnels[start : start + _BATCH]
+            rights = [(it.record, it.opening) for it in some]
+            lost = await loop.run_in_executor(self._thread, self._store.find_unpermitted, rights)
+            for tunnel in [it for it in some if it.id in lost]:
+                await self._tunnels.close(tunnel, _REVOKED)
+
+    async def _close_missing(self, tunnels: Sequence[OnlineTunnel]) -> None:
+        """Close the tunnels without a record, for example because another connection has taken their names."""
+        records = [it.record for it in tunnels]
+        missing = await asyncio.get_running_loop().run_in_executor(self._thread, self._store.find_missing, records)
+        for tunnel in [it for it in tunnels if it.id in missing]:
+            await self._tunnels.close(tunnel, _MISSING)
+
+    async def _read_refusals(self, tunnels: Iterable[OnlineTunnel]) -> None:
+        """Read whether edge hosts serve the ports of tunnels. Report changes to the clients."""
+        for tunnel in [it for it in tunnels if it.record.proto == "tcp"]:
+            reason = await asyncio.to_thread(self._store.read_refusal, tunnel.record)
+            if reason != tunnel.refusal and self._tunnels.find(tunnel.id):
+                tunnel.refusal = reason
+                tunnel.session.on_port_refusal(tunnel)
+
+
+def _group(tunnels: Iterable[OnlineTunnel]) -> dict[str, list[OnlineTunnel]]:
+    """Return tunnels by account."""
+    found = defaultdict[str, list[OnlineTunnel]](list)
+    for tunnel in tunnels:
+        found[tunnel.record.account].append(tunnel)
+    return found

@@ -1,0 +1,137 @@
+"""The one event of each tunnel that a dead gateway leaves behind."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from chalicelib.model.tunnels import online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
+from edge.control.gateway_sweeps import GatewaySweeps
+from edge.store.records import Grant, Opening, Store
+from edge.store.table import TableStore
+from tests.edge.memory import Memory
+from tests.gateway_leases import set_lease
+from tests.queries import calls
+from tests.transports import Client
+from tests.tunnels import opened
+
+ALIVE, DEAD = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000)
+D = "tunnels.localhost"
+
+
+@pytest.fixture
+def records(admin: Client) -> TableStore:
+    found = TableStore("local", D)
+    for gateway in (ALIVE, DEAD):
+        assert found.announce_gateway(gateway, lease=60)
+    return found
+
+
+def open_at(store: Store, account: str, gateway: Gateway, name: str) -> str:
+    """Open a tunnel. Return its id."""
+    opening = Opening(Grant(account, "sshcr_1", ()), gateway.id, "ts_1", "192.0.2.9", name, f"https://{name}")
+    return store.open(opening, most=100).id
+
+
+def sweep(store: Store, *, times: int = 2) -> int:
+    """Read the gateways and sweep, as control does again after the fence. Return how many tunnels ended."""
+
+    async def run() -> int:
+        sweeps = GatewaySweeps(store)
+        for _ in range(times):
+            sweeps.apply(store.list_gateways())
+            await sweeps.sweep()
+        return sweeps.ended
+
+    return asyncio.run(run())
+
+
+def ended(admin: Client) -> list[str]:
+    """Return the ids of tunnels with an event of their end."""
+    found = admin.get("/audit_events?limit=100").json["audit_events"]
+    return sorted(it["resource_id"] for it in found if it["action"] == "tunnel.delete")
+
+
+def online(admin: Client) -> list[str]:
+    return [it["id"] for it in admin.get("/tunnels").json["tunnels"]]
+
+
+def test_the_tunnels_of_a_dead_gateway_end_with_one_event_each(records: TableStore, admin: Client) -> None:
+    left = [open_at(records, admin.account, DEAD, f"{name}.{D}") for name in "ab"]
+    alive = open_at(records, admin.account, ALIVE, f"c.{D}")
+    set_lease(DEAD.id, -6)
+    assert (online(admin), sweep(records), sweep(records)) == ([alive], 2, 0)
+    assert ended(admin) == sorted(left)
+    assert records.list_gateways() == [ALIVE]
+    assert [it.id for it in records.list_tunnels(ALIVE.id)] == [alive]
+
+
+def test_a_gateway_is_not_ended_within_the_clock_skew(records: TableStore, admin: Client) -> None:
+    open_at(records, admin.account, DEAD, f"a.{D}")
+    set_lease(DEAD.id, -4)
+    assert (sweep(records), online(admin), ended(admin)) == (0, [], [])
+    assert {it.ended for it in records.list_gateways()} == {0}
+
+
+def test_one_host_sweeps_a_gateway(records: TableStore, admin: Client) -> None:
+    open_at(records, admin.account, DEAD, f"a.{D}")
+    set_lease(DEAD.id, -6)
+    assert records.fence_gateway(DEAD.id)
+    assert records.claim_sweep(DEAD.id, seconds=60)
+    assert (sweep(records), ended(admin)) == (0, [])
+
+
+def test_a_tunnel_of_an_earlier_version_keeps_its_lease_and_its_gateway_s_record(
+    records: TableStore, admin: Client
+) -> None:
+    own = opened(admin.account, gateway=DEAD.id, lease=60)
+    set_lease(DEAD.id, -6)
+    assert (sweep(records), online(admin), ended(admin)) == (0, [own], [])
+    assert {it.id for it in records.list_gateways()} == {ALIVE.id, DEAD.id}
+
+
+def test_a_leftover_entry_of_the_list_is_removed(records: TableStore, admin: Client) -> None:
+    id = open_at(records, admin.account, DEAD, f"a.{D}")
+    served = ServedTunnel("acct_other", id, DEAD.id, "")
+    set_lease(DEAD.id, -6)
+    assert records.fence_gateway(DEAD.id)
+    assert not online_tunnels.end_of_gateway(served, DEAD)
+    assert records.list_tunnels(DEAD.id) == []
+
+
+def test_the_lists_of_live_gateways_are_not_read(records: TableStore, admin: Client) -> None:
+    for number in range(5):
+        open_at(records, admin.account, ALIVE, f"n{number}.{D}")
+    with calls() as made:
+        sweep(records, times=1)
+    assert made == ["Query"]
+
+
+class Counted(Memory):
+    """A store that counts the ends that run at the same time."""
+
+    running = most = 0
+    guard = threading.Lock()
+
+    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+        with self.guard:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        time.sleep(0.02)
+        with self.guard:
+            self.running -= 1
+        return super().end_tunnel(tunnel, gateway)
+
+
+def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once() -> None:
+    store = Counted()
+    store.announce_gateway(DEAD, lease=60)
+    for number in range(60):
+        open_at(store, f"acct_{number}", DEAD, f"n{number}.{D}")
+    store.withdraw_gateway(DEAD.id)
+    began = time.monotonic()
+    assert sweep(store, times=1) == 60
+    assert (store.most <= 8, time.monotonic() - began > 0.55, store.up) == (True, True, {})

@@ -1,0 +1,104 @@
+"""The lease of a gateway: renewed only by a gateway that reads the log, and lost for good."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+import pytest
+
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.ssh.lease import GatewayLease, LeaseLost
+from edge.store.records import Unavailable
+from tests.edge.memory import Memory
+
+HERE = Gateway("gw-1", "192.0.2.1", 7000)
+
+
+@dataclass
+class World:
+    store: Memory
+    lease: GatewayLease
+    losses: list[str]
+
+
+async def begun(seconds: int = 60) -> World:
+    losses, store = list[str](), Memory()
+    lease = GatewayLease(store, seconds, lambda: losses.append("lost"))
+    await lease.begin(HERE)
+    return World(store, lease, losses)
+
+
+async def renew_now(world: World) -> float | None:
+    """Renew, as if the last renewal was long ago."""
+    world.lease._renewed_at -= 30
+    return await world.lease.renew()
+
+
+def end_of(world: World) -> int:
+    return world.store.up[HERE.id].lease
+
+
+def test_a_renewal_requires_a_read_of_the_log_since_the_last_one() -> None:
+    async def run() -> None:
+        world = await begun()
+        world.lease.on_log_read(time.monotonic() - 100)  # before the lease began
+        world.store.up[HERE.id] = replace(world.store.up[HERE.id], lease=end_of(world) - 30)
+        before = end_of(world)
+        world.lease._renewed_at -= 30
+        assert await world.lease.renew() == 1.0  # skipped
+        assert end_of(world) == before
+        world.lease.on_log_read(time.monotonic())
+        assert await world.lease.renew() is None
+        assert (end_of(world) > before, world.losses) == (True, [])
+
+    asyncio.run(run())
+
+
+def test_a_rejected_renewal_loses_the_lease_once() -> None:
+    async def run() -> None:
+        world = await begun()
+        world.store.withdraw_gateway(HERE.id)
+        world.lease.on_log_read(time.monotonic())
+        await renew_now(world)
+        world.lease.check()
+        assert (world.losses, world.lease.seconds_left) == (["lost"], 0)
+        with pytest.raises(LeaseLost):
+            await world.lease.wait_for_loss()
+
+    asyncio.run(run())
+
+
+def test_a_lease_that_cannot_be_renewed_is_lost_at_its_end() -> None:
+    async def run() -> None:
+        world = await begun(1)
+        world.store.is_away = True
+        began = time.monotonic()
+        world.lease.on_log_read(time.monotonic())
+        with pytest.raises(Unavailable):
+            await renew_now(world)
+        assert world.losses == []
+        with pytest.raises(LeaseLost):
+            await world.lease.wait_for_loss()
+        assert (world.losses, 0.8 < time.monotonic() - began < 2) == (["lost"], True)
+
+    asyncio.run(run())
+
+
+def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back() -> None:
+    class Slow(Memory):
+        def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+            time.sleep(1.3)
+            return True
+
+    async def run() -> None:
+        losses = list[str]()
+        lease = GatewayLease(Slow(), 1, lambda: losses.append("lost"))
+        await lease.begin(HERE)
+        lease.on_log_read(time.monotonic())
+        lease._renewed_at -= 1
+        with pytest.raises(LeaseLost):
+            await asyncio.gather(lease.renew(), lease.wait_for_loss())
+        await asyncio.sleep(0.5)
+        assert (losses, lease.seconds_left) == (["lost"], 0)
+
+    asyncio.run(run())

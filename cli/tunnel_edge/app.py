@@ -10,7 +10,7 @@ import click
 
 from tunnel_edge import __version__
 from tunnel_edge.commands.options import Command, Group, Options
-from tunnel_edge.errors import INTERRUPTED, USAGE, CommandError
+from tunnel_edge.errors import FAILED, INTERRUPTED, USAGE, CommandError
 
 _COMMANDS = {
     "login": "tunnel_edge.commands.login:login",
@@ -80,6 +80,9 @@ def run(arguments: list[str]) -> int:
         return error.code
     except BrokenPipeError:  # the reader, for example `head`, has what it wants
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        _report(CommandError(str(error)), context)
+        return FAILED
     return 0
 
 
@@ -99,14 +102,12 @@ def help_page() -> str:
 
 def _report(error: CommandError, context: click.Context | None) -> None:
     """Print an error: its sentences, or its body with JSON output."""
-    import json
-
     from tunnel_edge import output
 
     found = context.meta.get("tunnel_edge.commands.options") if context else None
     shown_as = (found if isinstance(found, Options) else Options()).shown_as
     body = getattr(error, "body", None)
     if shown_as in ("json", "ndjson") and body:
-        print(json.dumps(body, ensure_ascii=False), file=sys.stderr)
+        print(output.to_json(body), file=sys.stderr)
     else:
         output.note(f"te: {error}")

@@ -16,6 +16,12 @@ def plain(text: str) -> str:
     )
 
 
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON. The control characters that JSON permits in texts are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return "".join(f"\\u{ord(it):04x}" if "\x7f" <= it <= "\x9f" else it for it in text)
+
+
 def note(text: str) -> None:
     """Print a line for people to standard error."""
     print(plain(text), file=sys.stderr, flush=True)
@@ -30,18 +36,16 @@ def show_object(value: Mapping[str, Any], chosen: str, *, utc: bool = False) -> 
         for name, field in value.items():
             print(f"{name:<{width}}  {plain(_cell(field, utc)).replace(chr(10), chr(10) + ' ' * (width + 2))}")
     else:
-        print(json.dumps(value, ensure_ascii=False, indent=None if chosen == "ndjson" else 2))
+        print(to_json(value, indent=None if chosen == "ndjson" else 2))
 
 
 def show_list(items: Iterable[Mapping[str, Any]], chosen: str, columns: Sequence[str], *, utc: bool = False) -> None:
     """Print objects: as a table, a JSON array, a line of JSON each, or an id each."""
     if chosen in ("ndjson", "id"):
         for item in items:
-            print(
-                plain(str(item.get("id", ""))) if chosen == "id" else json.dumps(item, ensure_ascii=False), flush=True
-            )
+            print(plain(str(item.get("id", ""))) if chosen == "id" else to_json(item), flush=True)
     elif chosen == "json":
-        print(json.dumps(list(items), ensure_ascii=False, indent=2))
+        print(to_json(list(items), indent=2))
     else:
         _show_table([[_one_line(_cell(_value(item, name), utc)) for name in columns] for item in items], columns)
 

@@ -40,7 +40,9 @@ def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
     if answer.headers.get("content-type", "").startswith("application/json"):
         output.show_object(answer.json, shown_as)
     elif answer.content:
-        sys.stdout.buffer.write(answer.content)
+        is_shown = sys.stdout.isatty()  # a program gets the bytes as they are
+        text = output.plain(answer.content.decode("utf-8", "replace")).encode()
+        sys.stdout.buffer.write(text if is_shown else answer.content)
 
 
 def _entries(client: Client, path: str) -> Iterator[Mapping[str, Any]]:

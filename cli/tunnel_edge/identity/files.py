@@ -26,11 +26,19 @@ def state_folder() -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder with mode 0700, and return it."""
+    """Create a folder with mode 0700, and those of `te` above it. Return it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if os.name == "posix" and stat.S_IMODE(folder.stat().st_mode) != 0o700:
-        folder.chmod(0o700)
+    for each in _own_folders(folder):
+        if os.name == "posix" and stat.S_IMODE(each.stat().st_mode) != 0o700:
+            each.chmod(0o700)
     return folder
+
+
+def _own_folders(folder: Path) -> list[Path]:
+    """Return a folder, with those above it down from the folder of `te`."""
+    roots = (config_folder(), state_folder())
+    above = [each for each in folder.parents if any(each.is_relative_to(root) for root in roots)]
+    return [folder, *above]
 
 
 def write_private(file: Path, content: bytes) -> None:

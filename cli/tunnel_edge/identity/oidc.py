@@ -106,11 +106,13 @@ class Provider:
         """Return the tokens of a sign-in on another device. `show` gets the address and the code for the person."""
         fields = {"client_id": self.sign_in.client_id, "scope": " ".join(self.sign_in.scopes)}
         started = self._send("POST", self._endpoint("device_authorization_endpoint"), fields)
-        show(str(started.get("verification_uri_complete") or started["verification_uri"]), str(started["user_code"]))
-        interval, end = float(started.get("interval", 5)), time.monotonic() + float(started["expires_in"])
+        address = started.get("verification_uri_complete") or _field(started, "verification_uri")
+        show(str(address), _field(started, "user_code"))
+        code = _field(started, "device_code")
+        interval, end = float(started.get("interval", 5)), time.monotonic() + float(started.get("expires_in", 300))
         while time.monotonic() < end:
             time.sleep(interval)
-            answer = self._token(_DEVICE_GRANT, {"device_code": started["device_code"]}, is_pending_accepted=True)
+            answer = self._token(_DEVICE_GRANT, {"device_code": code}, is_pending_accepted=True)
             if not answer.get("error"):
                 return self._checked(answer, None)
             interval += 5 if answer["error"] == "slow_down" else 0
@@ -162,6 +164,14 @@ class Provider:
         if wrong := [name for name, right in is_right.items() if not right]:
             raise CommandError(f"The ID token is not for this sign-in: {', '.join(wrong)} differ.", FAILED)
         return Tokens(token, str(answer.get("refresh_token") or ""))
+
+
+def _field(answer: Mapping[str, Any], name: str) -> str:
+    """Return a text of an issuer's answer. Raises CommandError if there is none."""
+    found = answer.get(name)
+    if not isinstance(found, str):
+        raise CommandError(f"The issuer's answer has no {name}.", FAILED)
+    return found
 
 
 def claims_of(token: str) -> dict[str, Any]:

@@ -74,9 +74,9 @@ def _keyring() -> Any:
     """Return the keyring package, None if it is not installed or has no storage on this machine."""
     try:
         import keyring
-        from keyring.backends import fail
+        from keyring.backends import fail, null
 
-        return None if isinstance(keyring.get_keyring(), fail.Keyring) else keyring
+        return None if isinstance(keyring.get_keyring(), fail.Keyring | null.Keyring) else keyring
     except Exception:  # a broken backend counts as none; backends raise errors of any type
         return None
 

@@ -62,9 +62,11 @@ def obtain(session: "Session", request: Request) -> Certificate:
     if certificate is None:
         raise CommandError("The service sent something other than a certificate for an ed25519 key.", FAILED)
     recorded = {**vars(request), "authority_key": signer(certificate)}
-    profile = replace(profiles.load(session.profile.name) or session.profile, **recorded)
+    before = profiles.load(session.profile.name)
+    profile = replace(before or session.profile, **recorded)
     _store(profile, key, certificate, line)
-    profiles.save(profile)
+    if profile != before:
+        profiles.save(profile)
     return certificate
 
 

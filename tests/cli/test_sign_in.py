@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -167,6 +168,36 @@ def test_a_pipeline_signs_in_and_stores_nothing(
     outside = user.with_settings(TE_URL=served.base_url, TE_FEDERATED=credential).run("whoami")
     assert outside.returncode == 4
     assert "TE_ID_TOKEN" in outside.stderr
+
+
+def test_a_pipeline_obtains_a_certificate_without_a_key(
+    user: User, served: Served, issuer: OidcIssuer, admin: Client
+) -> None:
+    authority = admin.create("/ssh_certificate_authorities", {})["id"]
+    owner = admin.create("/bot_users", {"name": f"deploy-{time.monotonic_ns()}"})["id"]
+    fields = {"issuer": issuer.url, "audiences": [issuers.CLIENT], "claims": {"sub": "ada"}, "owner_id": owner}
+    scopes = [f"ssh_user_certificates:create@{authority}"]
+    credential = admin.create("/federated_credentials", {**fields, "scopes": scopes})["id"]
+    issuer.state.claims = {}
+    settings = {"TE_URL": served.base_url, "TE_FEDERATED": credential, "TE_ID_TOKEN": issuer.token()}
+    wanted = ("--authority", authority, "--principal", "deploy", "--lifetime", "10m")
+    done = user.with_settings(**settings).run("ssh", "login", *wanted)
+    assert done.returncode == 0, done.stderr
+    (certificate,) = admin.get(f"/ssh_user_certificates?owner_id={owner}").json["ssh_user_certificates"]
+    assert (certificate["principals"], certificate["created_by"]) == (["deploy"], credential)
+    line = (user.home / f".local/state/te/ssh/default-{authority}-cert.pub").read_text()
+    assert line == f"{certificate['certificate']}\n"
+    assert not (user.home / ".local/state/te/credentials").exists()
+    assert admin.get(f"/api_keys?owner_id={owner}").json["keys"] == []
+
+
+def test_ctrl_c_ends_a_sign_in_in_the_browser(user: User, served: Served, credential: str) -> None:
+    process = start(user, "login", served.base_url, credential, BROWSER=BROWSER)
+    opened(user)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert [file for file in user.home.rglob("*") if file.is_file()] == []
 
 
 def test_a_rejected_token_is_explained(user: User, served: Served, credential: str, issuer: OidcIssuer) -> None:

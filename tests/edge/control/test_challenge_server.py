@@ -31,6 +31,18 @@ def redirect(host: str) -> ChallengeResponse:
     return ChallengeResponse(308, location=f"https://{host}:8443{PATH}")
 
 
+class CountingResolver(MemoryResolver):
+    """Counts the hosts whose accounts it searches."""
+
+    def __init__(self, store: Memory) -> None:
+        super().__init__(store)
+        self.searched = list[str]()
+
+    def find_account(self, host: str) -> str:
+        self.searched.append(host)
+        return super().find_account(host)
+
+
 class World:
     """A server on a store in memory, with some names. `follow` is a read of the log."""
 
@@ -44,9 +56,9 @@ class World:
             opening = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "127.0.0.1", name, f"https://{name}")
             self.store.open(opening, most=10)
         budget = ReadBudget(most_reads, self.settings.tunnel_domain, time.monotonic())
-        resolver = MemoryResolver(self.store)
-        resolver.refresh_gateways()
-        self.server = ChallengeServer(self.settings, self.store, resolver, StoreReads(2), budget)
+        self.resolver = CountingResolver(self.store)
+        self.resolver.refresh_gateways()
+        self.server = ChallengeServer(self.settings, self.store, self.resolver, StoreReads(2), budget)
 
     def follow(self) -> None:
         self.server.apply(place for change in self.store.list_changes(0) for place in change.places)
@@ -129,6 +141,15 @@ def test_above_the_bound_of_cold_reads_pending_domains_are_answered(tmp_path: Pa
         assert [await world.respond(DOMAIN) for _ in range(20)] == [ANSWER] * 20
 
     run(tmp_path, work, most_reads=1)
+
+
+def test_challenges_use_a_tenth_of_the_cold_reads(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        for number in range(200):
+            await world.server.respond(f"none-{number}.tunnels.localhost", PATH)
+        assert 50 <= len(world.resolver.searched) < 200
+
+    run(tmp_path, work, most_reads=1000)
 
 
 def test_without_the_store_nothing_is_redirected(tmp_path: Path) -> None:

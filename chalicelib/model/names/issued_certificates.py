@@ -16,6 +16,7 @@ from chalicelib.model.changes import Change
 from chalicelib.model.names import renewal_schedule, replaced_certificates
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
+from chalicelib.model.tls import renewals
 from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.model.tls.tls_certificates import RESERVATION, TlsCertificate
 from chalicelib.storage.client import dynamodb
@@ -77,14 +78,16 @@ def record(
 ) -> bool:
     """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
 
-    `others` are further writes of the transaction.
-    Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
+    `others` are further writes of the transaction. If the policy asks for another type of keys by now, the next order
+    follows. Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before):
         return False
-    done = replace(renewal, is_claimed=False, certificate_id=order.certificate_id)
-    change = Change(trail.EDGE).put(_item(due, order, chain), more={RESERVATION: before.id})
+    done, issued = replace(renewal, is_claimed=False, certificate_id=order.certificate_id), _item(due, order, chain)
+    if not _has_wanted_key(issued, before):
+        done = renewals.order_again(done, clock.seconds())
+    change = Change(trail.EDGE).put(issued, more={RESERVATION: before.id})
     after = _with_certificate(before, order.certificate_id, done)
     own = (*writes.rewrite(before, after), *due.entry.replace(done), *_replace(before, order), remove_order(due))
     try:
@@ -159,6 +162,11 @@ def _item(due: DueRenewal, order: UnfinishedOrder, chain: "Chain") -> Item:
         unseen={RESERVATION: due.entry.reservation},
         sealed={"private_key": order.key},
     )
+
+
+def _has_wanted_key(issued: Item, reservation: Item) -> bool:
+    policy = ReservedDomain.of(reservation.body).policy
+    return policy is None or issued.body["private_key_type"] == policy.private_key_type
 
 
 def _with_certificate(before: Item, id: str, renewal: Renewal) -> Item:

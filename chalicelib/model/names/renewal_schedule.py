@@ -102,15 +102,15 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
 def conclude(due: DueRenewal, renewal: Renewal, now: int) -> bool:
     """End an attempt without a certificate: store its outcome, and end the claim.
 
-    The entry is removed if the policy has ended meanwhile. A changed domain is tried again soon. Return False, without
-    a write, if the claim was lost. Raises aws.Unavailable.
+    The entry is removed if the policy has ended meanwhile. Another change of the domain is followed as outside of an
+    attempt. Return False, without a write, if the claim was lost. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
     if current is None or not has_policy(current):
         return _remove(due, current)
     if due.item is None or current.revision != due.item.revision:
-        released = renewals.hasten(released, now)
+        released = _follow(due.item or current, current, released, now)
     return _write(DueRenewal(due.entry, current), released) is not None
 
 
@@ -146,12 +146,16 @@ def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
     A new policy and a removed certificate require an order. Any other change hastens an attempt that waits.
     Raises MalformedRecord.
     """
-    old, new = ReservedDomain.of(before.body), ReservedDomain.of(after.body)
-    if new.policy is None:
+    if ReservedDomain.of(after.body).policy is None:
         return end(after)
+    return _changed(after, lambda renewal: _follow(before, after, renewal or renewals.begin(now), now))
+
+
+def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
+    old, new = ReservedDomain.of(before.body), ReservedDomain.of(after.body)
     if old.policy != new.policy or (old.certificate_id and not new.certificate_id):
-        return _changed(after, lambda renewal: renewals.order_again(renewal or renewals.begin(now), now))
-    return _changed(after, lambda renewal: renewals.hasten(renewal or renewals.begin(now), now))
+        return renewals.order_again(renewal, now)
+    return renewals.hasten(renewal, now)
 
 
 def end(reservation: Item) -> tuple[Item, list[Write]]:

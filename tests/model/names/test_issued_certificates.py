@@ -50,7 +50,7 @@ def claimed(later: int = 0) -> DueRenewal:
 
 
 def chain() -> Chain:
-    made = openssl.issue(extensions=(f"subjectAltName=DNS:{DOMAIN}",))
+    made = openssl.issue("/CN=app", "p256", extensions=(f"subjectAltName=DNS:{DOMAIN}",))
     return crypto.chains.read(made.certificate, 1 << 16)
 
 
@@ -94,6 +94,27 @@ def test_an_issued_certificate_is_referenced_with_one_event(admin: Client) -> No
         "reserved_domain": made["id"],
     }
     assert renewal_schedule.find_due(clock.seconds(), 10) == []
+
+
+def test_a_key_type_that_changes_during_an_attempt_is_ordered_afterwards(admin: Client) -> None:
+    made, due = reserved(admin), claimed()
+    rsa = {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}}
+    assert admin.patch(f"/reserved_domains/{made['id']}", rsa).status == 200
+    id = issue(admin, due)
+    after = shown(admin, made)
+    assert (after["certificate"]["id"], bool(after["certificate_management_status"]["provisioning_job"])) == (id, True)
+    assert claimed(later=61).stored is not None
+
+
+def test_a_certificate_that_is_deleted_while_its_renewal_is_planned_is_ordered_again(admin: Client) -> None:
+    made = reserved(admin)
+    issue(admin, claimed())
+    due = claimed(later=9001)
+    admin.delete(f"/reserved_domains/{made['id']}/certificate")
+    planned = replace(due.entry.renewal, due_at=NOW + 90_000)
+    assert renewal_schedule.conclude(due, planned, clock.seconds())
+    assert shown(admin, made)["certificate_management_status"]["provisioning_job"] is not None
+    assert claimed(later=9062).stored is not None
 
 
 def test_a_reference_of_the_issuer_is_not_a_chosen_certificate(admin: Client) -> None:

@@ -99,11 +99,13 @@ def obtain(
 
     The order stays stored for another attempt, unless the CA has ended it. `until` is a Unix second.
     """
-    order = store.find() or _begin(wanted, ca, store)
+    order, answered = store.find() or _begin(wanted, ca, store), set[str]()
     with _withdrawing(store):
         while (status := ca.status(order.url)) != "valid":
             if status == "pending":
-                _answer(wanted, ca, store, order)
+                for challenge in _list_new(wanted, ca, order, answered):
+                    store.publish(challenge)
+                    _answer(challenge, wanted, ca, order)
             elif status == "ready":
                 ca.finalize(order.url, x509.load_der_x509_csr(order.request))
             elif status == "invalid":
@@ -124,10 +126,20 @@ def _begin(wanted: Wanted, ca: OrderingCa, store: OrderStore) -> UnfinishedOrder
     return order
 
 
-def _answer(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:
-    for challenge in ca.challenges(order.url, wanted.method):
-        store.publish(challenge)
+def _list_new(wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder, answered: set[str]) -> list[Challenge]:
+    """Return the pending challenges without those that were answered, and remember them as answered."""
+    new = [it for it in ca.challenges(order.url, wanted.method) if it.token not in answered]
+    answered.update(it.token for it in new)
+    return new
+
+
+def _answer(challenge: Challenge, wanted: Wanted, ca: OrderingCa, order: UnfinishedOrder) -> None:
+    """Answer a challenge, unless the CA has already checked the answer of another issuer."""
+    try:
         ca.answer(challenge)
+    except AttemptFailed:
+        if challenge.token in [it.token for it in ca.challenges(order.url, wanted.method)]:
+            raise
 
 
 def _end(wanted: Wanted, ca: OrderingCa, store: OrderStore, order: UnfinishedOrder) -> None:

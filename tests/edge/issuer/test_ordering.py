@@ -129,3 +129,48 @@ def test_a_slow_order_is_left_for_another_attempt() -> None:
 def test_an_rsa_key_has_2048_bits() -> None:
     key: Any = obtain(World(), Wanted((DOMAIN,), "rsa", "http-01")).chain.leaf.public_key
     assert key.key_size == 2048
+
+
+class SlowCa(Ca):
+    """A CA that checks an answer for a while. If `is_late`, it has already checked the answer of a killed issuer."""
+
+    def __init__(self, world: World, *, is_late: bool) -> None:
+        super().__init__(world)
+        self._is_late, self._left = is_late, 3  # reads of the status until it is ready
+
+    def status(self, order: str) -> str:
+        self._left -= 1
+        if self._left == 0:
+            self._world.orders[order] = "ready"
+        return super().status(order)
+
+    def challenges(self, order: str, method: str) -> list[Challenge]:
+        return super().challenges(order, method) if self._world.orders[order] != "ready" else []
+
+    def answer(self, challenge: Challenge) -> None:
+        self._world.step("answer")
+        if self._is_late:
+            self._world.orders[[*self._world.orders][-1]] = "ready"
+        if self._is_late or self._world.calls.count("answer") > 1:
+            raise AttemptFailed(outcomes.internal(), "Cannot update challenge with status valid")
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_challenge_is_answered_once_although_the_ca_is_slow(*, is_late: bool) -> None:
+    world = World()
+    ordering.obtain(
+        WANTED, SlowCa(world, is_late=is_late), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None
+    )
+    assert world.calls.count("answer") == 1
+    assert world.orders == {"https://ca.example/0": "valid"}
+
+
+def test_an_answer_that_the_ca_does_not_take_fails_the_attempt() -> None:
+    class DeafCa(Ca):
+        def answer(self, challenge: Challenge) -> None:
+            raise AttemptFailed(outcomes.ca_unreachable(), "no answer")
+
+    world = World()
+    with pytest.raises(AttemptFailed) as failed:
+        ordering.obtain(WANTED, DeafCa(world), Store(world), until=NOW + 60, now=lambda: NOW, sleep=lambda _: None)
+    assert failed.value.failure.code == "ca_unreachable"

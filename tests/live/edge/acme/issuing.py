@@ -1,0 +1,208 @@
+"""A whole edge beside `make run` with a CA: pebble behind a proxy with faults, and a name server that takes updates."""
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from chalicelib.model.tls import challenge_records
+from tests.conftest import ROOT, client_of, free_port, remember_stored, serve
+from tests.live.edge import nameservers
+from tests.live.edge.acme import faulty_ca, pebble, zones
+from tests.live.edge.acme.faulty_ca import FaultyCa
+from tests.live.edge.acme.zones import UpdatedZone
+from tests.live.edge.nameservers import NameServer
+from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.running import until
+from tests.transports import RECORD, Client
+
+POLICY = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
+ZONE = "acme.example.net"  # of the targets of aliases
+
+
+@dataclass
+class Issuing:
+    """The running parts. `settings` are those of the issuer."""
+
+    started: Started
+    ca: FaultyCa
+    names: NameServer
+    zone: UpdatedZone
+    settings: dict[str, str]
+    log: Path  # of issuers
+    app: str = ""  # the id of the domain that has visitors
+    issuer: "subprocess.Popen[str] | None" = None
+
+    @cached_property
+    def api(self) -> Client:
+        return self.started.api.client()
+
+    def newcomer(self) -> "Issuing":
+        """Return the same for another account."""
+        return replace(self, started=replace(self.started, api=self.started.api.newcomer()))
+
+    def reserve(self, domain: str) -> str:
+        """Reserve a domain that leads to the edge, and publish its proof. Return its id."""
+        made = self.api.create("/reserved_domains", {"domain": domain})
+        self.names.records[domain, "A"] = ["127.0.0.1"]
+        self.names.records[made["verification"]["name"], "TXT"] = [made["verification"]["value"]]
+        return str(made["id"])
+
+    def prove(self, *ids: str) -> None:
+        """Wait until domains are proved."""
+        until(lambda: all(self.show(id)["verification"]["status"] == "verified" for id in ids))
+
+    def order(self, *ids: str, **policy: str) -> None:
+        """Give domains a policy."""
+        for id in ids:
+            changed = self.api.patch(f"/reserved_domains/{id}", {"certificate_management_policy": {**POLICY, **policy}})
+            assert changed.status == 200, changed.json
+
+    def find(self, domain: str) -> str:
+        """Return the id of a reserved domain."""
+        (found,) = [it for it in self.api.get("/reserved_domains").json["reserved_domains"] if it["domain"] == domain]
+        return str(found["id"])
+
+    def show(self, id: str) -> dict[str, Any]:
+        """Return a reserved domain as the API shows it."""
+        found: dict[str, Any] = self.api.get(f"/reserved_domains/{id}").json
+        return found
+
+    def job(self, id: str) -> dict[str, Any]:
+        """Return the provisioning job of a domain, empty if there is none."""
+        status = self.show(id)["certificate_management_status"]
+        return (status or {})["provisioning_job"] or {}
+
+    def alias(self, id: str) -> None:
+        """Publish the alias of a domain with a policy."""
+        shown = self.show(id)
+        name = f"_acme-challenge.{shown['domain'].removeprefix('*.')}"
+        self.names.records[name, "CNAME"] = [shown["acme_challenge_cname_target"]]
+
+    def have(self, *ids: str) -> bool:
+        """Return whether domains have certificates."""
+        return all(self.show(id)["certificate"] for id in ids)
+
+    def certificate(self, id: str) -> dict[str, Any]:
+        """Return the issued certificate of a domain as the API shows it, empty without one."""
+        reference = self.show(id)["certificate"]
+        return dict(self.api.get(f"/tls_certificates/{reference['id']}").json) if reference else {}
+
+    def issued(self, id: str) -> x509.Certificate:
+        return x509.load_pem_x509_certificate(self.certificate(id)["certificate_pem"].encode())
+
+    def serial(self, id: str) -> int:
+        """Return the serial number of the issued certificate of a domain."""
+        return self.issued(id).serial_number
+
+    def events(self, id: str) -> list[dict[str, Any]]:
+        """Return the audit events of a resource."""
+        found: list[dict[str, Any]] = self.api.get(f"/audit_events?resource_id={id}").json["audit_events"]
+        return found
+
+    def connection(self, domain: str) -> HTTPSConnection:
+        """Return a connection of a visitor, who trusts every certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
+
+    def visit(self, domain: str) -> int:
+        """Return the serial number of the certificate that a visitor of a domain gets, or 0 without a handshake."""
+        connection = self.connection(domain)
+        try:
+            connection.connect()
+            der = connection.sock.getpeercert(binary_form=True)
+            return x509.load_der_x509_certificate(der or b"").serial_number
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    def tokens(self) -> list[str]:
+        """Return the domains with the answer of a challenge in the table."""
+        pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+        scopes = [item["scope"]["S"] for page in pages for item in page["Items"]]
+        return [it for it in scopes if it.startswith(challenge_records.PREFIX)]
+
+    def start_issuer(self, **options: Any) -> "subprocess.Popen[str]":
+        """Start an issuer of the tests. It ends with the world, or when the next one starts."""
+        self.end_issuer()
+        command = [sys.executable, "-m", "tests.live.edge.acme.issuer", json.dumps(options)]
+        environment, pipe = {**os.environ, **self.started.api.cloud, **self.settings}, subprocess.PIPE
+        with self.log.open("ab") as log:
+            self.issuer = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True
+            )
+        return self.issuer
+
+    def set_ahead(self, seconds: int) -> None:
+        """Set the clock of the issuer so many seconds ahead."""
+        assert self.issuer
+        assert self.issuer.stdin
+        print(seconds, file=self.issuer.stdin, flush=True)
+
+    def end_issuer(self) -> None:
+        if self.issuer:
+            self.issuer.kill()
+            self.issuer.communicate()
+            self.issuer = None
+
+
+class _LocalConnection(HTTPSConnection):
+    """A connection to this machine, whatever the name of the host."""
+
+    def connect(self) -> None:
+        raw = socket.create_connection(("127.0.0.1", self.port), self.timeout)
+        self.sock = self._context.wrap_socket(raw, server_hostname=self.host)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Issuing]:
+    """Run everything but an issuer."""
+    with ExitStack() as stack:
+        names = NameServer("127.0.0.1", records={(ZONE, "NS"): [f"ns.{ZONE}"]}, zone="example.com")
+        asked = f"127.0.0.1:{stack.enter_context(nameservers.serving(names))}"
+        ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+        behind = pebble.running(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=asked)
+        ca = stack.enter_context(faulty_ca.serving(stack.enter_context(behind)))
+        zone = stack.enter_context(zones.updated(ZONE, names))
+        settings = {
+            "ACME_DIRECTORY": ca.directory,
+            "ACME_TERMS_AGREED": "true",
+            "ACME_CA_BUNDLE": str(ca.pebble.bundle),
+            "ACME_HTTP_PORT": ports["HTTP_PORT"],
+            "ACME_DNS_ZONE": ZONE,
+            "ACME_DNS_SERVER": f"127.0.0.1:{zone.port}",
+            "ACME_DNS_KEY": zone.key,
+            "DNS_SERVERS": asked,
+            "EDGE_DIR": str(folder / "issuer"),
+        }
+        shared = {name: settings[name] for name in ("ACME_DIRECTORY", "ACME_DNS_ZONE")}
+        run, api = serve(folder / "local", **shared)
+        stack.callback(_end, run)
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": asked})
+        stack.callback(_end, edge)
+        made = Issuing(
+            Started(api, ports, edge, credential(api, "key")), ca, names, zone, settings, folder / "issuer.log"
+        )
+        stack.callback(made.end_issuer)
+        RECORD.log_files.append(made.log)
+        yield made
+        remember_stored(api)
+
+
+def _end(process: "subprocess.Popen[Any]") -> None:
+    process.send_signal(signal.SIGINT)
+    process.wait(30)

@@ -1,0 +1,68 @@
+"""Debian's pebble: a CA for tests, which validates challenges as a CA does."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import openssl
+from tests.conftest import free_port
+from tests.needs import need
+
+
+@dataclass(frozen=True)
+class Pebble:
+    """A pebble that runs. `bundle` is the file with its certificate for `localhost`, `key` that of its private key."""
+
+    port: int
+    bundle: Path
+    key: Path
+
+
+@contextmanager
+def running(folder: Path, *, http_port: int, name_server: str) -> Iterator[Pebble]:
+    """Run a pebble that validates at `http_port`, and asks one name server. It rejects no nonces."""
+    need("pebble")
+    folder.mkdir()
+    own = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
+    made = Pebble(free_port(), folder / "certificate", folder / "key")
+    made.bundle.write_text(own.certificate)
+    made.key.write_text(own.key)
+    config = {
+        "listenAddress": f"127.0.0.1:{made.port}",
+        "certificate": str(made.bundle),
+        "privateKey": str(made.key),
+        "httpPort": http_port,
+        "tlsPort": 1,
+    }
+    (folder / "config.json").write_text(json.dumps({"pebble": config}))
+    chosen = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
+    command = ["pebble", "-config", str(folder / "config.json"), "-dnsserver", name_server]
+    with (
+        open(folder / "log", "wb") as log,
+        subprocess.Popen(command, env={**os.environ, **chosen}, stdout=log, stderr=log) as process,
+    ):
+        try:
+            _wait_for(made)
+            yield made
+        finally:
+            process.terminate()
+
+
+def _wait_for(pebble: Pebble) -> None:
+    """Wait until pebble completes handshakes."""
+    context = ssl.create_default_context(cafile=pebble.bundle)
+    for _ in range(200):
+        try:
+            with socket.create_connection(("127.0.0.1", pebble.port)) as plain:
+                context.wrap_socket(plain, server_hostname="localhost").close()
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError

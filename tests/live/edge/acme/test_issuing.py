@@ -1,0 +1,184 @@
+"""Certificates from a CA for the domains of an account, on a whole edge with visitors."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPException
+
+import pytest
+
+from chalicelib import clock
+from edge.issuer.acme_client import renewal_id
+from tests.live.edge.acme import issuing
+from tests.live.edge.acme.issuing import Issuing
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import until, upstream
+
+pytestmark = [needs_envoy, pytest.mark.needs("pebble")]
+DOMAIN, STRONG, WILDCARD = "app.example.com", "strong.example.com", "*.wild.example.com"
+UNPROVED, ELSEWHERE, LIMITED, LATER = (f"{it}.example.com" for it in ("unproved", "elsewhere", "limited", "later"))
+MONTH = timedelta(days=30)
+STEPS = (
+    *("after order", "before challenges", "after challenges", "before answer", "after answer"),
+    *("before finalize", "after finalize", "before download", "after download", "after renewal_window"),
+)
+CLAIM = 3  # seconds
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuing]:
+    with issuing.running(tmp_path_factory.mktemp("acme")) as made, upstream() as port:
+        made.app = made.reserve(DOMAIN)
+        made.prove(made.app)
+        client = made.started.ssh("-R", f"{DOMAIN}:80:127.0.0.1:{port}")
+        client.says("is online")
+        made.start_issuer()
+        try:
+            yield made
+        finally:
+            client.kill()
+
+
+def test_proved_domains_get_their_certificates_and_are_served_with_them(world: Issuing) -> None:
+    began = datetime.now(UTC).replace(microsecond=0)
+    strong = world.reserve(STRONG)
+    world.prove(strong)
+    world.order(world.app)
+    world.order(strong, private_key_type="rsa")
+    world.ca.rejected_nonces = 3
+    until(lambda: world.have(world.app, strong), within=40)
+    serial = world.serial(world.app)
+    until(lambda: world.visit(DOMAIN) == serial, within=2)
+    for domain, id, key_type in ((DOMAIN, world.app, "ecdsa"), (STRONG, strong, "rsa")):
+        found, status = world.certificate(id), world.show(id)["certificate_management_status"]
+        assert found["subject_alternative_names"] == {"dns_names": [domain], "ips": []}
+        assert (found["private_key_type"], found["description"]) == (key_type, f"Issued for {domain}")
+        assert began <= clock.parse(found["issued_at"]) <= datetime.now(UTC)
+        assert status["provisioning_job"] is None
+        assert MONTH <= clock.parse(status["renews_at"]) - began <= MONTH + timedelta(days=2)
+        (event,) = world.events(found["id"])
+        assert (event["action"], event["actor"]["type"]) == ("tls_certificate.create", "edge")
+        assert event["details"]["reserved_domain"] == id
+        assert "PRIVATE" not in str(event)
+        assert len(world.ca.orders_of(domain)) == 1
+    assert world.tokens() == []
+
+
+def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) -> None:
+    replaced, before = renewal_id(world.issued(world.app)), world.serial(world.app)
+    world.ca.windows[replaced] = time.time() - 20, time.time() - 10
+    with visitors(world, 10) as responses:
+        world.set_ahead(world.ca.recheck_after + 1)
+        until(lambda: world.serial(world.app) != before, within=40)
+        serial = world.serial(world.app)
+        until(lambda: world.visit(DOMAIN) == serial, within=2)
+        count = len(responses)
+        until(lambda: len(responses) > count + 20)
+    assert set(responses) == {200}
+    assert [it.get("replaces") for it in world.ca.orders_of(DOMAIN)] == [None, replaced]
+
+
+@contextmanager
+def visitors(world: Issuing, count: int) -> Iterator[list[int]]:
+    """Send requests all the time, half of them over kept connections. Yield the statuses, 0 for a failure."""
+    responses, ended = list[int](), threading.Event()
+
+    def visit(*, keeps: bool) -> None:
+        connection = world.connection(DOMAIN)
+        while not ended.is_set():
+            try:
+                connection.request("GET", "/")
+                response = connection.getresponse()
+                response.read()
+                responses.append(response.status)
+            except (OSError, HTTPException):
+                responses.append(0)
+            if not keeps:
+                connection.close()
+            time.sleep(0.1)
+        connection.close()
+
+    threads = [threading.Thread(target=visit, kwargs={"keeps": number % 2 == 0}) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield responses
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_mistakes_of_owners_cost_the_ca_no_request(world: Issuing) -> None:
+    domains = (UNPROVED, ELSEWHERE, WILDCARD)
+    ids = {domain: world.reserve(domain) for domain in domains}
+    world.names.records[ELSEWHERE, "A"] = ["127.0.0.9"]
+    world.names.records.pop((world.show(ids[UNPROVED])["verification"]["name"], "TXT"))
+    world.prove(ids[ELSEWHERE], ids[WILDCARD])
+    world.order(*ids.values())
+    until(lambda: all(world.job(id).get("error_code") for id in ids.values()))
+    jobs = {domain: world.job(id) for domain, id in ids.items()}
+    codes = ["domain_unproved", "http_unreachable", "dns_alias_missing"]
+    assert [jobs[it]["error_code"] for it in domains] == codes
+    assert "127.0.0.9" in jobs[ELSEWHERE]["msg"]
+    assert world.show(ids[WILDCARD])["acme_challenge_cname_target"] in jobs[WILDCARD]["msg"]
+    assert [world.ca.orders_of(it) for it in domains] == [[]] * 3
+
+
+def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> None:
+    limited, later, wild = world.reserve(LIMITED), world.reserve(LATER), world.find(WILDCARD)
+    world.prove(limited, later)
+    world.ca.limited_for = 200
+    world.order(limited)
+    until(lambda: world.job(limited).get("error_code") == "rate_limited")
+    retries_at = clock.parse(world.job(limited)["retries_at"]).timestamp()
+    assert retries_at - time.time() > 190
+    world.ca.is_away = True
+    world.order(later)
+    until(lambda: world.job(later).get("error_code") == "ca_unreachable")
+    assert world.visit(DOMAIN) == world.serial(world.app)
+    world.ca.is_away, world.ca.limited_for = False, 0
+    world.alias(wild)
+    ahead = int(retries_at - time.time()) - 3
+    world.set_ahead(ahead)
+    until(lambda: world.have(limited, later, wild), within=40)
+    assert world.ca.times_of_orders(LIMITED)[1] + ahead >= retries_at
+    assert [len(world.ca.orders_of(it)) for it in (LIMITED, LATER, WILDCARD)] == [2, 1, 1]
+    assert world.certificate(wild)["subject_alternative_names"] == {"dns_names": [WILDCARD], "ips": []}
+    assert (len(world.zone.added), world.zone.records, world.tokens()) == (1, {}, [])
+
+
+def test_a_domain_that_passes_to_another_account_loses_its_certificate(world: Issuing) -> None:
+    other, certificate = world.newcomer(), world.issued(world.app)
+    theirs = other.reserve(DOMAIN)
+    assert other.api.post(f"/reserved_domains/{theirs}/verify", None).status == 202
+    other.prove(theirs)
+    until(lambda: world.visit(DOMAIN) == 0, within=5)
+    until(lambda: world.ca.revoked == {certificate.serial_number: 5})
+    assert world.show(world.app)["certificate"] is None
+
+
+def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) -> None:
+    world.end_issuer()
+    mine = world.newcomer()
+    steps = {f"{'*.' if number % 2 else ''}killed-{number}.example.org": it for number, it in enumerate(STEPS)}
+    domains = {domain: mine.reserve(domain) for domain in steps}
+    mine.prove(*domains.values())
+    mine.order(*domains.values())
+    for id in domains.values():
+        mine.alias(id)
+    process = world.start_issuer(claim=CLAIM, killed=steps)
+    assert process.stdout
+    assert process.stdout.readline() == f"{len(STEPS)} killed\n"
+    until(lambda: mine.have(*domains.values()), within=40)
+    orders = {domain: mine.ca.times_of_orders(domain) for domain in domains}
+    twice = orders.pop(next(domain for domain, step in steps.items() if step == "after order"))
+    assert {len(it) for it in orders.values()} == {1}
+    assert len(twice) == 2
+    assert twice[1] - twice[0] >= CLAIM - 1  # claims end at whole seconds
+    issued = mine.api.get("/tls_certificates").json["tls_certificates"]
+    assert sorted(it["id"] for it in issued) == sorted(mine.certificate(id)["id"] for id in domains.values())
+    assert [len(mine.events(it["id"])) for it in issued] == [1] * len(domains)
+    assert (mine.zone.records, mine.tokens()) == ({}, [])

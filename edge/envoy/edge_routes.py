@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import kept_headers, sign_in, user_agents
+from edge.envoy.filters import header_changes, kept_headers, sign_in, user_agents
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -109,8 +109,10 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         long = _add_copy(host, template, _path_condition(target.route), *user_agents.TOO_LONG)
         long.direct_response.CopyFrom(parts.respond(pages.LONG_USER_AGENT))
     if not target.page:
+        passing = parts.copy(template)
+        header_changes.add_changes(passing, target.route.modules)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
-            _add_passing(host, plan, target, template, headers)
+            _add_passing(host, plan, target, passing, headers)
     refusal = _add_copy(host, template)
     refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from chalicelib.model.edges.headers import claims
 from chalicelib.model.serving import pages
 from edge.envoy import parts, v3
-from edge.envoy.filters import blocking, claims, visitor_limits
+from edge.envoy.filters import blocking, visitor_limits
 from edge.envoy.routes import REDIRECTING
 from edge.process.settings import Settings
 

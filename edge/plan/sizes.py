@@ -27,6 +27,7 @@ _ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a fi
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
+_HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
@@ -61,8 +62,17 @@ def _estimate_route(target: RouteTarget) -> float:
     entries = passing * (2 if any(is_group(id) for id, _ in target.online) else 1)
     path, is_pattern = len(target.route.match) / 1024, rules and target.route.match_type == "exact_path"
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
-    entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0)
+    entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0) + _estimate_headers(target)
     return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
+
+
+def _estimate_headers(target: RouteTarget) -> float:
+    """Return what the changed headers of a route take in one of its entries."""
+    modules = (target.route.modules.request_headers, target.route.modules.response_headers)
+    texts = [
+        text for it in modules if it for text in (*it.remove, *(f"{name}{value}" for name, value in it.add.items()))
+    ]
+    return _HEADER_KIB * len(texts) + _LETTERS_OF_HEADER * sum(map(len, texts)) / 1024
 
 
 def _estimate_filter(rules: UserAgentModule | None) -> float:

@@ -8,7 +8,14 @@ from random import Random
 from hypothesis import strategies as st
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
+from chalicelib.model.edges.modules import (
+    BackendModule,
+    HeadersModule,
+    MutualTlsModule,
+    TlsEnd,
+    TlsTerminationModule,
+    UserAgentModule,
+)
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
@@ -19,6 +26,11 @@ GATEWAY = "gw-1"
 _PATHS = ("/", "/a", "/a/", "/a/b", "/ab", "/b", "/a/b/c", "/A")
 _AGENTS = ("", "curl/8", "Mozilla/5.0 (bot, good)", "évil", "bot", "good")
 _PATTERNS = ("bot", "^curl", r"good\b", "^$", ".", "(?i)MOZILLA", r"\Qcurl/", "é", "^[é]{2}", r"\.0 \(")
+_HEADERS = st.builds(
+    lambda add, remove: HeadersModule(add=add, remove=remove),
+    st.dictionaries(st.sampled_from(["X-One", "X-Two"]), st.sampled_from(["", "100% of it"]), max_size=2),
+    st.lists(st.sampled_from(["X-Three", "Cookie"]), max_size=2, unique=True),
+)
 _LABELS = st.dictionaries(st.sampled_from(["app", "region"]), st.sampled_from(["x", "y"]), max_size=2)
 _AMBIGUOUS = ("//a", "/b/../a", "/a/%62", "/%2fa?x")
 _ASKED = [*(path + end for path in _PATHS for end in ("", "", "?/b", "x")), *_AMBIGUOUS]
@@ -99,6 +111,8 @@ def _modules(draw: st.DrawFn) -> Modules:
     return Modules(
         draw(attached),
         user_agent_filter=draw(st.none() | agents),
+        request_headers=draw(st.none() | _HEADERS),
+        response_headers=draw(st.none() | _HEADERS),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )
 

@@ -86,6 +86,20 @@ def _filters() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"user agents: {name}", {**path, "user_agent_filter": rules}
 
 
+def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
+    values = {
+        "as many as may be": {f"X-{number}-{'n' * 58}": "v" * 200 for number in range(10)},
+        "the longest": {"X-Long": "v" * 1024},
+        "percent signs": {"X-Percent": "%" * 1024, "X-Command": "%REQ(cookie)% %"},
+        "signs": {"X-Signs": "!#$&'()*+,-./:;<=>?@[]^_`{|}~"},
+        "nothing": {"X-Nothing": ""},
+    }
+    for place, (name, add) in enumerate(values.items()):
+        path = {"match_type": "path_prefix", "match": f"/headers/{place}"}
+        module = {"add": add, "remove": [f"X-Removed-{number}" for number in range(10)]}
+        yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module}
+
+
 def _edges() -> Iterator[tuple[str, dict[str, Any]]]:
     label = "a" * 63
     hosts = {
@@ -113,6 +127,9 @@ def _edges() -> Iterator[tuple[str, dict[str, Any]]]:
 
 EVERY: tuple[Worst, ...] = (
     *(Worst(name, "/backends/http_response", body) for name, body in _responses()),
-    *(Worst(name, "/edges/https/{edge_id}/routes", body) for name, body in (*_paths(), *_filters())),
+    *(
+        Worst(name, "/edges/https/{edge_id}/routes", body)
+        for name, body in (*_paths(), *_filters(), *_changed_headers())
+    ),
     *(Worst(name, "/edges/https", body) for name, body in _edges()),
 )

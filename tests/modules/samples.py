@@ -83,6 +83,16 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         ),
         Sample({}, {"enabled": True, "allow": [], "deny": []}),
     ),
+    **{
+        f"/edges/https/{{edge_id}}/routes/{{id}}/{name}": (
+            Sample(
+                {"enabled": False, "add": {"X-Edge": "one"}, "remove": ["X-Debug"]},
+                {"enabled": False, "add": {"X-Edge": "one"}, "remove": ["X-Debug"]},
+            ),
+            Sample({}, {"enabled": True, "add": {}, "remove": []}),
+        )
+        for name in ("request_headers", "response_headers")
+    },
     "/edges/https/{edge_id}/routes/{id}/backend": _BACKENDS,
     "/edges/tls/{id}/backend": _BACKENDS,
     "/edges/tcp/{id}/backend": _BACKENDS,

@@ -214,6 +214,8 @@ MODULES: Mapping[str, str] = {
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
     "oauth": "chalicelib.model.edges.modules.OAuthModule",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
+    "request_headers": "chalicelib.model.edges.modules.HeadersModule",
+    "response_headers": "chalicelib.model.edges.modules.HeadersModule",
     "tls_termination": "chalicelib.model.edges.modules.TlsTerminationModule",
     "traffic_policy": "chalicelib.model.edges.modules.TrafficPolicyModule",
     "user_agent_filter": "chalicelib.model.edges.modules.UserAgentModule",

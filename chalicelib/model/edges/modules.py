@@ -94,6 +94,21 @@ class UserAgentModule(StoredModule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeadersModule(StoredModule):
+    """Headers to set, by name, and names of headers to remove first."""
+
+    add: Mapping[str, str] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+
+    AUDITED = ("enabled", "add", "remove")
+
+    def audited_fields(self) -> dict[str, Any]:
+        """Return digests of the values, which can be credentials of an upstream."""
+        digests = {name: details.digest(value) for name, value in sorted(self.add.items())}
+        return {**super().audited_fields(), "add": digests}
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackendModule(StoredModule):
     """The id of the backend that answers traffic, or None."""
 

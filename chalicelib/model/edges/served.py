@@ -15,8 +15,10 @@ from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges import sign_in_rules
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
+from chalicelib.model.edges.headers import header_changes
 from chalicelib.model.edges.modules import (
     BackendModule,
+    HeadersModule,
     MutualTlsModule,
     OAuthModule,
     TlsEnd,
@@ -37,7 +39,7 @@ _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _HOSTPORT = re.compile(r"[a-z0-9.*-]+:[0-9]{1,5}")
 _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
     kinds.HTTPS_EDGES: ("mutual_tls", "tls_termination"),
-    kinds.HTTPS_EDGE_ROUTES: ("backend", "oauth", "user_agent_filter"),
+    kinds.HTTPS_EDGE_ROUTES: ("backend", "oauth", "request_headers", "response_headers", "user_agent_filter"),
     kinds.TLS_EDGES: ("backend", "mutual_tls"),
     kinds.TCP_EDGES: ("backend", "traffic_policy"),
 }
@@ -62,6 +64,8 @@ class Modules:
     user_agent_filter: UserAgentModule | None = None
     traffic_policy: TrafficPolicyModule | None = None
     oauth: SignInRule | None = None
+    request_headers: HeadersModule | None = None
+    response_headers: HeadersModule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
@@ -226,6 +230,19 @@ def _decode_module(form: type[M], record: Any, is_whole: Callable[[M], bool] = l
     return found if found and is_whole(found) else None
 
 
+def _decode_headers(record: Any, check: Callable[[str], str]) -> HeadersModule | None:
+    """Return the module of a valid record with headers that may be changed, or None."""
+
+    def is_whole(made: HeadersModule) -> bool:
+        try:
+            header_changes.check_changes(made.add, made.remove, check)
+        except ValueError:
+            return False
+        return True
+
+    return _decode_module(HeadersModule, record, is_whole)
+
+
 def _decode_sign_in(record: Any) -> SignInRule | None:
     module = _decode_module(OAuthModule, record)
     return sign_in_rules.make_rule(module) if module else None
@@ -239,6 +256,8 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None fo
         MutualTlsModule, it, lambda made: all(map(_is_id, made.certificate_authority_ids))
     ),
     "oauth": _decode_sign_in,
+    "request_headers": lambda it: _decode_headers(it, header_changes.check_request_name),
+    "response_headers": lambda it: _decode_headers(it, header_changes.check_response_name),
     "tls_termination": lambda it: _decode_module(TlsTerminationModule, it, lambda made: made.min_version in _VERSIONS),
     "traffic_policy": lambda it: _decode_module(TrafficPolicyModule, it),
     "user_agent_filter": lambda it: _decode_module(UserAgentModule, it),

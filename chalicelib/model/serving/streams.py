@@ -86,6 +86,8 @@ def _plaintext_modules(modules: Modules) -> list[str]:
     found = {
         "mutual_tls": modules.mutual_tls,
         "oauth": modules.oauth,
+        "request_headers": modules.request_headers,
+        "response_headers": modules.response_headers,
         "user_agent_filter": modules.user_agent_filter,
     }
     return [name for name, module in found.items() if module]

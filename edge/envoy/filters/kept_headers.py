@@ -6,8 +6,8 @@ A filter records their values before claims are removed. The virtual host names 
 import re
 from collections.abc import Iterable
 
+from chalicelib.model.edges.headers import claims
 from edge.envoy import parts, v3
-from edge.envoy.filters import claims
 
 _NOTES = "kept"  # the metadata namespace of the recorded values, which clients cannot write
 _FILTER = "envoy.filters.http.header_to_metadata"

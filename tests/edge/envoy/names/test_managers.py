@@ -1,6 +1,7 @@
 """The HTTP manager of loaded names, whole."""
 
-from edge.envoy.filters import blocking, claims
+from chalicelib.model.edges.headers import claims
+from edge.envoy.filters import blocking
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
 from tests.edge.envoy import messages

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from edge.envoy.filters import claims
+from chalicelib.model.edges.headers import claims
 from tests.live.edge.believed import NAMES, NEEDED
 
 

@@ -1,4 +1,4 @@
-"""Headers that upstreams trust because a proxy sets them. Visitors must not send them. Pure.
+"""Headers that upstreams trust because a proxy sets them. Visitors and accounts must not set them. Pure.
 
 In a pattern, `-` matches any character except letters and digits. CGI and WSGI do not distinguish `_` from `-`, and
 some servers distinguish none of these characters.

@@ -1,0 +1,79 @@
+"""Which headers a route may set and remove. Pure.
+
+Never those that the edge sets or that the protocol needs: an upstream would read something else than the edge.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
+
+from chalicelib.model.edges.headers import claims
+
+N = TypeVar("N", bound=Iterable[str])
+
+MAX_CHANGES = 10  # headers in `add`, and in `remove`
+MAX_NAME, MAX_VALUE = 64, 1024  # characters
+
+NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
+_VALUE = r"[\t\x20-\x7e]*"
+_CONNECTION = r"connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
+_REQUEST = re.compile(rf"(?:{_CONNECTION}|expect|x-request-id)")
+_RESPONSE = re.compile(rf"(?:{_CONNECTION}|alt-svc|x-envoy-.*)")
+
+
+def check_request_name(name: str) -> str:
+    """Return the name of a request header. Raises ValueError if a route may not change it."""
+    _check_form(name)
+    if _REQUEST.fullmatch(_as_read(name)) or re.fullmatch(claims.REGEX, name.lower()):
+        raise ValueError(
+            "must not be a header that the edge or the protocol sets, such as Host, Content-Length or X-Forwarded-For,"
+            " or one that says who a visitor is"
+        )
+    return name
+
+
+def check_response_name(name: str) -> str:
+    """Return the name of a response header. Raises ValueError if a route may not change it."""
+    _check_form(name)
+    if _RESPONSE.fullmatch(_as_read(name)):
+        raise ValueError("must not be a header that the edge or the protocol sets, such as Content-Length")
+    return name
+
+
+def check_value(value: str) -> str:
+    """Return the value of a header. Raises ValueError if it cannot be one."""
+    if not re.fullmatch(_VALUE, value) or len(value) > MAX_VALUE:
+        raise ValueError(f"must be at most {MAX_VALUE:,} printable characters of ASCII")
+    if value != value.strip():
+        raise ValueError("must not begin or end with a space or tab")
+    return value
+
+
+def check_changes(add: Mapping[str, str], remove: Collection[str], check: Callable[[str], str]) -> None:
+    """Raise ValueError unless a route may make these changes. `check` is for the names."""
+    for names in (add, remove):
+        check_once(names)
+        if len(names) > MAX_CHANGES:
+            raise ValueError(f"must have at most {MAX_CHANGES} entries")
+        for name in names:
+            check(name)
+    for value in add.values():
+        check_value(value)
+
+
+def check_once(names: N) -> N:
+    """Return names of headers. Raises ValueError if one occurs twice; names are case-insensitive."""
+    lower = [name.lower() for name in names]
+    if len({*lower}) < len(lower):
+        raise ValueError("must not contain a header twice: names are case-insensitive")
+    return names
+
+
+def _check_form(name: str) -> None:
+    if not re.fullmatch(NAME, name):
+        raise ValueError(f"must be the name of a header, of at most {MAX_NAME} characters")
+
+
+def _as_read(name: str) -> str:
+    """Return a name as servers read it that do not distinguish other characters from a hyphen."""
+    return re.sub("[^a-z0-9]", "-", name.lower())

@@ -1,0 +1,32 @@
+"""Headers that a route adds and removes, as messages of Envoy."""
+
+from chalicelib.model.edges.modules import HeadersModule
+from chalicelib.model.edges.served import Modules
+from edge.envoy import v3
+from edge.envoy.filters import header_changes
+
+
+def test_a_header_replaces_that_of_the_visitor_and_its_value_is_no_template() -> None:
+    route = v3.Route()
+    module = HeadersModule(add={"X-Rate": "100%", "X-Empty": ""}, remove=["X-Debug"])
+    header_changes.add_changes(route, Modules(request_headers=module))
+    assert [(it.header.key, it.header.value) for it in route.request_headers_to_add] == [
+        ("X-Rate", "100%%"),
+        ("X-Empty", ""),
+    ]
+    assert {it.append_action for it in route.request_headers_to_add} == {
+        v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
+    }
+    assert all(it.keep_empty_value for it in route.request_headers_to_add)
+    assert [*route.request_headers_to_remove] == ["X-Debug"]
+    assert not route.response_headers_to_add
+
+
+def test_responses_have_changes_of_their_own() -> None:
+    route = v3.Route()
+    header_changes.add_changes(route, Modules(response_headers=HeadersModule(add={"A": "b"}, remove=["Server"])))
+    assert not route.request_headers_to_add
+    assert ([it.header.key for it in route.response_headers_to_add], [*route.response_headers_to_remove]) == (
+        ["A"],
+        ["Server"],
+    )

@@ -4,6 +4,7 @@ Every request passes the same steps in the same order: route, token, limits, ver
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from chalice.app import Authorizer, Chalice, Request, Response
 
 from chalicelib.http import auth, etags, messages, oauth, query
 from chalicelib.http.auth import ANONYMOUS, Caller
-from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound
+from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound, ReadOnly
 from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
@@ -66,10 +67,7 @@ class GatewayAuthorizer(Authorizer):
     name = "authorizer"
 
     def to_swagger(self) -> dict[str, Any]:
-        uri = (
-            "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/"
-            "${Authorizer.Arn}/invocations"
-        )
+        functions = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions"
         return {
             "in": "header",
             "type": "apiKey",
@@ -77,7 +75,7 @@ class GatewayAuthorizer(Authorizer):
             "x-amazon-apigateway-authtype": "custom",
             "x-amazon-apigateway-authorizer": {
                 "type": "request",
-                "authorizerUri": {"Fn::Sub": uri},
+                "authorizerUri": {"Fn::Sub": f"{functions}/${{Authorizer.Arn}}/invocations"},
                 "authorizerResultTtlInSeconds": 0,
             },
         }
@@ -159,6 +157,8 @@ def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         try:
             request = cast(Request, app.current_request)
+            if endpoint.method != "GET" and os.environ.get("READ_ONLY") == "true":
+                raise ReadOnly
             call = _call(request, endpoint, path)
             answer = _first_answer(endpoint, call, call.change.request) if call.change.request else endpoint.view(call)
             if isinstance(answer, Static | Binary | Redirect):
@@ -283,9 +283,7 @@ def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[st
 def _check(
     request: Request, endpoint: Endpoint, path: Mapping[str, str], who: Caller, sent: Mapping[str, list[str]]
 ) -> tuple[Shape | None, Mapping[str, Any]]:
-    """Return the validated body and query. Raises InvalidRequest with the errors of both.
-
-    Raises Forbidden if the caller must not read a resource that the body names."""
+    """Return the validated body and query. Raises InvalidRequest with the errors of both, and Forbidden."""
     content, at = None, ""
     wrong, values = dict[str, str](), dict[str, Any]()
     if endpoint.body:

@@ -168,6 +168,15 @@ class ServiceUnavailable(ApiError):
         return {"Retry-After": f"{self.retry_after}"}
 
 
+class ReadOnly(ServiceUnavailable):
+    """The operator has closed the service for changes, for example while a table is restored."""
+
+    retry_after = 60
+
+    def __init__(self) -> None:
+        super().__init__("The service accepts no changes for now, only reads. Nothing was changed: try again later.")
+
+
 class OtherSettings(ServiceUnavailable):
     """TUNNEL_DOMAIN or TCP_PORTS differ from those of the table: the operator must correct them."""
 

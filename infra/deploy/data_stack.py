@@ -9,6 +9,7 @@ TEMPLATE = ROOT / "infra" / "deploy" / "data.yaml"
 PARAMETERS = (
     "MultiRegion",
     "OperatorRoleArn",
+    "OwnTableKey",
 )  # and Name; all other parameters of a deployment belong to the API's stack
 _OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
 

@@ -523,6 +523,8 @@ OF_THE_OPERATOR = [
     *(of_key(it, RESOURCE, key=OTHER_KEY) for it in _AGAIN),
     *(of_key(it, RESOURCE, alias="payroll") for it in _AGAIN),
 ]
+_VIA_THE_TABLE = {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}
+_BY_THE_TABLE = of_key("Decrypt", {}, more=_VIA_THE_TABLE)  # for a request of a function
 _STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
 OF_THE_BOUNDARY = [
     *(
@@ -540,6 +542,8 @@ OF_THE_BOUNDARY = [
     of_key("Decrypt", {"account": ACCOUNT}, more=FROM_THE_FUNCTION),
     of_key("Decrypt", HOP, more=FROM_THE_FUNCTION),
     of_key("CreateGrant", RESOURCE, more=FROM_THE_FUNCTION),
+    of_key("CreateGrant", {}, more=_VIA_THE_TABLE),
+    of_key("Decrypt", {}, key=OTHER_KEY, more=_VIA_THE_TABLE),
     *NOT_LOGS,
 ]
 
@@ -558,7 +562,8 @@ def held(name: str, calls: Calls) -> Held:
         of_functions = [*calls["api"], *calls["authorizer"]]
         restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
         second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
-        return Held(rights.boundary(), [*of_functions, *restored, *second, *LOGGED], OF_THE_BOUNDARY)
+        needed = [*of_functions, *restored, *second, *LOGGED, _BY_THE_TABLE]
+        return Held(rights.boundary(), needed, OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
     forbidden |= {"issuer": OF_THE_ISSUER, "sign-in": OF_THE_SIGN_IN_SERVICE}
     logged = [

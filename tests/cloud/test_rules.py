@@ -16,8 +16,9 @@ from tests.conftest import ROOT, Served
 from tests.samples import OPEN
 
 Resources = Mapping[str, Any]
-DATA, PIPELINE = (
-    yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"] for file in ("data.yaml", "pipeline.yaml")
+DATA, PIPELINE, BACKUP = (
+    yaml_parse((ROOT / "infra" / "deploy" / file).read_text())["Resources"]
+    for file in ("data.yaml", "pipeline.yaml", "backup.yaml")
 )
 BY_HAND = ("policy-api.json", "policy-authorizer.json")
 ROLES, MANAGED = ("DeployRole", "ServiceRole"), ("Boundary", "OperatorPolicy")
@@ -73,7 +74,8 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
     table = DATA["Table"]["Properties"]
     assert table["DeletionProtectionEnabled"]
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS"}
+    own_key = {"Fn::If": ["HasTableKey", {"Fn::GetAtt": ["TableKey", "Arn"]}, {"Ref": "AWS::NoValue"}]}
+    assert table["SSESpecification"] == {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": own_key}
     assert DATA["Key"]["Properties"]["EnableKeyRotation"]
 
 
@@ -89,6 +91,31 @@ def test_the_account_administers_the_key_and_only_the_api_and_the_edge_use_it() 
     assert (condition, otherwise) == ("LetsOperatorSealAgain", {"Ref": "AWS::NoValue"})
     assert policies.actions([by_the_operator]) == {"kms:ReEncryptFrom", "kms:ReEncryptTo"}
     assert by_the_operator["Principal"] == {"AWS": {"Ref": "OperatorRoleArn"}}
+
+
+def test_the_key_of_the_table_is_used_only_through_the_table_and_its_backups() -> None:
+    key = DATA["TableKey"]
+    assert (key["Condition"], key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("HasTableKey", "Retain", "Retain")
+    administers, used = key["Properties"]["KeyPolicy"]["Statement"]
+    assert not [action for action in administers["Action"] if any(word in action for word in ("crypt", "DataKey"))]
+    assert used["Condition"]["StringEquals"]["kms:CallerAccount"] == {"Ref": "AWS::AccountId"}
+    services = [service["Fn::Sub"].partition(".")[0] for service in used["Condition"]["StringEquals"]["kms:ViaService"]]
+    assert services == ["dynamodb", "backup"]
+
+
+def test_backups_stay_and_their_role_cannot_read_delete_or_restore() -> None:
+    assert (BACKUP["Vault"]["DeletionPolicy"], BACKUP["Vault"]["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    (rule,) = BACKUP["Plan"]["Properties"]["BackupPlan"]["BackupPlanRule"]
+    condition, (copy,), otherwise = rule["CopyActions"]["Fn::If"]
+    assert (condition, otherwise) == ("HasCopies", {"Ref": "AWS::NoValue"})
+    assert copy["DestinationBackupVaultArn"] == {"Ref": "CopyVaultArn"}
+    (policy,) = BACKUP["Role"]["Properties"]["Policies"]
+    statements = [it.get("Fn::If", [None, it])[1] for it in policy["PolicyDocument"]["Statement"]]
+    assert policies.actions(statements) == {
+        "backup:CopyFromBackupVault", "backup:CopyIntoBackupVault", "backup:DescribeBackupVault",
+        "dynamodb:DescribeTable", "dynamodb:ListTagsOfResource", "dynamodb:StartAwsBackupJob",
+        "kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ROLES)

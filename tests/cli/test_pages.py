@@ -1,8 +1,10 @@
 """Every block of docs/cli.md and of the README that begins with `te` works, in one shell and in this order."""
 
+import re
 import shlex
 import sys
 import time
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -12,7 +14,7 @@ from tests.cli import issuer as issuers
 from tests.cli.conftest import User
 from tests.cli.issuer import OidcIssuer
 from tests.cloud.pages import blocks
-from tests.conftest import Served
+from tests.conftest import ROOT, Served
 from tests.live.ssh import sshd
 from tests.live.ssh.sshd import USER
 from tests.transports import Client
@@ -89,6 +91,9 @@ def of_readme() -> list[str]:
     return [block for block in blocks("README.md") if block.startswith("te ") and "te http" not in block]
 
 
+PIPELINES = re.findall(r"^ *(?:- )?(te .*?)(?: > .*)?$", (ROOT / "docs" / "ci.md").read_text(), re.M)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -107,3 +112,13 @@ def test_the_words_of_the_other_blocks_are_accepted(line: str) -> None:
         assert found
         command = found
     command.make_context("te", words)
+
+
+def test_the_commands_and_options_of_the_pipelines_exist(user: User) -> None:
+    assert len(PIPELINES) > 3
+    for line in PIPELINES:
+        words = shlex.split(line)[1:]
+        command = takewhile(lambda word: re.fullmatch("[a-z]+", word), words)
+        known = user.run(*command, "--help")
+        assert known.returncode == 0, line
+        assert {word for word in words if word.startswith("--")} <= {*re.findall(r"--[a-z-]+", known.stdout)}, line

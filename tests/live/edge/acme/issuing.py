@@ -15,8 +15,10 @@ from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography import x509
 
+from chalicelib.model.names import operator_certificate
 from chalicelib.model.tls import challenge_records
 from tests.conftest import ROOT, client_of, free_port, remember_stored, serve
 from tests.live.edge import nameservers
@@ -101,11 +103,16 @@ class Issuing:
         return dict(self.api.get(f"/tls_certificates/{reference['id']}").json) if reference else {}
 
     def issued(self, id: str) -> x509.Certificate:
+        """Return the issued certificate of a domain."""
         return x509.load_pem_x509_certificate(self.certificate(id)["certificate_pem"].encode())
 
-    def serial(self, id: str) -> int:
-        """Return the serial number of the issued certificate of a domain."""
-        return self.issued(id).serial_number
+    def operator_certificate(self) -> x509.Certificate | None:
+        """Return the operator's certificate in the table, or None."""
+        key = {"scope": {"S": operator_certificate.SCOPE}, "id": {"S": operator_certificate.ID}}
+        found = client_of(self.started.api.cloud, "dynamodb").get_item(TableName="tunnel-edge", Key=key).get("Item")
+        if not found:
+            return None
+        return x509.load_pem_x509_certificate(found["body"]["M"]["certificate_pem"]["S"].encode())
 
     def events(self, id: str) -> list[dict[str, Any]]:
         """Return the audit events of a resource."""
@@ -118,15 +125,14 @@ class Issuing:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
 
-    def visit(self, domain: str) -> int:
-        """Return the serial number of the certificate that a visitor of a domain gets, or 0 without a handshake."""
+    def visit(self, domain: str) -> x509.Certificate | None:
+        """Return the certificate that a visitor of a domain gets, or None without a handshake."""
         connection = self.connection(domain)
         try:
             connection.connect()
-            der = connection.sock.getpeercert(binary_form=True)
-            return x509.load_der_x509_certificate(der or b"").serial_number
+            return x509.load_der_x509_certificate(connection.sock.getpeercert(binary_form=True) or b"")
         except OSError:
-            return 0
+            return None
         finally:
             connection.close()
 
@@ -178,6 +184,9 @@ def running(folder: Path) -> Iterator[Issuing]:
         behind = pebble.running(folder / "pebble", http_port=int(ports["HTTP_PORT"]), name_server=asked)
         ca = stack.enter_context(faulty_ca.serving(stack.enter_context(behind)))
         zone = stack.enter_context(zones.updated(ZONE, names))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ACME_DNS_ZONE", ZONE)
+            names.records["_acme-challenge.tunnels.localhost", "CNAME"] = [operator_certificate.alias_target()]
         settings = {
             "ACME_DIRECTORY": ca.directory,
             "ACME_TERMS_AGREED": "true",
@@ -186,6 +195,7 @@ def running(folder: Path) -> Iterator[Issuing]:
             "ACME_DNS_ZONE": ZONE,
             "ACME_DNS_SERVER": f"127.0.0.1:{zone.port}",
             "ACME_DNS_KEY": zone.key,
+            "ACME_OPERATOR": "true",
             "DNS_SERVERS": asked,
             "EDGE_DIR": str(folder / "issuer"),
         }

@@ -1,14 +1,18 @@
 """Each error code of the contract has its exit code, and requests are repeated only if that is safe."""
 
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from chalicelib.documents import openapi
 from tests.cli.conftest import User
+from tests.needs import need
 from tunnel_edge.api.client import Client, checked_url
 from tunnel_edge.api.errors import ApiError, UnreachableError
 from tunnel_edge.errors import CommandError
@@ -157,3 +161,33 @@ def test_wrong_usage_and_missing_sign_in(user: User, arguments: tuple[str, ...],
     done = user.run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr
+
+
+def test_the_certificate_of_a_service_is_verified(service: Service, tmp_path: Path) -> None:
+    need("openssl")
+    key, certificate = tmp_path / "key", tmp_path / "certificate"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*command, *names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    service.socket = context.wrap_socket(service.socket, server_side=True)
+    trusted = f"https://localhost:{service.server_port}"
+    assert Client(trusted, cacert=str(certificate)).get("/") == {}
+    with pytest.raises(UnreachableError, match="certificate verify failed"):
+        Client(trusted, attempts=1).get("/")
+    with pytest.raises(UnreachableError, match="certificate"):
+        Client(trusted.replace("localhost", "127.0.0.1"), cacert=str(certificate), attempts=1).get("/")
+    with pytest.raises(CommandError, match="is no file with PEM certificates"):
+        Client(trusted, cacert=str(key))

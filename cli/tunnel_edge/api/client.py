@@ -59,7 +59,7 @@ class Client:
         self.url = checked_url(url)
         self._token, self._renew = token, renew
         self._timeout, self._attempts = timeout, attempts
-        self._pool = open_pool(cacert)
+        self._pool = open_pool(self.url, cacert)
 
     def get(self, path: str, **query: str) -> Any:
         """Return the JSON of a GET."""
@@ -174,8 +174,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_pool(cacert: str = "") -> urllib3.PoolManager:
-    """Return connections that verify the server's certificate. `cacert` adds authorities."""
+def open_pool(url: str, cacert: str = "") -> urllib3.PoolManager:
+    """Return connections that verify the server's certificate. `cacert` adds authorities.
+
+    For a loopback address without TLS, the authorities of the system are not read, which takes long.
+    """
+    if url.startswith("http://"):
+        return urllib3.PoolManager()
     context = ssl.create_default_context()
     if cacert:
         try:

@@ -48,7 +48,8 @@ def refresh(profile: Profile, refresh_token: str) -> Tokens:
 def open_provider(profile: Profile) -> Provider:
     """Return the issuer of the profile's federated credential."""
     service = Client(profile.url, cacert=profile.cacert)
-    return Provider(open_pool(profile.cacert), exchange.read_sign_in(service, profile.federated))
+    parameters = exchange.read_sign_in(service, profile.federated)
+    return Provider(open_pool(parameters.issuer, profile.cacert), parameters)
 
 
 def _by_browser(provider: Provider) -> Tokens:

@@ -17,6 +17,7 @@ from functools import cache
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
+from chalicelib import tracing
 from chalicelib.federation import addresses
 from chalicelib.federation.addresses import Resolve
 
@@ -89,7 +90,8 @@ class Fetcher:
         """Return the body of a response with the status 200."""
         with closing(self._connect(target, deadline)) as connection:
             request = f"GET {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\nAccept: application/json\r\n"
-            connection.sendall(f"{request}User-Agent: tunnel-edge\r\nConnection: close\r\n\r\n".encode())
+            trace = f"{tracing.HEADER}: {tracing.current()}\r\n" if tracing.current() else ""
+            connection.sendall(f"{request}{trace}User-Agent: tunnel-edge\r\nConnection: close\r\n\r\n".encode())
             response = _begin(connection, deadline, "GET")
             if response.status != 200:
                 raise FetchFailed(f"status {response.status}")

@@ -1,22 +1,50 @@
 """One JSON line per request and per warning, without headers, bodies and texts of exceptions.
 
 An exception is logged only by its type and its place in the code, because its text may contain values of the request.
+With METRICS_NAMESPACE a line also has metrics, in CloudWatch's embedded metric format. Their dimensions are the service
+and its routes: each value of a dimension is billed, so that no account, key or id is one.
 """
 
 import json
 import logging
 import os
 import sys
+import time
 import traceback
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.storage import diagnosis
+from chalicelib.storage.client import call_counts
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records import decoding
 from chalicelib.storage.records.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
+
+_SAMPLED = 10  # requests, of which one is counted for its account
+_PERIOD = 60  # seconds between lines with the busiest accounts
+_MOST = 10
+_METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
+_OF_ROUTES = [{"Name": name, "Unit": "Count"} for name in ("Requests", "Errors")]
+_OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
+
+
+class Sample:
+    """The accounts of some requests of this process, since a time."""
+
+    def __init__(self) -> None:
+        self.accounts: Counter[str] = Counter()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all requests."""
+        self.requests, self.since = 0, time.monotonic()
+        self.accounts.clear()
+
+
+SAMPLE = Sample()
 
 
 def start() -> None:
@@ -34,12 +62,50 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
-    _logger.log(level, json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}))
+    named = {"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}
+    if namespace := os.environ.get("METRICS_NAMESPACE"):
+        named |= _metrics(namespace, line)
+        _count(line.get("account"))
+    _logger.log(level, json.dumps(named))
 
 
 def warning(event: str, sentence: str) -> None:
     """Log a sentence that the operator must act on, under the name of an event."""
     _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
+
+
+def _metrics(namespace: str, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of a line and their directives."""
+    counts = call_counts.take() if call_counts.COUNTS else {}
+    values: dict[str, Any] = {"service": namespace, **counts}
+    directives = []
+    if line.get("route"):
+        status = line["status"]
+        counts |= {"Throttled": 1} if status == 429 else {}
+        by_route = os.environ.get("METRICS_BY_ROUTE") == "true"
+        values |= {"Requests": 1, "Errors": int(status >= 500), "Latency": line["duration_ms"], **counts}
+        method = line["method"] if line["method"] in _METHODS else "OTHER"
+        values["operation"] = f"{method} {line['route']}"
+        dimensions = [["service"], ["service", "operation"]] if by_route else [["service"]]
+        directives.append({"Namespace": namespace, "Dimensions": dimensions, "Metrics": _OF_ROUTES})
+    if counts:
+        named = [{"Name": name, "Unit": "Count"} for name in counts]
+        directives.append({"Namespace": namespace, "Dimensions": [["service"]], "Metrics": named})
+    if not directives:
+        return {}
+    return {**values, "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": directives}}
+
+
+def _count(account: str | None) -> None:
+    """Count a sample of the requests by account, and log the busiest accounts every minute."""
+    SAMPLE.requests += 1
+    if account and SAMPLE.requests % _SAMPLED == 0:
+        SAMPLE.accounts[account] += 1
+    if time.monotonic() - SAMPLE.since >= _PERIOD and SAMPLE.accounts:
+        busiest = [{"account": name, "sampled": count} for name, count in SAMPLE.accounts.most_common(_MOST)]
+        line = {"level": "INFO", "event": "busiest_accounts", "requests": SAMPLE.requests, "accounts": busiest}
+        SAMPLE.restart()
+        _logger.info(json.dumps(line))
 
 
 def _cause(error: BaseException) -> dict[str, Any]:

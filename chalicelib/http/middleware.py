@@ -11,7 +11,7 @@ from typing import Any
 
 from chalice.app import Chalice, ChaliceUnhandledError, Request, Response
 
-from chalicelib import ids
+from chalicelib import ids, tracing
 from chalicelib.http import errors, log, messages, oauth
 from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model.accounts import key_usage
@@ -47,6 +47,9 @@ def wrap(app: Chalice) -> None:
     def answer(request: Request | None, get_response: Callable[[Any], Response]) -> Response:
         started = time.perf_counter()
         context: dict[str, Any] = request.context if request else {}
+        traceparent = request.headers.get(tracing.HEADER) if request else None
+        if traceparent and (trace := tracing.follow(traceparent)):
+            context.setdefault("noted", {})["trace_id"] = trace
         operation_id = context["operationId"] = context.get("requestId") or ids.new("op")
         with aws.deadline():
             _check_settings(dynamodb.table_name())
@@ -54,6 +57,8 @@ def wrap(app: Chalice) -> None:
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
         response.headers.update({"Operation-Id": operation_id, **context.get("headers", {})})
+        if traceparent:
+            tracing.leave()
         log.request(_line(request, context, response, time.perf_counter() - started), error)
         return response
 

@@ -10,8 +10,8 @@ from infra import CommandError
 from infra.deploy import service, stacks
 
 _NO_ALARMS = (
-    "WARNING: AlarmTopicArn is empty, so no alarm reaches anyone. Deploy again with AlarmTopicArn=<the ARN of an SNS"
-    " topic>: step 3 of 'From an empty account to a URL' in infra/README.md makes one."
+    "AlarmTopicArn is empty, so no alarm would reach anyone. Deploy with AlarmTopicArn=<the ARN of an SNS topic>: step 3"
+    " of 'From an empty account to a URL' in infra/README.md makes one. AlarmTopicArn=none deploys without."
 )
 
 
@@ -32,15 +32,15 @@ def main(arguments: list[str]) -> None:
         parameters = dict(map(_parameter, options.parameters))
         if sentence := service.settings_difference(options.name, parameters):
             print(sentence, file=sys.stderr)
+        deployed = stacks.parameters(f"{options.name}-api")
+        if not parameters.get("AlarmTopicArn", deployed.get("AlarmTopicArn", "")):
+            raise CommandError(_NO_ALARMS)
         outputs = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
-        has_no_alarms = stacks.parameters(f"{options.name}-api").get("AlarmTopicArn") == ""
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
         sys.exit(f"The cloud cannot be used ({error.code}).")
     print("\n".join(f"{name}={value}" for name, value in outputs.items()))
-    if has_no_alarms:
-        print(_NO_ALARMS, file=sys.stderr)
 
 
 def _parameter(text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.model import OperationModel
 from botocore.session import Session, get_session
 
-from chalicelib.storage.client import direct, models, transport
+from chalicelib.storage.client import call_counts, direct, models, transport
 from chalicelib.storage.client.aws_errors import AwsError as AwsError
 from chalicelib.storage.client.aws_errors import Misconfigured as Misconfigured
 from chalicelib.storage.client.aws_errors import Unavailable as Unavailable
@@ -79,7 +79,13 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(client(service), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
-        raise translated(error) from None
+        problem = translated(error)
+        if isinstance(problem, AwsError):
+            call_counts.note(service, problem.code)
+        raise problem from None
+    finally:
+        if service == "kms":
+            call_counts.note(service)
     return answer
 
 

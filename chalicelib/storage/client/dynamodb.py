@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from chalicelib.storage.client import aws
+from chalicelib.storage.client import aws, call_counts
 
 OLDEST_FORMAT = 2  # the attribute `schema` of every record: formats 2 and 3 are read, records of 1.x have none
 
@@ -197,8 +197,10 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
         if failed := [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
             raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
         if throttled := [_scope(writes[index]) for index, reason in enumerate(reasons) if reason in _THROTTLED]:
+            call_counts.COUNTS[call_counts.THROTTLES] += 1
             raise Throttled(throttled) from None
         if {*reasons} <= {"None", "TransactionConflict"} and "TransactionConflict" in reasons:
+            call_counts.COUNTS[call_counts.CONFLICTS] += 1
             return False
         if reasons and "ValidationError" not in reasons:
             raise aws.Unavailable("TransactionCanceledException") from None

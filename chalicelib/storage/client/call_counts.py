@@ -1,0 +1,25 @@
+"""Counts of calls to AWS in this process, for metrics. Concurrent requests share them."""
+
+from collections import Counter
+
+KMS_CALLS, KMS_ERRORS = "KmsCalls", "KmsErrors"
+CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
+
+# What happened since the last line of the log.
+COUNTS: Counter[str] = Counter()
+_THROTTLES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
+
+
+def note(service: str, code: str = "") -> None:
+    """Count a call of KMS, or a call that failed with an error code."""
+    if service == "kms":
+        COUNTS[KMS_ERRORS if code else KMS_CALLS] += 1
+    elif code in _THROTTLES:
+        COUNTS[THROTTLES] += 1
+
+
+def take() -> dict[str, int]:
+    """Return the counts and begin again."""
+    taken = dict(COUNTS)
+    COUNTS.clear()
+    return taken

@@ -1,0 +1,27 @@
+"""The trace of the current request: the header `traceparent` of W3C Trace Context, accepted and passed on."""
+
+import re
+import secrets
+from contextvars import ContextVar
+
+HEADER = "traceparent"
+
+_FORM = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})", flags=re.ASCII)
+_current: ContextVar[str] = ContextVar("traceparent", default="")
+
+
+def follow(traceparent: str) -> str:
+    """Return the id of a trace, and continue it with a new span. Return "" if the header is malformed."""
+    form = _FORM.fullmatch(traceparent.strip())
+    _current.set(f"00-{form[1]}-{secrets.token_hex(8)}-{form[2]}" if form else "")
+    return form[1] if form else ""
+
+
+def current() -> str:
+    """Return the header for requests to other services, or "" without a trace."""
+    return _current.get()
+
+
+def leave() -> None:
+    """End the trace of a request."""
+    _current.set("")

@@ -7,6 +7,8 @@ and makes the bodies. This file imports nothing, so that the gateway's authorize
 from collections.abc import Mapping
 
 _FAILED = "The service failed to answer. Quote the operation id when you report it."
+# Headers of every response, also of those that the gateway sends without the app.
+ALWAYS = {"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff"}
 _MAX_NAMED = 100  # fields that one error names, so that it stays far below the gateway's limit for a response
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.storage import diagnosis
+from chalicelib.storage import diagnosis, snapshot
 from chalicelib.storage.client import call_counts
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records import decoding
@@ -45,6 +45,7 @@ class Sample:
 
 
 SAMPLE = Sample()
+snapshot.on_restore(SAMPLE.restart)
 
 
 def start() -> None:

@@ -56,7 +56,8 @@ def wrap(app: Chalice) -> None:
             response, error = _attempt(app, request, get_response, operation_id)
             if response.status_code == Forbidden.status:
                 _note_denied(context.get("authorizer", {}).get("key", ""))
-        response.headers.update({"Operation-Id": operation_id, **context.get("headers", {})})
+        own = {"Operation-Id": operation_id, **context.get("headers", {})}
+        response.headers.update({**errors.ALWAYS, **own})
         if traceparent:
             tracing.leave()
         log.request(_line(request, context, response, time.perf_counter() - started), error)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from chalicelib.http.endpoints import NO_STORE, Call, Endpoint
 from chalicelib.http.errors import ServiceUnavailable
 from chalicelib.schema.shapes import Shape
-from chalicelib.storage import vault
+from chalicelib.storage import snapshot, vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.aws import AwsError
 from chalicelib.storage.records.items import Item
@@ -56,6 +56,7 @@ class Check:
 
 
 CHECK = Check()
+snapshot.on_restore(CHECK.forget)
 
 
 def _find_error() -> AwsError | None:

@@ -10,8 +10,8 @@ from infra import CommandError
 from infra.deploy import service, stacks
 
 _NO_ALARMS = (
-    "AlarmTopicArn is empty, so no alarm would reach anyone. Deploy with AlarmTopicArn=<the ARN of an SNS topic>: step 3"
-    " of 'From an empty account to a URL' in infra/README.md makes one. AlarmTopicArn=none deploys without."
+    "AlarmTopicArn is empty, so no alarm would reach anyone. Deploy with AlarmTopicArn=<the ARN of an SNS topic>: step"
+    " 3 of 'From an empty account to a URL' in infra/README.md makes one. AlarmTopicArn=none deploys without."
 )
 
 
@@ -23,6 +23,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--name", default="tunnel-edge", help="what the stacks and the table are called")
     parser.add_argument("--bucket", required=True, help="where the package is uploaded")
     parser.add_argument("--role", help="the role that CloudFormation works with (default: the caller's own rights)")
+    parser.add_argument("--tag", action="append", metavar="KEY=VALUE", help="a tag of all resources; can be repeated")
     options = parser.parse_intermixed_args(arguments)
     try:
         if not all((options.package / file).exists() for file in ("sam.json", "deployment.zip")):
@@ -30,12 +31,15 @@ def main(arguments: list[str]) -> None:
         if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", options.bucket):
             raise CommandError(f"{options.bucket!r} is not the name of a bucket.")
         parameters = dict(map(_parameter, options.parameters))
+        tags = dict(map(_tag, options.tag)) if options.tag else None
         if sentence := service.settings_difference(options.name, parameters):
             print(sentence, file=sys.stderr)
         deployed = stacks.parameters(f"{options.name}-api")
         if not parameters.get("AlarmTopicArn", deployed.get("AlarmTopicArn", "")):
             raise CommandError(_NO_ALARMS)
-        outputs = service.deploy(options.package, options.name, options.bucket, parameters, role=options.role)
+        outputs = service.deploy(
+            options.package, options.name, options.bucket, parameters, role=options.role, tags=tags
+        )
     except CommandError as error:
         sys.exit(str(error))
     except AwsError as error:
@@ -48,6 +52,13 @@ def _parameter(text: str) -> tuple[str, str]:
     if not (equals and re.fullmatch("[A-Za-z0-9]+", name)):
         raise CommandError(f"{text!r} is not of the form NAME=VALUE.")
     return name, value
+
+
+def _tag(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (equals and key) or key.startswith("aws:"):
+        raise CommandError(f"{text!r} is not a tag of the form KEY=VALUE.")
+    return key, value
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from infra import ROOT
-from infra.deploy import stacks
+from infra.deploy import index_steps, stacks
 
 TEMPLATE = ROOT / "infra" / "deploy" / "data.yaml"
 PARAMETERS = (
@@ -14,12 +14,17 @@ PARAMETERS = (
 _OLDER_THAN_PARAMETER = {"MultiRegion": "false"}  # the value for stacks that were created before the parameter existed
 
 
-def deploy(name: str, given: Mapping[str, str], *, role: str | None = None) -> dict[str, str]:
+def deploy(
+    name: str, given: Mapping[str, str], *, role: str | None = None, tags: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Create or update the data stack and return its outputs.
 
-    Absent parameters keep their values. Raises CommandError, aws.AwsError.
+    Each update changes one index. Absent parameters keep their values. Raises CommandError, aws.AwsError.
     """
-    return stacks.deploy(TEMPLATE.read_text(), stack_of(name), _parameters(name, given), role=role)
+    stack, outputs = stack_of(name), {}
+    for template in index_steps.of(stacks.template(stack), TEMPLATE.read_text()):
+        outputs = stacks.deploy(template, stack, _parameters(name, given), role=role, tags=tags)
+    return outputs
 
 
 def stack_of(name: str) -> str:

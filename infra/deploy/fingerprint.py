@@ -10,7 +10,7 @@ from infra import ROOT
 
 _INPUTS = (".chalice", "app.py", "chalicelib", "infra/deploy", "infra/environments.py")
 _REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")  # of the package, and of the tools that make it
-_PRODUCTS = ("deployment.zip", "sam.json", "translated.json")
+_PRODUCTS = ("deployment.zip", "sam.json", "sbom.json", "translated.json")
 _IGNORED = {"__pycache__", "deployments", "deployed"}
 _FILE = "fingerprint.json"
 

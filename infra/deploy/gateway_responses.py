@@ -81,7 +81,8 @@ def as_resources() -> dict[str, Any]:
 
 def _headers(refusal: ApiError) -> dict[str, str]:
     fixed = {name: f"'{value}'" for name, value in refusal.headers.items()}
-    return {"Operation-Id": "context.requestId", **fixed}
+    always = {name: f"'{value}'" for name, value in errors.ALWAYS.items()}
+    return {"Operation-Id": "context.requestId", **always, **fixed}
 
 
 def _body(refusal: ApiError) -> str:

@@ -20,7 +20,7 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 from infra import ROOT, CommandError, environments
-from infra.deploy import fingerprint, gateway_responses
+from infra.deploy import fingerprint, gateway_responses, sbom
 
 ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 14 * 1024 * 1024
@@ -132,6 +132,7 @@ def _rewrite(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as made:
         made.extractall(folder)
     _compile(folder)
+    sbom.write(folder, archive.parent)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for file in sorted(path for path in folder.rglob("*") if path.is_file()):
             entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), _NEVER_CHANGED)
@@ -164,9 +165,20 @@ def _complete(out: Path) -> None:
     merged.unlink()
     definition = stack["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
     definition["x-amazon-apigateway-gateway-responses"] = gateway_responses.in_definition()
+    _call_aliases(definition)
     stack["Resources"].update(gateway_responses.as_resources())
     (out / "sam.json").write_text(json.dumps(stack, indent=1, sort_keys=True))
     (out / "translated.json").write_text(json.dumps(_translated(stack), indent=1, sort_keys=True))
+
+
+def _call_aliases(value: Any) -> None:
+    """Make the gateway call the alias of each function if there is one, in a definition."""
+    for name, child in value.items() if isinstance(value, dict) else ():
+        if name in ("uri", "authorizerUri"):
+            alias = {"Alias": {"Fn::If": ["HasSnapStart", ":live", ""]}}
+            value[name] = {"Fn::Sub": [child["Fn::Sub"].replace(".Arn}/", ".Arn}${Alias}/"), alias]}
+        else:
+            _call_aliases(child)
 
 
 def _translated(stack: dict[str, Any]) -> dict[str, Any]:

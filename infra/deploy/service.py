@@ -1,9 +1,12 @@
 """Deploy a package as two stacks into the cloud that the environment names."""
 
+import hashlib
 import json
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from chalicelib import domains
 from chalicelib.model import migrations
@@ -13,15 +16,22 @@ from infra import CommandError
 from infra.deploy import data_stack, indexes, stacks
 
 _FORMATS = ("RecordFormat", "RecordsEdition")  # the second name is from before 3.0.0
-_FORMAT_OF_2_0_0 = {"RecordFormat": "2"}  # stacks of 2.0.0 lack the parameter
+# Values for stacks that are older than a parameter.
+_OF_OLDER_STACKS = {"RecordFormat": "2", "DefaultEndpoint": "on"}
 
 
 def deploy(
-    package: Path, name: str, bucket: str, parameters: Mapping[str, str], *, role: str | None = None
+    package: Path,
+    name: str,
+    bucket: str,
+    parameters: Mapping[str, str],
+    *,
+    role: str | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Deploy <name>-data and <name>-api; return their outputs and the API's parameters.
 
-    Absent parameters keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
+    Absent parameters and tags keep their values. Raises aws.AwsError, and CommandError, for example for a table of 1.x.
     """
     indexes.require_supported_stack(name)
     # The API may use another table than the data stack's, for example a restored one.
@@ -29,19 +39,41 @@ def deploy(
     require_supported_table({"TableName": name, **deployed, **parameters}["TableName"])
     # The upload comes first, because its failure changes nothing.
     key, _ = stacks.upload((package / "deployment.zip").read_bytes(), bucket)
-    data = data_stack.deploy(name, parameters, role=role)
+    data = data_stack.deploy(name, parameters, role=role, tags=tags)
     template = json.loads((package / "sam.json").read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = {"Bucket": bucket, "Key": key}
     own = {"TableName": data["TableName"], "KeyArn": data["KeyArn"]}
     accepted = template["Parameters"]
-    known = _renamed({**_FORMAT_OF_2_0_0, **deployed}, accepted) if deployed else {}
+    known = _renamed({**_OF_OLDER_STACKS, **deployed}, accepted) if deployed else {}
     unchanged = {parameter: known[parameter] for parameter in accepted if parameter in known}
     changed = {parameter: value for parameter, value in parameters.items() if parameter not in data_stack.PARAMETERS}
     values = {**own, **unchanged, **_renamed(changed, accepted)}
-    api = stacks.deploy(json.dumps(template), f"{name}-api", values, bucket=bucket, role=role)
+    if values.get("SnapStart") == "on":
+        _require_snapshots(template)
+    body = _with_new_versions(json.dumps(template), values)
+    api = stacks.deploy(body, f"{name}-api", values, bucket=bucket, role=role, tags=tags)
     return {**data, **values, **api}
+
+
+def _require_snapshots(template: Mapping[str, Any]) -> None:
+    """Raise CommandError if a function of a template cannot be started from a snapshot."""
+    types = ("AWS::Serverless::Function",)
+    functions = [it["Properties"] for it in template["Resources"].values() if it["Type"] in types]
+    if outdated := {it["Runtime"] for it in functions} & {"python3.11"}:
+        raise CommandError(
+            f"SnapStart needs Python 3.12 or newer, not {', '.join(outdated)}: make the package with it."
+        )
+
+
+def _with_new_versions(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with versions of functions that are new if the code, a setting or the template is.
+
+    A version is a copy that never changes. CloudFormation makes one only for a new name.
+    """
+    digest = hashlib.sha256(f"{template} {sorted(values.items())}".encode()).hexdigest()[:12]
+    return re.sub('(APIHandler|Authorizer)Version(?=[."])', rf"\1Version{digest}", template)
 
 
 def require_supported_table(name: str) -> None:

@@ -20,11 +20,18 @@ _POLLING = {"Delay": 2, "MaxAttempts": 600}
 
 
 def deploy(
-    template: str, stack: str, parameters: Mapping[str, str], *, bucket: str = "", role: str | None = None
+    template: str,
+    stack: str,
+    parameters: Mapping[str, str],
+    *,
+    bucket: str = "",
+    role: str | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Create or update a stack; return its outputs.
 
-    Without a bucket the template can have at most 51,200 bytes. CloudFormation assumes the `role`.
+    Without a bucket the template can have at most 51,200 bytes. CloudFormation assumes the `role`, and gives the `tags`
+    to all resources. None leaves them as they are.
     Raises CommandError, aws.AwsError.
     """
     with _translated_errors():
@@ -33,7 +40,8 @@ def deploy(
         body = {"TemplateURL": upload(template.encode(), bucket)[1]} if bucket else {"TemplateBody": template}
         given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
         identity = {"ClientRequestToken": uuid4().hex, **({"RoleARN": role} if role else {})}
-        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES, "Parameters": given}
+        named = {} if tags is None else {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+        request = {"StackName": stack, **body, **identity, "Capabilities": _CAPABILITIES, "Parameters": given, **named}
         if before is None:
             created = client.create_stack(**request, OnFailure="DELETE")
             _wait(client, "stack_create_complete", created["StackId"], identity)

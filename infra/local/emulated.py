@@ -132,7 +132,9 @@ def _deploy(cloud_settings: Mapping[str, str]) -> None:
     package = ROOT / "build" / STAGE
     terminal.say("Deploying the table, the key and the API …")
     stacks.make_bucket(BUCKET)
-    chosen = {parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)}
+    chosen = {"AlarmTopicArn": "none"} | {
+        parameter: os.environ[name] for name, parameter in PARAMETERS.items() if os.environ.get(name)
+    }
     api = service.deploy(package, NAME, BUCKET, chosen)["RestAPIId"]
     terminal.say("Deploying the API once more, with its address …")
     base_url = f"{settings['AWS_ENDPOINT_URL']}/restapis/{api}/{STAGE}/_user_request_"

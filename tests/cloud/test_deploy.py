@@ -20,8 +20,10 @@ PACKAGE = str(ROOT / "build" / "dev")
 
 
 def deploy(api: Served, package: str, *parameters: str) -> tuple[int, str, str]:
-    """Return the exit status, and what was said on both channels."""
-    command = [sys.executable, "-m", "infra.deploy", package, *parameters, "--bucket", "tunnel-edge-packages"]
+    """Return the exit status, and what was said on both channels. `-` stands for no topic of alarms."""
+    has_topic = any(it.startswith("AlarmTopicArn=") or it == "-" for it in parameters)
+    given = [it for it in (*parameters, *([] if has_topic else ["AlarmTopicArn=none"])) if it != "-"]
+    command = [sys.executable, "-m", "infra.deploy", package, *given, "--bucket", "tunnel-edge-packages"]
     environment = {**os.environ, **api.cloud}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
@@ -75,12 +77,25 @@ def small_package(folder: Path, **more: dict[str, Any]) -> str:
     return str(folder)
 
 
-def test_a_deployment_without_a_topic_for_alarms_says_so(deployed: Served, tmp_path: Path) -> None:
+def test_a_deployment_without_a_topic_for_alarms_is_refused(deployed: Served, tmp_path: Path) -> None:
     package, name = small_package(tmp_path), ("--name", "tunnel-edge-alarms")
-    for given, warns in (((), True), (("AlarmTopicArn=arn:aws:sns:us-east-1:1:a",), False), ((), False)):
-        status, _, said = deploy(deployed, package, *given, *name)
-        assert (status, said.startswith("WARNING: AlarmTopicArn is empty, ")) == (0, warns)
-    assert deploy(deployed, package, "AlarmTopicArn=", *name)[2].count("\n") == 1
+    topic = "AlarmTopicArn=arn:aws:sns:us-east-1:1:a"
+    for given, expected in (("-", 1), ("AlarmTopicArn=", 1), (topic, 0), ("-", 0), ("AlarmTopicArn=none", 0), ("-", 0)):
+        status, _, said = deploy(deployed, package, given, *name)
+        assert (given, status, said.startswith("AlarmTopicArn is empty, ")) == (given, expected, expected == 1)
+        assert said.count("\n") == expected
+
+
+def test_tags_are_those_of_all_resources_and_stay(deployed: Served, tmp_path: Path) -> None:
+    package, name = small_package(tmp_path), ("--name", "tunnel-edge-tags")
+    client = client_of(deployed.cloud, "cloudformation")
+    for given in (("--tag", "team=edge", "--tag", "cost=a=b"), ()):
+        assert deploy(deployed, package, *given, *name)[0] == 0
+        for stack in ("tunnel-edge-tags-data", "tunnel-edge-tags-api"):
+            (described,) = client.describe_stacks(StackName=stack)["Stacks"]
+            tags = {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
+            assert (stack, given, tags) == (stack, given, {"team": "edge", "cost": "a=b"})
+    assert deploy(deployed, package, "--tag", "team", *name)[0] == 1
 
 
 def test_a_stack_of_1_x_is_refused_and_one_of_2_0_0_is_updated(deployed: Served, tmp_path: Path) -> None:

@@ -370,6 +370,7 @@ def of_key(
 
 OTHER_KEY = KEY.replace("123456789012", "210987654321")
 LOGGED = [Call(f"logs:{it}", f"{LOGS}:log-stream:x") for it in ("CreateLogStream", "PutLogEvents")]  # by the platform
+TRACED = [Call(f"xray:{it}", "*") for it in ("PutTelemetryRecords", "PutTraceSegments")]  # by the platform
 NOT_LOGS = [
     *(Call("logs:DeleteLogGroup", f"{LOGS.replace('APIHandler', it)}:x") for it in ("APIHandler", "Authorizer")),
     Call("logs:PutLogEvents", f"{LOGS.replace(NAME, 'payroll')}:x"),
@@ -527,6 +528,7 @@ _VIA_THE_TABLE = {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}
 _BY_THE_TABLE = of_key("Decrypt", {}, more=_VIA_THE_TABLE)  # for a request of a function
 _STOLEN = {"lambda:SourceFunctionArn": FUNCTION.replace(NAME, "payroll")}
 OF_THE_BOUNDARY = [
+    Call("xray:GetTraceSummaries", "*"),
     *(
         of_data(action, resource, "x", more=FROM_THE_FUNCTION)
         for action, resource in (("GetItem", OTHER_TABLE), ("PutItem", INDEX))
@@ -562,7 +564,7 @@ def held(name: str, calls: Calls) -> Held:
         of_functions = [*calls["api"], *calls["authorizer"]]
         restored = [replace(call, resource=call.resource.replace(TABLE, RESTORED)) for call in of_functions]
         second = [_with_second_key(call) for call in of_functions if call.action.startswith("kms:")]
-        needed = [*of_functions, *restored, *second, *LOGGED, _BY_THE_TABLE]
+        needed = [*of_functions, *restored, *second, *LOGGED, *TRACED, _BY_THE_TABLE]
         return Held(rights.boundary(), needed, OF_THE_BOUNDARY)
     forbidden = {"api": OF_THE_API, "authorizer": OF_THE_AUTHORIZER, "edge": OF_THE_EDGE, "operator": OF_THE_OPERATOR}
     forbidden |= {"issuer": OF_THE_ISSUER, "sign-in": OF_THE_SIGN_IN_SERVICE}

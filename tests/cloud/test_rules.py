@@ -135,9 +135,15 @@ def test_no_role_can_delete_the_table_or_the_key_or_use_either_or_leave_the_boun
 def test_no_policy_has_a_wildcard_for_an_action_or_reaches_past_its_environment(statements: list[Statement]) -> None:
     of_no_resource = {  # AWS knows these actions for all resources only
         "cloudwatch:DescribeAlarms", "kms:CreateKey", "kms:ListAliases", "logs:DescribeIndexPolicies",
-        "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
+        "logs:DescribeLogGroups", "logs:DescribeResourcePolicies", "xray:PutTelemetryRecords", "xray:PutTraceSegments",
     }  # fmt: skip
-    nameless = (":key/*", "::/", "aws:transform/", "aws-service-role/")  # what AWS gives a name, or none
+    nameless = (
+        ":key/*",
+        ":regional/webacl/*",
+        "::/",
+        "aws:transform/",
+        "aws-service-role/",
+    )  # what AWS gives a name, or none
     for statement in statements:
         assert statement["Effect"] == "Allow"
         assert not [action for action in policies.actions([statement]) if "*" in action]

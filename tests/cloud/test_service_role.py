@@ -29,6 +29,12 @@ _OF_ALL = {  # AWS knows these for all resources only
 _RESOURCES = {
     "cloudwatch": [f"arn:aws:cloudwatch:{_HERE}:alarm:{NAME}-api-ErrorsAlarm-x"],
     "dynamodb": [TABLE],
+    **{
+        f"cloudwatch:{action}": [f"arn:aws:cloudwatch::123456789012:dashboard/{NAME}-api"]
+        for action in ("DeleteDashboards", "GetDashboard", "PutDashboard")
+    },
+    "wafv2": [f"arn:aws:wafv2:{_HERE}:regional/webacl/a/b", "arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"],
+    "apigateway:SetWebACL": ["arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"],
     "iam": [ROLE],
     "kms": [KEY],
     "kms:CreateAlias": [KEY, f"arn:aws:kms:{_HERE}:alias/{NAME}"],
@@ -69,6 +75,7 @@ _ELSEWHERE = {
     NAME: "payroll",
     "key/": "key/mrk-",
     "123456789012:key": "210987654321:key",
+    "webacl/": "ipset/",
     BUCKET: f"{BUCKET}-of-others",
 }
 
@@ -95,6 +102,9 @@ FORBIDDEN = [
     Call("kms:DeleteAlias", f"arn:aws:kms:{_HERE}:alias/{NAME}"),
     Call("dynamodb:DeleteTable", TABLE),
     Call("lambda:InvokeFunction", FUNCTION),
+    Call("wafv2:DeleteWebACL", f"arn:aws:wafv2:{_HERE}:regional/webacl/a/b"),
+    Call("apigateway:UpdateRestApiPolicy", "arn:aws:apigateway:us-east-1::/restapis/a/stages/prod"),
+    Call("cloudwatch:ListDashboards", f"arn:aws:cloudwatch::123456789012:dashboard/{NAME}-api"),
     Call("apigateway:UpdateRestApiPolicy", "arn:aws:apigateway:us-east-1::/restapis/a"),
     Call("cloudwatch:SetAlarmState", _RESOURCES["cloudwatch"][0]),
     Call("logs:PutSubscriptionFilter", _RESOURCES["logs"][0]),

@@ -18,7 +18,7 @@ from chalicelib.model.limits.rates import Rate
 
 EVENTS = "/audit_events"
 CERTIFICATES = frozenset(("/ssh_user_certificates", "/ssh_host_certificates"))
-# What ends a leaked key, and what an admin needs to find it. Each key has a reserve for these requests.
+# Requests that find or end a leaked key. Each key has a reserve for them.
 RESERVED = frozenset(
     (
         ("GET", "/me"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from chalicelib.model.limits import shared_counts
 from chalicelib.model.limits.rates import Rate
 from chalicelib.model.limits.shared_counts import SECONDS
+from chalicelib.storage import snapshot
 from chalicelib.storage.client.aws_errors import AwsError
 
 PART = 16  # a process with less than this part of a limit does not report its count
@@ -159,3 +160,4 @@ class Counters:
 
 
 OF_PROCESS = Counters(shared_counts.add)
+snapshot.on_restore(OF_PROCESS.forget)

@@ -89,6 +89,12 @@ def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
     return answer
 
 
+def close_connections() -> None:
+    """Close the idle connections of all clients."""
+    for made in _clients.values():
+        made.close()
+
+
 def read_directly() -> None:
     """Send the reads of this process without botocore's pipeline from now on, if possible."""
     for service in ("dynamodb", "kms"):

@@ -5,7 +5,7 @@ from collections import Counter
 KMS_CALLS, KMS_ERRORS = "KmsCalls", "KmsErrors"
 CONFLICTS, THROTTLES = "StoreConflicts", "StoreThrottles"
 
-# What happened since the last line of the log.
+# Since the last line of the log.
 COUNTS: Counter[str] = Counter()
 _THROTTLES = frozenset(("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"))
 
@@ -16,6 +16,18 @@ def note(service: str, code: str = "") -> None:
         COUNTS[KMS_ERRORS if code else KMS_CALLS] += 1
     elif code in _THROTTLES:
         COUNTS[THROTTLES] += 1
+
+
+def conflict() -> bool:
+    """Count a conflict of transactions. Return False."""
+    COUNTS[CONFLICTS] += 1
+    return False
+
+
+def throttle(error: Exception) -> Exception:
+    """Count a throttled transaction. Return its error."""
+    COUNTS[THROTTLES] += 1
+    return error
 
 
 def take() -> dict[str, int]:

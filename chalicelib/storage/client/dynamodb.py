@@ -197,11 +197,9 @@ def _try_transaction(writes: Sequence[Write]) -> bool:
         if failed := [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]:
             raise TransactionFailed(failed, response["ResponseMetadata"].get("RetryAttempts", 0) > 0) from None
         if throttled := [_scope(writes[index]) for index, reason in enumerate(reasons) if reason in _THROTTLED]:
-            call_counts.COUNTS[call_counts.THROTTLES] += 1
-            raise Throttled(throttled) from None
+            raise call_counts.throttle(Throttled(throttled)) from None
         if {*reasons} <= {"None", "TransactionConflict"} and "TransactionConflict" in reasons:
-            call_counts.COUNTS[call_counts.CONFLICTS] += 1
-            return False
+            return call_counts.conflict()
         if reasons and "ValidationError" not in reasons:
             raise aws.Unavailable("TransactionCanceledException") from None
         raise

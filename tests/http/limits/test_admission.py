@@ -79,9 +79,7 @@ def test_a_leaked_key_that_floods_can_still_be_ended(admin: Client, member: Clie
     leaked = admin.with_token(made["token"])
     limit(admin, "--requests-per-second", "1")
     flood(leaked)
-    for _ in range(30):  # the flood reaches the reserve of its own key too
-        last = leaked.get("/me")
-    assert last.status == 429
+    flood(leaked, "/me")  # it uses up the reserve of its own key too
     assert admin.get("/me").status == 200
     assert made["id"] in [key["id"] for key in admin.get(KEYS).json["keys"]]
     assert admin.patch(f"/users/{member.user}", {"active": False}).status == 200

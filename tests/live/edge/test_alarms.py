@@ -72,6 +72,12 @@ _QUIET: Mapping[str, str] = {
     _refused("host"): "0x40",
     _refused("domain"): "0+5x40",
     "edge_secrets_pending": "3x40",
+    "edge_gateway_process_open_fds": "700x40",
+    "edge_gateway_process_max_fds": "1024x40",
+    'edge_gateway_lag_seconds{task="lease_renewal"}': "2x40",
+    'edge_gateway_lag_seconds{task="changes"}': "0x40",
+    'edge_control_lag_seconds{task="changes"}': "0x40",
+    'edge_control_lag_seconds{task="statuses"}': "1x40",
 }
 
 _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
@@ -120,6 +126,11 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
         {'edge_oauth_sign_ins_total{outcome="silent",provider="github"}': "0+1x40"},
         ["EdgeOAuthFailing"],
     ),
+    "a gateway has many connections": ({"edge_gateway_process_open_fds": "900x40"}, ["EdgeGatewayFull"]),
+    "renewals do not end": ({'edge_gateway_lag_seconds{task="lease_renewal"}': "0+15x40"}, ["EdgeRenewalsLate"]),
+    "a gateway misses changes": ({'edge_gateway_lag_seconds{task="changes"}': "0+15x40"}, ["EdgeChangesMissed"]),
+    "control misses changes": ({'edge_control_lag_seconds{task="changes"}': "0+15x40"}, ["EdgeChangesMissed"]),
+    "statuses are not written": ({'edge_control_lag_seconds{task="statuses"}': "0+15x40"}, ["EdgeStatusesFail"]),
     "Envoy refuses a value, once": ({_control("resource_refused"): "0x25 1x14"}, ["EdgeResourceRefused"]),
 }
 

@@ -1,0 +1,49 @@
+"""The templates by which a table gets other indexes: DynamoDB changes one in each update of a stack."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+
+def of(deployed: str, template: str) -> list[str]:
+    """Return the templates to deploy one after the other. Each adds or removes one index, and the last is `template`.
+
+    `deployed` is the present template, "" without a stack.
+    """
+    if not deployed:
+        return [template]
+    wanted = yaml_parse(template)
+    before, after = _indexes(yaml_parse(deployed)), _indexes(wanted)
+    states = [dict(before)]
+    for name in before.keys() - after.keys():
+        states.append({other: it for other, it in states[-1].items() if other != name})
+    for name in (name for name in after if name not in before):
+        states.append({**states[-1], name: after[name]})
+    return [*(_with_indexes(wanted, state) for state in states[1:-1]), template]
+
+
+def _table(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of the only table of a template."""
+    (table,) = (it["Properties"] for it in template["Resources"].values() if it["Type"] == "AWS::DynamoDB::Table")
+    properties: dict[str, Any] = table
+    return properties
+
+
+def _indexes(template: Mapping[str, Any]) -> dict[str, Any]:
+    return {index["IndexName"]: index for index in _table(template).get("GlobalSecondaryIndexes", ())}
+
+
+def _with_indexes(template: Mapping[str, Any], indexes: Mapping[str, Any]) -> str:
+    """Return a template with these indexes of its table only, and the attributes that they need."""
+    changed = copy.deepcopy(dict(template))
+    table = _table(changed)
+    keys = [*table["KeySchema"], *(key for index in indexes.values() for key in index["KeySchema"])]
+    names = dict.fromkeys(key["AttributeName"] for key in keys)
+    table["AttributeDefinitions"] = [{"AttributeName": name, "AttributeType": "S"} for name in names]
+    table["GlobalSecondaryIndexes"] = [*indexes.values()]
+    if not indexes:
+        del table["GlobalSecondaryIndexes"]
+    return json.dumps(changed)

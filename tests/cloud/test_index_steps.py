@@ -1,0 +1,51 @@
+"""Updates of a table's indexes: one in each update of the stack."""
+
+import json
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from infra.deploy import data_stack, index_steps
+
+TEMPLATE = data_stack.TEMPLATE.read_text()
+
+
+def with_indexes(*names: str) -> str:
+    """Return the template with these indexes only."""
+    template = yaml_parse(TEMPLATE)
+    table = template["Resources"]["Table"]["Properties"]
+    table["GlobalSecondaryIndexes"] = [
+        {"IndexName": name, "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}]} for name in names
+    ]
+    return json.dumps(template)
+
+
+def seen(template: str) -> tuple[set[str], set[str]]:
+    """Return the names of the indexes, and of the attributes that are defined without being a key of the table."""
+    table: dict[str, Any] = yaml_parse(template)["Resources"]["Table"]["Properties"]
+    defined = {it["AttributeName"] for it in table["AttributeDefinitions"]}
+    return {it["IndexName"] for it in table.get("GlobalSecondaryIndexes", ())}, defined - {"scope", "id"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "between"),
+    [
+        ((), ("a",), []),
+        (("a",), ("a", "b"), []),
+        (("a",), ("a",), []),
+        ((), ("a", "b", "c"), [{"a"}, {"a", "b"}]),
+        (("a",), ("b",), [set()]),
+        (("a", "b"), ("b", "c"), [{"b"}]),
+    ],
+)
+def test_each_update_changes_one_index(
+    before: tuple[str, ...], after: tuple[str, ...], between: list[set[str]]
+) -> None:
+    *steps, last = index_steps.of(with_indexes(*before), with_indexes(*after))
+    assert last == with_indexes(*after)
+    assert [seen(step) for step in steps] == [(names, names) for names in between]
+
+
+def test_a_new_stack_has_all_indexes_at_once() -> None:
+    assert index_steps.of("", TEMPLATE) == [TEMPLATE]

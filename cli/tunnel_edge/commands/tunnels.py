@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import os
 import signal
 import sys
@@ -179,6 +180,8 @@ async def _run(
     inspect_port: int | None,
 ) -> None:
     """Serve until cancelled by Ctrl-C or SIGTERM."""
+    gc.freeze()  # what is imported now stays
+    gc.set_threshold(20_000, 20, 50)  # recorded requests would be searched for garbage again and again
     if task := asyncio.current_task():
         with contextlib.suppress(NotImplementedError):  # on Windows
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -1,6 +1,6 @@
 """Recorded exchanges, and the journal that bounds their number and memory. Pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 MAX_EXCHANGES = 500
@@ -19,11 +19,16 @@ class Message:
     """
 
     start: tuple[str, str, str]
-    headers: tuple[tuple[str, str], ...]
+    raw_headers: Sequence[tuple[bytes, bytes]]
     head: bytes
     body: bytearray = field(default_factory=bytearray)
     size: int = 0
     is_complete: bool = False
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Return names and values as they were sent."""
+        return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.raw_headers)
 
     @property
     def is_cut(self) -> bool:
@@ -32,7 +37,8 @@ class Message:
 
     def header(self, name: str) -> str:
         """Return the first value of a header, or ""."""
-        return next((value for key, value in self.headers if key.lower() == name), "")
+        wanted = name.encode()
+        return next((value.decode("latin-1") for key, value in self.raw_headers if key.lower() == wanted), "")
 
     def add(self, data: bytes, *, is_stored: bool) -> None:
         """Append bytes to the body."""
@@ -40,10 +46,11 @@ class Message:
             self.body += data[: MAX_BODY - len(self.body)]
         self.size += len(data)
 
-    def remove_last(self, count: int) -> None:
-        """Remove the last bytes of the body, which belong to the next message."""
-        self.size -= count
-        del self.body[self.size :]
+    def complete(self, rest: int) -> None:
+        """Mark the message as complete. The last `rest` bytes belong to the next one."""
+        self.size -= rest
+        self.body = self.body[: self.size]  # also releases the memory that the body does not need
+        self.is_complete = True
 
 
 @dataclass
@@ -77,9 +84,11 @@ class Exchange:
 
     def measure(self) -> int:
         """Return the bytes of memory that the exchange takes."""
-        messages = [it for it in (self.request, self.response) if it]
-        heads = sum(2 * len(it.head) for it in messages)  # also the parsed headers
-        return _OVERHEAD + heads + sum(len(it.body) for it in messages)
+        total = _OVERHEAD
+        for message in (self.request, self.response):
+            if message:
+                total += 2 * len(message.head) + len(message.body)  # the parsed headers, too
+        return total
 
 
 class Journal:
@@ -93,10 +102,9 @@ class Journal:
         self.memory = 0
 
     def begin(self, at: float, replay_of: int | None = None) -> Exchange:
-        """Add and return a new exchange."""
+        """Add and return a new exchange. The caller calls `update` when it is complete enough."""
         self._last += 1
         exchange = self._exchanges[self._last] = Exchange(self._last, at, replay_of=replay_of)
-        self.update(exchange)
         return exchange
 
     def update(self, exchange: Exchange) -> None:

@@ -52,7 +52,6 @@ class MessageReader:
         """End the message. Return the bytes of the next one."""
         rest = self.rest()
         if self.message:
-            self.message.is_complete = True
-            self.message.remove_last(len(rest))
+            self.message.complete(len(rest))
         self.is_idle, self.exchange, self.message = True, None, None
         return rest

@@ -155,7 +155,7 @@ class Recorder:
         head, rest = self._requests.take_head()
         start = (_text(event.method), _text(event.target), _text(event.http_version))
         exchange = self._create()
-        exchange.request = message = Message(start, _headers(event), head)
+        exchange.request = message = Message(start, event.headers.raw_items(), head)
         exchange.client = message.header("x-forwarded-for").rpartition(",")[2].strip() or self._client
         message.add(rest, is_stored=True)
         self._requests.exchange, self._requests.message = exchange, message
@@ -173,7 +173,7 @@ class Recorder:
             self._responses.head += rest
         else:
             start = (_text(event.http_version), str(event.status_code), _text(event.reason))
-            exchange.response = message = Message(start, _headers(event), head)
+            exchange.response = message = Message(start, event.headers.raw_items(), head)
             exchange.answered_at = self._now
             if is_switch or (_method(exchange) == "CONNECT" and event.status_code < 300):
                 message.is_complete = True
@@ -251,10 +251,6 @@ def _describe(exchange: Exchange) -> h11.Request:
 
 def _method(exchange: Exchange) -> str:
     return exchange.request.start[0] if exchange.request else ""
-
-
-def _headers(event: _Parsed) -> tuple[tuple[str, str], ...]:
-    return tuple((_text(name), _text(value)) for name, value in event.headers.raw_items())
 
 
 def _text(data: bytes) -> str:

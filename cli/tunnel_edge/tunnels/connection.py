@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import functools
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,25 +107,24 @@ class Connection:
 
     async def _read_events(self) -> None:
         """Read the subsystem `events`, or the lines of a terminal session from an older gateway."""
+        create: Any = functools.partial(self._connection.create_session, encoding="utf-8", errors="replace")
         with contextlib.suppress(OSError, asyncssh.Error):  # the connection has ended
             try:
-                process = await self._connection.create_process(subsystem="events", encoding="utf-8", errors="replace")
+                await create(lambda: _Lines(self._on_line), subsystem="events")
             except asyncssh.ChannelOpenError:
-                await self._show_sentences()
-                return
-            async for line in _lines(process):
-                if event := _parse(line):
-                    self._handle(event)
+                await create(lambda: _Lines(self._on_sentence))
 
-    async def _show_sentences(self) -> None:
-        """Show the sentences of a gateway without events. One with an address opens the tunnel."""
-        process = await self._connection.create_process(encoding="utf-8", errors="replace")
-        async for line in _lines(process):
-            url, _, rest = line.strip().partition(" ")
-            if "://" in url and rest == "is online.":
-                self._handle({"event": "opened", "id": "", "url": url})
-            else:
-                self._handle({"event": "notice", "message": line.strip()})
+    def _on_line(self, line: str) -> None:
+        if event := _parse(line):
+            self._handle(event)
+
+    def _on_sentence(self, line: str) -> None:
+        """Show a sentence of a gateway without events. One with an address opens the tunnel."""
+        url, _, rest = line.strip().partition(" ")
+        if "://" in url and rest == "is online.":
+            self._handle({"event": "opened", "id": "", "url": url})
+        else:
+            self._handle({"event": "notice", "message": line.strip()})
 
     def _handle(self, event: Mapping[str, Any]) -> None:
         if event.get("event") == "refused" and not self._refusal.done():
@@ -199,16 +199,21 @@ def _trusted(lines: Sequence[str]) -> tuple[list[asyncssh.SSHKey], list[asyncssh
     return keys, [], []
 
 
-async def _lines(process: "asyncssh.SSHClientProcess[str]") -> AsyncIterator[str]:
-    """Yield the lines of a process until it ends."""
-    while line := await process.stdout.readline():
-        yield line
+class _Lines(asyncssh.SSHClientSession[str]):
+    """Passes each line of a session on. One that is too long loses its beginning."""
+
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line, self._rest = on_line, ""
+
+    def data_received(self, data: str, datatype: Any) -> None:
+        *lines, self._rest = (self._rest + data).split("\n")
+        self._rest = self._rest[-_MAX_LINE:]
+        for line in lines:
+            self._on_line(line)
 
 
 def _parse(line: str) -> Mapping[str, Any] | None:
     """Return an event, None for another line."""
-    if len(line) > _MAX_LINE:
-        return None
     try:
         event = json.loads(line)
     except ValueError:

@@ -59,8 +59,6 @@ def run(work: Work, *, inspected: bool) -> Journal:
     async def main() -> Journal:
         async with asyncio.timeout(30), open_tunnel(inspected=inspected) as tunnel:
             await work(tunnel)
-            for _ in range(20):  # the recording of the last bytes
-                await asyncio.sleep(0)
             return tunnel.journal
 
     return asyncio.run(main())
@@ -145,6 +143,8 @@ def test_large_bodies_pass_in_both_directions_while_a_reader_is_slow(inspected: 
         await server_reads.readuntil(b"\r\n\r\n")
         assert await reads.readexactly(len(head)) == head
         await asyncio.gather(pump(writes), pump(server_writes), read(reads), read(server_reads))
+        while inspected and not all(it.request and it.request.is_complete for it in tunnel.journal.newest_first()):
+            await asyncio.sleep(0.01)
 
     journal = run(work, inspected=inspected)
     exchanges = [*journal.newest_first()]

@@ -1,14 +1,8 @@
 """Requests to a CA: Debian's pebble, which rejects some nonces, and believes each challenge."""
 
-import json
-import os
-import socket
-import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -21,8 +15,8 @@ from edge.issuer import key_making
 from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
-from tests import openssl
-from tests.needs import need
+from tests import pebble
+from tests.conftest import free_port
 from tests.transports import Client
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,50 +26,9 @@ DOMAIN, WILDCARD = "app.example.com", "*.example.com"
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CaSettings]:
     """Start pebble; return how to reach it."""
-    need("pebble")
-    folder = tmp_path_factory.mktemp("pebble")
-    own = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
-    (folder / "certificate").write_text(own.certificate)
-    (folder / "key").write_text(own.key)
-    port = free_port()
-    config = {
-        "listenAddress": f"127.0.0.1:{port}",
-        "certificate": str(folder / "certificate"),
-        "privateKey": str(folder / "key"),
-        "httpPort": 5002,
-        "tlsPort": 5001,
-    }
-    (folder / "config.json").write_text(json.dumps({"pebble": config}))
-    environment = {
-        **os.environ,
-        "PEBBLE_VA_ALWAYS_VALID": "1",
-        "PEBBLE_VA_NOSLEEP": "1",
-        "PEBBLE_WFE_NONCEREJECT": "15",
-    }
-    command = ["pebble", "-config", str(folder / "config.json")]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as pebble:
-        wait_for(port, folder / "certificate")
-        yield CaSettings(f"https://localhost:{port}/dir", "mailto:ops@example.com", bundle=str(folder / "certificate"))
-        pebble.terminate()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def wait_for(port: int, bundle: Path) -> None:
-    """Wait until pebble completes handshakes."""
-    context = ssl.create_default_context(cafile=bundle)
-    for _ in range(100):
-        try:
-            with socket.create_connection(("127.0.0.1", port)) as plain:
-                context.wrap_socket(plain, server_hostname="localhost").close()
-                return
-        except OSError:
-            time.sleep(0.05)
-    raise TimeoutError
+    folder = tmp_path_factory.mktemp("acme") / "pebble"
+    with pebble.running(folder, VA_ALWAYS_VALID=1, WFE_NONCEREJECT=15, AUTHZREUSE=50) as ca:
+        yield CaSettings(ca.directory, "mailto:ops@example.com", bundle=str(ca.bundle))
 
 
 def client_key() -> ec.EllipticCurvePrivateKey:

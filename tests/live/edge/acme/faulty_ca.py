@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from cryptography import x509
 
-from tests.live.edge.acme.pebble import Pebble
+from tests.pebble import Pebble
 
 _DAY = 86400
 _RENEWAL_INFO = "/renewal-info/"

@@ -20,9 +20,10 @@ from cryptography import x509
 
 from chalicelib.model.names import operator_certificate
 from chalicelib.model.tls import challenge_records
+from tests import pebble
 from tests.conftest import ROOT, client_of, free_port, remember_stored, serve
 from tests.live.edge import nameservers
-from tests.live.edge.acme import faulty_ca, pebble, zones
+from tests.live.edge.acme import faulty_ca, zones
 from tests.live.edge.acme.faulty_ca import FaultyCa
 from tests.live.edge.acme.zones import UpdatedZone
 from tests.live.edge.nameservers import NameServer

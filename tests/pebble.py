@@ -1,4 +1,4 @@
-"""Debian's pebble: a CA for tests, which validates challenges as a CA does."""
+"""Debian's pebble: a CA for tests."""
 
 import json
 import os
@@ -24,10 +24,17 @@ class Pebble:
     bundle: Path
     key: Path
 
+    @property
+    def directory(self) -> str:
+        return f"https://localhost:{self.port}/dir"
+
 
 @contextmanager
-def running(folder: Path, *, http_port: int, name_server: str) -> Iterator[Pebble]:
-    """Run a pebble that validates at `http_port`, and asks one name server. It rejects no nonces."""
+def running(folder: Path, *, http_port: int = 1, name_server: str = "", **settings: int) -> Iterator[Pebble]:
+    """Run a pebble that validates at a port, with the addresses of a name server. It rejects no nonces.
+
+    `settings` are further variables of pebble, without their prefix.
+    """
     need("pebble")
     folder.mkdir()
     own = openssl.issue("/CN=localhost", extensions=("subjectAltName=DNS:localhost",))
@@ -42,11 +49,13 @@ def running(folder: Path, *, http_port: int, name_server: str) -> Iterator[Pebbl
         "tlsPort": 1,
     }
     (folder / "config.json").write_text(json.dumps({"pebble": config}))
-    chosen = {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
-    command = ["pebble", "-config", str(folder / "config.json"), "-dnsserver", name_server]
+    chosen = {"VA_NOSLEEP": 1, "WFE_NONCEREJECT": 0, "AUTHZREUSE": 0, **settings}
+    environment = {**os.environ, **{f"PEBBLE_{name}": str(value) for name, value in chosen.items()}}
+    resolver = ["-dnsserver", name_server] if name_server else []
+    command = ["pebble", "-config", str(folder / "config.json"), *resolver]
     with (
         open(folder / "log", "wb") as log,
-        subprocess.Popen(command, env={**os.environ, **chosen}, stdout=log, stderr=log) as process,
+        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as process,
     ):
         try:
             _wait_for(made)

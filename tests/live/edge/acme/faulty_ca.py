@@ -1,6 +1,6 @@
 """A CA with renewal information (RFC 9773) and faults: a proxy in front of pebble.
 
-It records all requests, so that a test can say what the CA has received, and when.
+It records all requests but those with a rejected nonce, so that a test can say what the CA has received, and when.
 """
 
 import base64
@@ -56,6 +56,7 @@ class FaultyCa:
     limited_for: int = 0
     rejected_nonces: int = 0
     is_away: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def directory(self) -> str:
@@ -104,14 +105,12 @@ class FaultyCa:
         headers = [("Content-Type", "application/json"), ("Retry-After", str(self.recheck_after))]
         return 200, headers, json.dumps({"suggestedWindow": times}).encode()
 
-    def fault(self, request: CaRequest) -> tuple[str, int, Headers] | None:
-        """Return the type, the status and the headers of a fault that a request meets, or None."""
-        if self.rejected_nonces and request.method == "POST":
-            self.rejected_nonces -= 1
-            return "badNonce", 400, []
-        if self.limited_for and request.path == _ORDERS:
-            return "rateLimited", 429, [("Retry-After", str(self.limited_for))]
-        return None
+    def rejects_nonce(self, request: CaRequest) -> bool:
+        """Return whether the nonce of a request is rejected."""
+        with self.lock:
+            is_rejected = request.method == "POST" and self.rejected_nonces > 0
+            self.rejected_nonces -= is_rejected
+            return is_rejected
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -126,12 +125,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.ca.is_away:
             self.close_connection = True
             return
+        if self.ca.rejects_nonce(request):
+            self._send_problem("badNonce", 400, [])
+            return
         self.ca.requests.append(request)
         if self.path.startswith(_RENEWAL_INFO):
             self._send(*self.ca.window(self.path.removeprefix(_RENEWAL_INFO)))
             return
-        if fault := self.ca.fault(request):
-            self._send_problem(*fault)
+        if self.ca.limited_for and self.path == _ORDERS:
+            self._send_problem("rateLimited", 429, [("Retry-After", str(self.ca.limited_for))])
             return
         headers = {name: self.headers[name] for name in ("Host", "Content-Type") if self.headers[name]}
         self._send(*self.ca.forward(self.command, self.path, headers, body))

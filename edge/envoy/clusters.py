@@ -1,6 +1,6 @@
 """Envoy's clusters: gateways and tunnel groups, by mutual TLS, and internal listeners. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -135,9 +135,8 @@ def build_stream_cluster(
     cluster = parts.copy(_template("stream", settings.limits.max_requests_per_backend, settings.limits))
     cluster.common_lb_config.locality_weighted_lb_config.SetInParent()
     for id, weight, members in groups:
-        share = cluster.load_assignment.endpoints.add()
-        share.locality.sub_zone, share.load_balancing_weight.value = id, weight
-        share.lb_endpoints.extend(_endpoints(members))
+        for share in parts.add_endpoints(cluster, members, settings.region):
+            share.locality.sub_zone, share.load_balancing_weight.value = id, weight
     sockets = _group_sockets(frozenset(it.id for _, _, members in groups for _, it in members), link_authority)
     return _encode(cluster, stream_name(plan), sockets.public if plan.is_proxied else sockets.private)
 
@@ -202,17 +201,8 @@ def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tu
 def _to_group(members: Members, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
     """Return what the clusters of a tunnel group share, and their ways to connect."""
     cluster = parts.copy(_template("group", settings.limits.max_requests_per_backend, settings.limits))
-    cluster.load_assignment.endpoints.add().lb_endpoints.extend(_endpoints(members))
+    parts.add_endpoints(cluster, members, settings.region)
     return cluster, _group_sockets(frozenset(gateway.id for _, gateway in members), link_authority)
-
-
-def _endpoints(members: Members) -> Iterator[v3.LbEndpoint]:
-    """Yield the same message for each tunnel. A list of messages copies it."""
-    message = v3.LbEndpoint()
-    endpoint, address = message.endpoint, message.endpoint.address.socket_address
-    for tunnel, gateway in members:
-        endpoint.hostname, address.address, address.port_value = tunnel.id, gateway.host, gateway.port
-        yield message
 
 
 def _internal_address(cluster: v3.Cluster) -> v3.EnvoyInternalAddress:

@@ -1,12 +1,14 @@
 """Small messages that others contain. Pure."""
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TypeVar
 
 from google.protobuf.message import Message
 
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import v3
 from edge.link import sockets
 from edge.process.settings import Limits
@@ -127,3 +129,30 @@ def reserved_secret(purpose: str) -> str:
 def secret(name: str) -> v3.SdsSecretConfig:
     """Return the reference to a certificate with its key."""
     return v3.SdsSecretConfig(name=name, sds_config=ADS)
+
+
+def add_endpoints(
+    cluster: v3.Cluster, members: Sequence[tuple[ServedTunnel, Gateway]], region: str
+) -> list[v3.LocalityLbEndpoints]:
+    """Add the tunnels of a group to a cluster: those in a region with priority 0, and the others with priority 1.
+
+    Without any in the region, all have priority 0.
+    """
+    own = [it for it in members if it[1].region == region]
+    others = [it for it in members if it[1].region != region]
+    added = []
+    for priority, some in enumerate([own, others] if own and others else [members]):
+        added.append(cluster.load_assignment.endpoints.add(priority=priority))
+        added[-1].lb_endpoints.extend(_endpoints(some))
+    if len(added) > 1:
+        cluster.load_assignment.policy.overprovisioning_factor.value = 100
+    return added
+
+
+def _endpoints(members: Sequence[tuple[ServedTunnel, Gateway]]) -> Iterator[v3.LbEndpoint]:
+    """Yield the same message for each tunnel. A list of messages copies it."""
+    message = v3.LbEndpoint()
+    endpoint, address = message.endpoint, message.endpoint.address.socket_address
+    for tunnel, gateway in members:
+        endpoint.hostname, address.address, address.port_value = tunnel.id, gateway.host, gateway.port
+        yield message

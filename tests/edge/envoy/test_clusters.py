@@ -4,7 +4,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters
 from edge.envoy.clusters import LINK_SECRET
 from edge.envoy.names import https_listener
@@ -117,3 +120,30 @@ def test_a_special_name_is_sent_to_its_listener_with_the_address_of_the_visitor(
     ]
     assert passed["typed_config"]["cluster"] == "none"
     assert bound["typed_config"]["max_connections"] == str(SETTINGS.limits.max_connections)
+
+
+@pytest.mark.parametrize(
+    ("regions", "priorities"),
+    [
+        (["west", "east", "west"], {0: ["tn_0", "tn_2"], 1: ["tn_1"]}),
+        (["east", "north"], {0: ["tn_0", "tn_1"]}),
+        (["west", "west"], {0: ["tn_0", "tn_1"]}),
+        ([], {0: []}),
+    ],
+)
+def test_a_group_prefers_the_tunnels_of_its_own_region(regions: list[str], priorities: dict[int, list[str]]) -> None:
+    members = [
+        (ServedTunnel("acct_a", f"tn_{number}", f"gw-{number}", ""), Gateway(f"gw-{number}", "192.0.2.1", 7, region=it))
+        for number, it in enumerate(regions)
+    ]
+    west = replace(SETTINGS, region="west")
+    made = clusters.build_group_clusters("bkdtg_1", members, "PEM", west)
+    for resource in made:
+        assignment = messages.decode(resource)["load_assignment"]
+        found = {
+            it.get("priority", 0): [one["endpoint"]["hostname"] for one in it.get("lb_endpoints", ())]
+            for it in assignment["endpoints"]
+        }
+        assert found == priorities
+        factor = {"overprovisioning_factor": 100} if len(priorities) > 1 else None
+        assert assignment.get("policy") == factor

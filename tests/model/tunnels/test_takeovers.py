@@ -1,0 +1,109 @@
+"""Names of dead gateways: who takes them, when, and with how many calls."""
+
+import pytest
+
+from chalicelib.model.tunnels import gateways, online_tunnels
+from chalicelib.model.tunnels.gateways import Gateway
+from edge.store.records import Grant, NameTaken, Opening
+from edge.store.table import TableStore
+from tests.gateway_leases import set_lease
+from tests.queries import calls
+from tests.transports import Client
+from tests.tunnels import NAME, OTHER, ended
+
+OLD, NEW = Gateway("gw-1", "192.0.2.1", 7000), Gateway("gw-2", "192.0.2.2", 7000)
+
+
+@pytest.fixture
+def table(admin: Client) -> TableStore:
+    found = TableStore("local", "tunnels.localhost")
+    for gateway in (OLD, NEW):
+        assert found.announce_gateway(gateway, lease=60)
+    return found
+
+
+def open_at(
+    table: TableStore, client: Client, gateway: Gateway, *, credential: str = "sshcr_1", name: str = NAME
+) -> str:
+    grant = Grant(client.account, credential, ())
+    opening = Opening(grant, gateway.id, "ts_1", "192.0.2.9", name, f"https://{name}")
+    return table.open(opening, most=100).id
+
+
+def seconds_of_end(client: Client) -> int:
+    (event,) = client.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    return int(event["details"]["seconds"])
+
+
+@pytest.mark.parametrize(("lease", "is_free"), [(60, False), (1, False), (-3, False), (-6, True)])
+def test_another_credential_takes_a_name_after_the_clock_skew(
+    table: TableStore, admin: Client, stranger: Client, lease: int, is_free: bool
+) -> None:
+    old = open_at(table, admin, OLD)
+    set_lease(OLD.id, lease)
+    if not is_free:
+        with pytest.raises(NameTaken):
+            open_at(table, stranger, NEW)
+        assert (ended(admin), gateways.read_each([OLD.id])[OLD.id].ended) == ([], 0)
+        return
+    new = open_at(table, stranger, NEW)
+    assert ended(admin) == [(old, "edge")]
+    assert gateways.read_each([OLD.id])[OLD.id].ended
+    assert [it["id"] for it in stranger.get("/tunnels").json["tunnels"]] == [new]
+    assert table.list_tunnels(OLD.id) == []
+
+
+def test_the_same_credential_takes_its_name_at_once(table: TableStore, admin: Client) -> None:
+    old = open_at(table, admin, OLD)
+    new = open_at(table, admin, NEW)
+    assert ended(admin) == [(old, "edge")]
+    assert table.list_tunnels(OLD.id) == []
+    assert [it.id for it in online_tunnels.list_online(admin.account)] == [new]
+
+
+def test_a_name_of_a_gateway_without_a_record_is_free(table: TableStore, admin: Client, stranger: Client) -> None:
+    old = open_at(table, admin, OLD)
+    gateways.leave(OLD.id)
+    gateways.remove(OLD.id)
+    open_at(table, stranger, NEW)
+    assert ended(admin) == [(old, "edge")]
+
+
+def test_the_seconds_of_an_end_are_counted_to_the_end_of_the_lease(
+    table: TableStore, admin: Client, stranger: Client
+) -> None:
+    open_at(table, admin, OLD)
+    set_lease(OLD.id, -20)
+    open_at(table, stranger, NEW)
+    assert seconds_of_end(admin) == 0
+
+
+@pytest.mark.parametrize("is_fenced", [False, True])
+def test_a_name_of_a_dead_gateway_takes_three_calls_more(
+    table: TableStore, admin: Client, stranger: Client, is_fenced: bool
+) -> None:
+    open_at(table, admin, OLD)
+    open_at(table, stranger, NEW, name="first.tunnels.localhost")  # reads what the process reads once
+    set_lease(OLD.id, -6)
+    if is_fenced:
+        assert gateways.fence(OLD.id)
+    with calls() as free:
+        open_at(table, stranger, NEW, name=OTHER)
+    with calls() as taken:
+        open_at(table, stranger, NEW, credential="sshcr_2")
+    assert len(taken) <= len(free) + 3, taken
+
+
+def test_a_reservation_takes_a_name_of_a_dead_gateway(table: TableStore, admin: Client, stranger: Client) -> None:
+    old = open_at(table, admin, OLD)
+    set_lease(OLD.id, -6)
+    stranger.create("/reserved_domains", {"domain": NAME})
+    assert ended(admin) == [(old, "edge")]
+
+
+def test_the_operator_s_list_ends_what_no_gateway_has(table: TableStore, admin: Client) -> None:
+    old = open_at(table, admin, OLD)
+    gateways.leave(OLD.id)
+    gateways.remove(OLD.id)
+    assert online_tunnels.end_all_offline(admin.account) == []
+    assert ended(admin) == [(old, "edge")]

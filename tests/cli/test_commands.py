@@ -93,7 +93,8 @@ def test_bash_completes_commands_flags_and_ids(admin_user: User) -> None:
     made = admin_user.run("backends", "http-response", "create", "-o", "id").stdout.strip()
     assert typed(admin_user, "te", "backends", "http") == ["http-response"]
     assert typed(admin_user, "te", "backends", "http-response", "create", "--stat") == ["--status-code"]
-    assert typed(admin_user, "te", "backends", "http-response", "get", made[:6]) == [made]
+    offers = (typed(admin_user, "te", "backends", "http-response", "get", made[:6]) for _ in range(5))
+    assert next(filter(None, offers), []) == [made]  # a busy machine may need more than 300 ms
     elsewhere = admin_user.with_settings(TE_URL="http://127.0.0.1:9", TE_TOKEN="x")
     started = time.monotonic()
     assert typed(elsewhere, "te", "backends", "http-response", "get", "bk") == []

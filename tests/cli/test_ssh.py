@@ -19,7 +19,7 @@ from tests.live.ssh import sshd
 from tests.live.ssh.sshd import HOST, USER, Sshd
 from tests.transports import RECORD, Client
 
-LIFETIME = 6  # seconds of a short certificate
+LIFETIME = 10  # seconds of a short certificate
 pytestmark = pytest.mark.needs("ssh", "sshd")
 
 
@@ -175,10 +175,14 @@ def test_ensure_fails_with_one_sentence_and_soon(agent: User, api: Served, autho
 
 def assert_fails(user: User) -> None:
     """Assert that `ensure` exits with 1 and one sentence, within five seconds."""
-    started = time.monotonic()
-    done = user.run("ssh", "ensure", "host", "user")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
-    assert time.monotonic() - started < 5.5
+
+    def seconds() -> float:
+        started = time.monotonic()
+        done = user.run("ssh", "ensure", "host", "user")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+        return time.monotonic() - started
+
+    assert least(seconds, bound=5.0) <= 5.0
 
 
 def test_no_secret_is_in_the_arguments_or_environment_of_a_process(agent: User, api: Served, authority: str) -> None:

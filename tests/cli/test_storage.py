@@ -103,7 +103,7 @@ def test_a_keyring_that_waits_does_not_delay_a_connection(with_keyring: User, ap
     assert made.returncode == 0, made.stderr
     for file in (with_keyring.home / ".local/state/te/ssh").iterdir():
         file.unlink()
-    done = with_keyring.with_settings(RING="waits").run("ssh", "ensure", "host", "ada", timeout=8)
+    done = with_keyring.with_settings(RING="waits").run("ssh", "ensure", "host", "ada", timeout=20)
     assert (done.returncode, done.stderr) == (1, "te: The certificate could not be renewed within 5 seconds.\n")
 
 

@@ -66,6 +66,8 @@ class Tunnels:
         """Return the current values of metrics, by name."""
         return {
             "tunnels": len(self),
+            "tunnel_limit": self._limits.max_tunnels_per_gateway,
+            "lease_limit_seconds": self._limits.lease,
             "channels": sum(tunnel.open_channels for tunnel in self._online.values()),
             "buffer_bytes": self.buffers.taken,
             "buffer_limit_bytes": self.buffers.total,

@@ -26,7 +26,7 @@ ARCHITECTURES = ("arm64", "x86_64")
 MAX_BYTES = 14 * 1024 * 1024
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-_TEMPLATES = ("data.yaml", "edge.yaml", "pipeline.yaml")  # the API's template is made with the package
+_TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")  # the API's template is made with the package
 _OPERATOR = {"chalicelib/operator", "chalicelib/__main__.py"}  # the operator's commands; no function runs them
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 

@@ -1,21 +1,11 @@
 """The units of the live edge: a process each, with as little as it needs."""
 
-from configparser import ConfigParser, SectionProxy
-
 import pytest
 
 from edge.process.settings import Limits
-from infra import ROOT
+from tests.cloud.units import service
 
 PROCESSES = ("control", "envoy", "gateway")
-INSTANCES = ("envoy", "gateway")  # a host has two of them during a release
-
-
-def service(process: str) -> SectionProxy:
-    unit = ConfigParser(interpolation=None, strict=True)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    assert unit.read(ROOT / "infra" / "deploy" / f"tunnel-edge-{process}{'@' if process in INSTANCES else ''}.service")
-    return unit["Service"]
 
 
 @pytest.mark.parametrize("process", PROCESSES)

@@ -78,6 +78,13 @@ _QUIET: Mapping[str, str] = {
     'edge_gateway_lag_seconds{task="changes"}': "0x40",
     'edge_control_lag_seconds{task="changes"}': "0x40",
     'edge_control_lag_seconds{task="statuses"}': "1x40",
+    "edge_gateway_lease_seconds_left": "45x40",
+    "edge_gateway_lease_limit_seconds": "60x40",
+    "edge_gateway_renewal_seconds": "0.02x40",
+    "edge_gateway_tunnels": "500x40",
+    "edge_gateway_tunnel_limit": "1000x40",
+    "edge_gateway_draining": "0x40",
+    "edge_gateway_handover_failed_total": "0x40",
 }
 
 _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
@@ -90,6 +97,12 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "the host is gone": ({"up": "0x40"}, ["EdgeProcessDown"]),
     "control reads nothing": ({"edge_control_behind_seconds": "31+15x40"}, ["EdgeControlBehind"]),
     "the store is away": ({_gateway("store_away"): "0x30 1+1x9"}, ["EdgeStoreAway"]),
+    "the lease is not renewed": ({"edge_gateway_lease_seconds_left": "45x38 19 4"}, ["EdgeLeaseEnding"]),
+    "renewals are slow": ({"edge_gateway_renewal_seconds": "6x40"}, ["EdgeRenewalSlow"]),
+    "a gateway is nearly full": ({"edge_gateway_tunnels": "910x40"}, ["EdgeGatewayFull"]),
+    "a gateway drains": ({"edge_gateway_draining": "0x37 1x2"}, []),
+    "a drain does not end": ({"edge_gateway_draining": "0x30 1x9"}, ["EdgeDrainTooLong"]),
+    "held connections are closed": ({"edge_gateway_handover_failed_total": "0x30 3x9"}, ["EdgeHandoverFailed"]),
     "thirty sign-ins are held": (
         {_gateway("sign_in_dropped"): "0+23x40", _gateway("sign_in_refused"): "0+700x40"},
         ["EdgeSignInsComeToNothing", "EdgeSignInsDropped"],

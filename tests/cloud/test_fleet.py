@@ -1,0 +1,66 @@
+"""The balancer in front of edge hosts, and the units on them: their times fit each other."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samtranslator.yaml_helper import yaml_parse
+
+from edge.process.settings import Limits
+from infra import ROOT
+from tests.cloud.units import service
+
+FILE = ROOT / "infra" / "deploy" / "fleet.yaml"
+TEMPLATE: dict[str, Any] = yaml_parse(FILE.read_text())
+_, PORTS, REPLICATED = TEMPLATE["Resources"]["Fn::ForEach::Listeners"]
+TARGET, LISTENER = (REPLICATED[f"{name}${{Port}}"]["Properties"] for name in ("Target", "Listener"))
+ATTRIBUTES = {it["Key"]: it["Value"] for it in TARGET["TargetGroupAttributes"]}
+LIMITS = Limits()
+
+
+def test_a_host_that_drains_is_unhealthy_before_its_requests_are_cut() -> None:
+    assert (TARGET["HealthCheckProtocol"], TARGET["HealthCheckPath"]) == ("HTTP", "/readyz")
+    assert TARGET["HealthCheckPort"] == {"Ref": "MetricsPort"}
+    noticed = TARGET["HealthCheckIntervalSeconds"] * TARGET["UnhealthyThresholdCount"]
+    assert noticed + TARGET["HealthCheckTimeoutSeconds"] < LIMITS.drain_timeout
+
+
+@pytest.mark.parametrize("process", ["gateway", "envoy"])
+def test_connections_outlive_the_drain_of_a_host(process: str) -> None:
+    stop = int(service(process)["TimeoutStopSec"])
+    assert int(ATTRIBUTES["deregistration_delay.timeout_seconds"]) > max(stop, LIMITS.drain_timeout)
+    assert ATTRIBUTES["deregistration_delay.connection_termination.enabled"] == "false"
+    assert ATTRIBUTES["target_health_state.unhealthy.connection_termination.enabled"] == "false"
+
+
+def test_idle_ssh_connections_outlive_the_keepalives_of_the_gateway() -> None:
+    assert {it["Key"]: int(it["Value"]) for it in LISTENER["ListenerAttributes"]} == {"tcp.idle_timeout.seconds": 6000}
+
+
+def test_tls_ends_at_envoy_and_addresses_arrive_in_one_way() -> None:
+    assert LISTENER["Protocol"] == TARGET["Protocol"] == "TCP"
+    ways = ATTRIBUTES["preserve_client_ip.enabled"], ATTRIBUTES["proxy_protocol_v2.enabled"]
+    assert sorted(ways) == ["false", "true"]
+
+
+def test_hosts_reach_all_link_ports_and_only_the_monitoring_reads_metrics() -> None:
+    parameters = {name: it.get("Default") for name, it in TEMPLATE["Parameters"].items()}
+    assert parameters["LastHopPort"] - parameters["HopPort"] == 5
+    assert PORTS == {"Ref": "Ports"}
+    rules = TEMPLATE["Resources"]["InstanceGroup"]["Properties"]["SecurityGroupIngress"]
+    assert [it.get("CidrIp") for it in rules] == [None, {"Ref": "MonitoringNetwork"}]
+
+
+@pytest.mark.parametrize("ports", ["443", ",".join(map(str, range(20000, 20050)))])
+def test_the_linter_accepts_the_template_for_any_ports(ports: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    template = {**TEMPLATE, "Parameters": {**TEMPLATE["Parameters"], "Ports": {"Type": "CommaDelimitedList"}}}
+    template["Parameters"]["Ports"]["Default"] = ports
+    file.write_text(json.dumps(template))
+    linted = subprocess.run(
+        [Path(sys.executable).with_name("cfn-lint"), file], check=False, capture_output=True, text=True
+    )
+    assert (linted.returncode, linted.stdout) == (0, "")

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from chalicelib.storage import diagnosis, snapshot
@@ -27,6 +28,7 @@ _SAMPLED = 10  # requests, of which one is counted for its account
 _PERIOD = 60  # seconds between lines with the busiest accounts
 _MOST = 10
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
+_BY_SERVICE, _BY_ROUTE = '[["service"]]', '[["service"], ["service", "operation"]]'
 _OF_ROUTES = [{"Name": name, "Unit": "Count"} for name in ("Requests", "Errors")]
 _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 
@@ -64,10 +66,13 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     if not _logger.isEnabledFor(level):
         return
     named = {"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}
+    directives = ""
     if namespace := os.environ.get("METRICS_NAMESPACE"):
-        named |= _metrics(namespace, line)
+        values, directives = _metrics(namespace, line)
+        named |= values
         _count(line.get("account"))
-    _logger.log(level, json.dumps(named))
+    text = json.dumps(named)
+    _logger.log(level, f"{text[:-1]}, {directives}}}" if directives else text)
 
 
 def warning(event: str, sentence: str) -> None:
@@ -75,26 +80,34 @@ def warning(event: str, sentence: str) -> None:
     _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
-def _metrics(namespace: str, line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics of a line and their directives."""
+def _metrics(namespace: str, line: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the metrics of a line, and their directives as JSON, or "" without metrics."""
     counts = call_counts.take() if call_counts.COUNTS else {}
     values: dict[str, Any] = {"service": namespace, **counts}
-    directives = []
+    dimensions = ""
     if line.get("route"):
         status = line["status"]
         counts |= {"Throttled": 1} if status == 429 else {}
-        by_route = os.environ.get("METRICS_BY_ROUTE") == "true"
-        values |= {"Requests": 1, "Errors": int(status >= 500), "Latency": line["duration_ms"], **counts}
         method = line["method"] if line["method"] in _METHODS else "OTHER"
+        values |= {"Requests": 1, "Errors": int(status >= 500), "Latency": line["duration_ms"], **counts}
         values["operation"] = f"{method} {line['route']}"
-        dimensions = [["service"], ["service", "operation"]] if by_route else [["service"]]
-        directives.append({"Namespace": namespace, "Dimensions": dimensions, "Metrics": _OF_ROUTES})
-    if counts:
-        named = [{"Name": name, "Unit": "Count"} for name in counts]
-        directives.append({"Namespace": namespace, "Dimensions": [["service"]], "Metrics": named})
+        dimensions = _BY_ROUTE if os.environ.get("METRICS_BY_ROUTE") == "true" else _BY_SERVICE
+    directives = _directives(namespace, dimensions, tuple(counts))
     if not directives:
-        return {}
-    return {**values, "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": directives}}
+        return {}, ""
+    return values, f'"_aws": {{"Timestamp": {int(time.time() * 1000)}, "CloudWatchMetrics": {directives}}}'
+
+
+@cache
+def _directives(namespace: str, dimensions: str, counted: tuple[str, ...]) -> str:
+    """Return the directives for metrics of a request and for counts as JSON, or "" without both."""
+    made = []
+    if dimensions:
+        made.append({"Namespace": namespace, "Dimensions": json.loads(dimensions), "Metrics": _OF_ROUTES})
+    if counted:
+        named = [{"Name": name, "Unit": "Count"} for name in counted]
+        made.append({"Namespace": namespace, "Dimensions": [["service"]], "Metrics": named})
+    return json.dumps(made) if made else ""
 
 
 def _count(account: str | None) -> None:

@@ -6,9 +6,8 @@ The headers that describe the limits are those of draft-ietf-httpapi-ratelimit-h
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from chalicelib.http.errors import RateLimited
 from chalicelib.model.accounts.api_keys import KeyLimits
@@ -55,8 +54,7 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Limited:
+class Limited(NamedTuple):
     """The account and API key of a request, with their limits."""
 
     account: str

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from chalicelib.model.limits import shared_counts
 from chalicelib.model.limits.rates import Rate
@@ -23,8 +23,7 @@ _NO_WINDOW = (0, 0)
 Add = Callable[[str, int, int], Mapping[int, int]]
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A request's use of a limit: the scope of its counter, its rate, and how much of it the request needs.
 
     Only counts that are shared are added to those of other processes.
@@ -36,8 +35,7 @@ class Use:
     is_shared: bool = True
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """The rest of a limit, with the seconds until it is full and until a refused request is admitted."""
 
     remaining: int
@@ -138,7 +136,7 @@ class Counters:
 
     def look(self, use: Use, now: float) -> Standing:
         """Return what is left of a limit, without using it."""
-        without_cost = replace(use, cost=0)
+        without_cost = use._replace(cost=0)
         with self._lock:
             return self._find(without_cost, now).standing(without_cost)
 

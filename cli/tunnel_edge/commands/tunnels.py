@@ -137,9 +137,15 @@ def _serve(
         _import_segno()
     session = options.chosen().open_session()
     answer = session.client.get("/gateways")
-    _write_known_hosts(connection.parse_gateways(answer))
+    gateways = connection.parse_gateways(answer)
+    _write_known_hosts(gateways)
     sign_ins = _choose_sign_ins(session.client, session.profile, tunnel, answer, identity)
-    fetch = functools.partial(_fetch_gateways, session.client)
+    fetched = iter([gateways])
+
+    def fetch() -> tuple[Gateway, ...]:
+        """Return the gateways, at first those that are known already."""
+        return next(fetched, ()) or connection.parse_gateways(session.client.get("/gateways"))
+
     asyncio.run(_run(tunnel, server, sign_ins, fetch, qr, inspect_port))
 
 
@@ -219,10 +225,6 @@ async def _inspect(
         inspector.url = control.url = url
 
     return set_address
-
-
-def _fetch_gateways(client: Client) -> tuple[Gateway, ...]:
-    return connection.parse_gateways(client.get("/gateways"))
 
 
 def _write_known_hosts(gateways: tuple[Gateway, ...]) -> None:

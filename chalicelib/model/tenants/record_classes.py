@@ -42,7 +42,11 @@ class RecordClass:
 
     def has(self, scope: str, id: str) -> bool:
         """Return whether a record with this key belongs to the class."""
-        return bool(self._scope.fullmatch(scope) and self._id.fullmatch(id))
+        return self.has_scope(scope) and self._id.fullmatch(id) is not None
+
+    def has_scope(self, scope: str) -> bool:
+        """Return whether records with this scope can belong to the class."""
+        return self._scope.fullmatch(scope) is not None
 
     @cached_property
     def _scope(self) -> re.Pattern[str]:

@@ -72,10 +72,10 @@ class ChallengeServer:
             return challenge_answers.UNKNOWN
         try:
             pending = await self._find_pending(name)
-            standing: Standing = "known" if pending else await self._standings.get(name)
-            if standing == "known" and not pending and not domains.is_below(name, self._settings.tunnel_domain):
+            if not pending and not domains.is_below(name, self._settings.tunnel_domain):
                 await self._wait_for_log()  # it may not have reported an order yet whose challenge this is
                 pending = await self._find_pending(name)
+            standing: Standing = "known" if pending else await self._standings.get(name)
         except Unavailable:
             return challenge_answers.UNAVAILABLE
         return challenge_answers.respond(path, pending, standing, self._settings.url(name))

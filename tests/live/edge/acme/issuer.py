@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,6 +69,8 @@ def _fork(options: Options, domain: str, step: str) -> int:
         return child
     try:
         _order(options, domain, step)
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(1)
 

@@ -25,6 +25,7 @@ from chalicelib.operator import (
     tunnels,
 )
 from chalicelib.operator.bulk import rewrapping
+from chalicelib.operator.certificates import acme
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option
 from chalicelib.operator.sign_in import oauth_apps, sign_in_keys
 from chalicelib.operator.tenants import deletion, exporting, forgetting, importing
@@ -54,7 +55,7 @@ for _command in (
     *(accounts.group, owners.users, owners.bots, keys.group, suspensions.federated, tunnels.group, tunnels.print_usage),
     *(suspensions.suspend, suspensions.resume, networks.group, names.group, store.group, restore.group, audit.group),
     migrate.migrate,
-    *(oauth_apps.group, sign_in_keys.group, rewrapping.group),
+    *(oauth_apps.group, sign_in_keys.group, rewrapping.group, acme.group),
 ):
     root.add_command(_command)
 for _command in (exporting.export, importing.import_, deletion.delete):

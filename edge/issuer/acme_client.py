@@ -87,12 +87,7 @@ class AcmeClient:
     ) -> None:
         self._settings, self._now, self._retry_after, self._status = settings, now, 0, 0
         self._lock, self._connected = threading.RLock(), False
-        jwk = JWKEC(key=ComparableECKey(key))
-        self._net = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
-        if settings.bundle:
-            self._net.session.verify = settings.bundle
-            self._net.verify_ssl = settings.bundle  # type: ignore[assignment]  # requests takes a path too
-        self._net.session.hooks["response"].append(self._note)
+        self._net = self._network(key)
 
     @property
     def authority(self) -> CaAccount:
@@ -173,6 +168,24 @@ class AcmeClient:
                 if error.code != "alreadyRevoked":
                     raise
 
+    def has_key(self, key: EllipticCurvePrivateKey) -> bool:
+        """Return whether a key is that of the account."""
+        return bool(self._net.key == JWKEC(key=ComparableECKey(key)))
+
+    def knows_key(self, key: EllipticCurvePrivateKey) -> bool:
+        """Return whether the CA has an account with a key. Raises AttemptFailed."""
+        with self._requests() as acme:
+            try:
+                existing = messages.NewRegistration(only_return_existing=True)
+                _Client(acme.directory, self._network(key)).new_account(existing)
+            except errors.ConflictError:  # the library's name for an account that exists
+                return True
+            except messages.Error as error:
+                if error.code != "accountDoesNotExist":
+                    raise
+                return False
+        return True
+
     def change_key(self, key: EllipticCurvePrivateKey) -> None:
         """Replace the key of the account (RFC 8555, section 7.3.5). Raises AttemptFailed."""
         with self._requests() as acme:
@@ -215,6 +228,16 @@ class AcmeClient:
         """Remember status and Retry-After of the last response."""
         self._status = response.status_code
         self._retry_after = _seconds(response.headers.get("Retry-After", ""), self._now())
+
+    def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
+        """Return connections whose requests are signed with a key."""
+        jwk = JWKEC(key=ComparableECKey(key))
+        made = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
+        if self._settings.bundle:
+            made.session.verify = self._settings.bundle
+            made.verify_ssl = self._settings.bundle  # type: ignore[assignment]  # requests takes a path too
+        made.session.hooks["response"].append(self._note)
+        return made
 
     def _connect(self) -> _Client:
         """Read the directory, and register the account or find it."""

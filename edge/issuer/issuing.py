@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import dns.name
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from chalicelib.crypto import keys
 from chalicelib.federation import addresses
-from chalicelib.model.tls import acme_accounts
 from chalicelib.storage.client import aws
-from edge.issuer import issuer_settings
+from edge.issuer import account_keeping, issuer_settings
+from edge.issuer.account_keeping import AccountKeeper
 from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
 from edge.issuer.checks.domain_checks import DomainChecks
@@ -56,7 +54,8 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
         return {"attempts": issuer.count}
 
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
-    work = [issuer.serve(), retired.serve()]
+    account = AccountKeeper(own.directory, ca, parameters.pace.retire)
+    work = [issuer.serve(), retired.serve(), account.serve()]
     if own.orders_operator:
         work.append(_order_for_operator(settings, attempt, parameters.pace))
     async with metrics.serve_at_socket(settings.directory / metrics.ISSUER_SOCKET, measured):
@@ -68,21 +67,9 @@ def connect(own: IssuerSettings) -> AcmeClient:
     eab = (own.eab_kid, own.eab_hmac) if own.eab_kid else None
     settings = CaSettings(own.directory, own.contact, own.profile, own.bundle, eab)
     try:
-        return AcmeClient(settings, read_key(own.directory))
+        return AcmeClient(settings, account_keeping.read_key(own.directory))
     except aws.AwsError as error:
         raise SettingError(f"The store cannot be used ({error.code}): check the table and the key.") from None
-
-
-def read_key(directory: str) -> EllipticCurvePrivateKey:
-    """Return the key of the account for a directory. The first issuer creates it. Raises aws.Unavailable."""
-    key = keys.from_der(acme_accounts.find_or_create(directory, generate_key))
-    assert isinstance(key, EllipticCurvePrivateKey)  # noqa: S101 (the type that `generate_key` makes)
-    return key
-
-
-def generate_key() -> bytes:
-    """Return a new key of an account, as DER."""
-    return keys.to_der(keys.generate_ecdsa("nistp256"))
 
 
 async def _order_for_operator(settings: Settings, attempt: Attempt, pace: Pace) -> None:

@@ -32,10 +32,13 @@ class Retired:
 
     async def serve(self) -> None:
         """Revoke and delete certificates, until cancelled."""
-        await PeriodicTask("retired", self._run, self._interval, failures=(aws.AwsError, AttemptFailed)).run()
+        await PeriodicTask("retired", self._run, self._interval, failures=aws.AwsError).run()
 
     async def _run(self) -> None:
-        await asyncio.to_thread(self.revoke_lost)
+        try:
+            await asyncio.to_thread(self.revoke_lost)
+        except AttemptFailed as failed:  # repeated after the interval
+            log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:

@@ -1,20 +1,25 @@
 """All calls of an issuer to the store: orders, failures, revocations, deletions, and the operator's certificate."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from cryptography import x509
 
 from chalicelib import clock
+from chalicelib.model.tls import acme_accounts
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from edge.issuer import issuing, key_making
+from edge.issuer import account_keeping, key_making
+from edge.issuer.account_keeping import AccountKeeper
+from edge.issuer.acme_client import AcmeClient
 from edge.issuer.attempt import Attempt
 from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
-from edge.process.settings import Settings
+from edge.issuer.rules.preflight import CaAccount
+from edge.process.settings import SettingError, Settings
 from edge.store import table
 from tests.edge.issuer import operator_world
 from tests.edge.issuer.attempting import POLICY, WindowedCa
@@ -47,14 +52,30 @@ def work(client: Client) -> None:
         _poll(World(killed_at=4), later=_DAY)
         client.delete(f"{address}/certificate_management_policy")
         _poll(World(), later=_DAY + 601)
-        issuing.read_key(_DIRECTORY)
+        account_keeping.read_key(_DIRECTORY)
         vault._opened.clear()
-        issuing.read_key(_DIRECTORY)
+        account_keeping.read_key(_DIRECTORY)
+        acme_accounts.request_rotation(_DIRECTORY)
+        with pytest.raises(SettingError):
+            AccountKeeper(_DIRECTORY, cast(AcmeClient, _Ca()), 60).keep()
         operator_world.orders(World(names=NAMES), Zone()).run()
         assert table.connect(Settings()).find_operator_certificate()
 
 
 class _Ca:
+    authority = CaAccount((), "https://ca.example/account/1")
+
+    def has_key(self, key: object) -> bool:
+        """Return that the key is current."""
+        return True
+
+    def knows_key(self, key: object) -> bool:
+        """Return that another key is unknown."""
+        return False
+
+    def change_key(self, key: object) -> None:
+        """Accept another key."""
+
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
         """Revoke nothing."""
 

@@ -492,7 +492,7 @@ OF_THE_ISSUER = [
     *(of_data(it, TABLE, "accounts") for it in ("Query", "BatchGetItem", *_WRITES)),
     *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("Query", "PutItem", "DeleteItem")),
     *(of_data(it, TABLE, f"{ACCOUNT}#/tls_certificates") for it in ("Query", "BatchGetItem", "UpdateItem")),
-    *(of_data(it, TABLE, "edge#/acme/x") for it in ("Query", "UpdateItem", "DeleteItem")),
+    *(of_data(it, TABLE, "edge#/acme/x") for it in ("Query", "DeleteItem")),
     *(of_data(it) for it in ("GetItem", "BatchGetItem", "Query", "Scan", *_WRITES)),
     *(of_key("Decrypt", it) for it in (CERTIFICATE, RESOURCE, HOP, _OPERATORS, {})),
     *(of_key(it, {**_ACME, "purpose": "any"}) for it in ("Encrypt", "Decrypt")),

@@ -5,7 +5,7 @@ of the entry among its hidden values, so that responses need no further call. A 
 it is still there: then the copy was the newest.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -83,6 +83,27 @@ def find_due(now: int, most: int) -> list[DueRenewal]:
     records = table.records((entry.scope, entry.reservation) for entry in found)
     live = {(item.account, item.id): item for it in records.values() if (item := items.live_item(it))}
     return [DueRenewal(entry, live.get((entry.account, entry.reservation))) for entry in found]
+
+
+def list_entries() -> Iterator[RenewalEntry]:
+    """Yield all entries. Malformed ones are removed. Raises aws.Unavailable."""
+    for item in table.every(SCOPE):
+        if entry := _parse({"scope": item.scope, "id": item.id, "body": item.body}):
+            yield entry
+
+
+def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
+    """Make an order of a reservation due, not within a minute of the last one. Raises aws.Unavailable.
+
+    Return its entry, or None if it has no policy, or an attempt is running.
+    """
+    item = table.find(items.scope(account, kinds.RESERVED_DOMAINS.path), id)
+    renewal = read(item) if item and has_policy(item) else None
+    if item is None or renewal is None or renewal.is_claimed:
+        return None
+    due = DueRenewal(RenewalEntry(account, id, renewal), item)
+    after = _write(due, renewals.order_again(renewal, now))
+    return after.entry if after else None
 
 
 def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:

@@ -1,16 +1,33 @@
-"""The keys of ACME accounts, one for each directory, sealed in the table."""
+"""The ACME accounts of this service, one for each directory: the sealed key, and what the CA says about it.
+
+The key is changed in two steps: a new key is stored beside the old one before the CA knows it. If an issuer ends
+between them, another one repeats the second step.
+"""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
-from chalicelib.storage.records import items
+from chalicelib.storage.records import decoding, items
 
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
+_EXISTS = Condition("attribute_exists(#id)")
+
+
+@dataclass(frozen=True)
+class AcmeAccount:
+    """An account at a CA, as it was last seen. `rotates` is true if its key should be changed."""
+
+    directory: str
+    url: str = ""
+    identities: list[str] = field(default_factory=list)
+    rotates: bool = False
 
 
 def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
@@ -18,7 +35,7 @@ def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
 
     The key is DER. Do not store it. Raises aws.Unavailable.
     """
-    record = dynamodb.get(_scope(directory), _ID)
+    record = _read(directory)
     if record is None:
         new = {"scope": _scope(directory), "id": _ID, "body": {"directory": directory}, "revision": 1}
         try:
@@ -26,8 +43,61 @@ def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
             dynamodb.do(Write.put({**new, "sealed": sealed}, Condition("attribute_not_exists(#id)")))
         except ConditionFailed:  # another issuer was first
             pass
-        record = dynamodb.get(_scope(directory), _ID) or {}
+        record = _read(directory) or {}
     return vault.unseal(record["sealed"]["private_key"], _CONTEXT, bytes)
+
+
+def find(directory: str) -> AcmeAccount | None:
+    """Return the account for a directory, or None. Raises MalformedRecord, aws.Unavailable."""
+    record = _read(directory)
+    return decoding.decode(AcmeAccount, record["body"]) if record else None
+
+
+def describe(directory: str, url: str, identities: tuple[str, ...]) -> None:
+    """Store what the CA says about an account. Raises aws.Unavailable."""
+    sets = {"body.url": url, "body.identities": list(identities)}
+    dynamodb.do(Write.update(_scope(directory), _ID, _EXISTS, sets=sets))
+
+
+def request_rotation(directory: str) -> bool:
+    """Make an issuer change the key of an account. Return False if there is no account. Raises aws.Unavailable."""
+    try:
+        dynamodb.do(Write.update(_scope(directory), _ID, _EXISTS, sets={"body.rotates": True}))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def find_next(directory: str) -> bytes | None:
+    """Return the key that replaces the current one, as DER, or None. Raises aws.Unavailable."""
+    record = _read(directory)
+    sealed = record["sealed"].get("next_key") if record else None
+    return vault.unseal(sealed, _CONTEXT, bytes) if sealed else None
+
+
+def begin_rotation(directory: str, key: bytes) -> bool:
+    """Store the key that replaces the current one. Return False if another one is stored. Raises aws.Unavailable."""
+    condition = Condition("attribute_exists(#id) AND attribute_not_exists(#sealed.#next_key)")
+    try:
+        sets = {"sealed.next_key": vault.seal(key, _CONTEXT)}
+        dynamodb.do(Write.update(_scope(directory), _ID, condition, sets=sets))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def end_rotation(directory: str) -> None:
+    """Make the next key the current one. Raises aws.Unavailable."""
+    record = _read(directory)
+    sealed = record["sealed"].get("next_key") if record else None
+    if sealed:
+        same = Condition("#sealed.#next_key = :next", {"next": sealed})
+        sets = {"sealed.private_key": sealed, "sealed.next_key": None, "body.rotates": None}
+        dynamodb.do(Write.update(_scope(directory), _ID, same, sets=sets))
+
+
+def _read(directory: str) -> Mapping[str, Any] | None:
+    return dynamodb.get(_scope(directory), _ID)
 
 
 def _scope(directory: str) -> str:

@@ -9,12 +9,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from chalicelib.crypto import keys
 from chalicelib.model.names import renewal_schedule
+from chalicelib.model.tls import acme_accounts
 from chalicelib.model.tls.tls_certificates import open_private_key, read_certificates
-from edge.issuer import key_making
+from edge.issuer import account_keeping, key_making
+from edge.issuer.account_keeping import AccountKeeper
 from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
+from edge.process.settings import SettingError
 from tests import pebble
 from tests.conftest import free_port
 from tests.transports import Client
@@ -64,6 +68,43 @@ def test_the_key_of_an_account_can_be_changed(settings: CaSettings) -> None:
     assert client.status(client.order([DOMAIN])) == "pending"
     assert AcmeClient(settings, new).authority == before
     assert AcmeClient(settings, old).authority != before
+
+
+def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Client) -> None:
+    url = settings.directory
+    client = AcmeClient(settings, account_keeping.read_key(url))
+    AccountKeeper(url, client, 60).keep()
+    before = acme_accounts.find(url)
+    assert before
+    assert before.url == client.authority.account_url
+    first = acme_accounts.find_or_create(url, account_keeping.generate_key)
+    assert acme_accounts.request_rotation(url)
+    other = AcmeClient(settings, account_keeping.read_key(url))
+    with pytest.raises(SettingError, match="was changed"):
+        AccountKeeper(url, client, 60).keep()
+    with pytest.raises(SettingError, match="Another issuer has changed"):
+        AccountKeeper(url, other, 60).keep()
+    assert acme_accounts.find_or_create(url, account_keeping.generate_key) != first
+    assert acme_accounts.find(url) == before
+    again = AcmeClient(settings, account_keeping.read_key(url))
+    AccountKeeper(url, again, 60).keep()
+    assert again.authority.account_url == before.url
+
+
+def test_a_change_of_the_key_that_an_issuer_did_not_store_is_completed(settings: CaSettings, admin: Client) -> None:
+    url = f"{settings.directory}"
+    client = AcmeClient(settings, account_keeping.read_key(url))
+    account = client.authority.account_url
+    next_key = account_keeping.generate_key()
+    acme_accounts.request_rotation(url)
+    acme_accounts.begin_rotation(url, next_key)
+    changed = keys.from_der(next_key)
+    assert isinstance(changed, ec.EllipticCurvePrivateKey)
+    client.change_key(changed)
+    with pytest.raises(SettingError):
+        AccountKeeper(url, AcmeClient(settings, account_keeping.read_key(url)), 60).keep()
+    assert acme_accounts.find_or_create(url, account_keeping.generate_key) == next_key
+    assert AcmeClient(settings, account_keeping.read_key(url)).authority.account_url == account
 
 
 @pytest.mark.parametrize(("domain", "method"), [(DOMAIN, "http-01"), (DOMAIN, "dns-01"), (WILDCARD, "dns-01")])

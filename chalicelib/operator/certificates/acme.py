@@ -1,0 +1,97 @@
+"""Automatic certificates: the account at the CA, orders and failures, and renewal at once."""
+
+import os
+from collections.abc import Iterator, Sequence
+
+import click
+
+from chalicelib import clock, domains
+from chalicelib.model.names import operator_certificate, renewal_schedule
+from chalicelib.model.names.renewal_schedule import RenewalEntry
+from chalicelib.model.names.reservations import PROVED_DOMAIN
+from chalicelib.model.tls import acme_accounts, certificate_policies, order_times
+from chalicelib.model.tls.order_times import TimeSet
+from chalicelib.model.tls.renewals import Renewal
+from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
+from chalicelib.storage.records import table
+
+_ALL = TimeSet("all", 3 * 60 * 60)  # orders of all accounts in the period of their bound
+_MAX_LINES = 20  # of failures
+
+group = OperatorGroup("acme", help="Automatic certificates.")
+
+
+def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
+    """Yield the lines of `acme status`. Raises CommandError, aws.Unavailable."""
+    directory = os.environ.get("ACME_DIRECTORY", "").strip()
+    if not directory:
+        raise CommandError("ACME_DIRECTORY is not set: automatic certificates are not offered here.")
+    account = acme_accounts.find(directory)
+    yield f"directory {directory}"
+    yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
+    yield f"orders {len(order_times.read({'all': _ALL}, now)['all'])} in three hours, without renewals"
+    entries = list(renewal_schedule.list_entries())
+    failing = [it for it in entries if it.renewal.error_code]
+    running = sum(it.renewal.is_claimed for it in entries)
+    yield f"domains {len(entries)}, running {running}, failing {len(failing)}"
+    if tunnel_domain and account and account.url:
+        yield f"CAA {_build_caa(tunnel_domain, account.url, account.identities)}"
+    if tunnel_domain and certificate_policies.zone():
+        yield f"alias _acme-challenge.{tunnel_domain}. CNAME {operator_certificate.alias_target()}."
+        yield f"operator {_describe(operator_certificate.read_renewal().renewal)}"
+    for entry in failing[:_MAX_LINES]:
+        yield f"failing {entry.account} {entry.reservation} {_describe(entry.renewal)}"
+    if len(failing) > _MAX_LINES:
+        yield f"failing {len(failing) - _MAX_LINES} more"
+
+
+def renew(domain: str) -> RenewalEntry:
+    """Make the certificate of a domain due now. Raises CommandError, aws.Unavailable."""
+    found = table.look_up(PROVED_DOMAIN, domain)
+    if not found:
+        raise CommandError(f"No account has proved {domain}.")
+    entry = renewal_schedule.order_now(found["account"], found["id"], clock.seconds())
+    if entry is None:
+        raise CommandError(f"{domain} has no policy of automatic certificates, or an attempt at it is running.")
+    return entry
+
+
+def _build_caa(domain: str, account_url: str, identities: Sequence[str]) -> str:
+    """Return the CAA record that lets only the account of this service order certificates, by DNS."""
+    value = f"{identities[0] if identities else 'letsencrypt.org'}; accounturi={account_url}; validationmethods=dns-01"
+    return f'{domain}. CAA 0 issue "{value}"'
+
+
+def _describe(renewal: Renewal) -> str:
+    """Return the state of a certificate in a few words."""
+    if renewal.error_code:
+        retries_at = clock.rfc3339(clock.at(renewal.due_at))
+        return f"{renewal.error_code} after {renewal.attempts} attempts, again at {retries_at}: {renewal.msg}"
+    return f"renews at {clock.rfc3339(clock.at(renewal.renews_at))}" if renewal.renews_at else "has no certificate"
+
+
+@group.command("status", help="Show the account at the CA, orders, failures, and records to publish.")
+def _status() -> None:
+    tunnel_domain = os.environ.get("TUNNEL_DOMAIN", "").strip()
+    for line in list_status(domains.normal(tunnel_domain) if tunnel_domain else "", clock.seconds()):
+        print(line)
+
+
+@group.command("renew", help="Renew the certificate of a domain at once.")
+@click.argument("domain", help="A proved domain with a policy.")
+@reason_option
+def _renew(domain: str) -> None:
+    try:
+        entry = renew(domains.normal(domain))
+    except ValueError as error:
+        raise CommandError(f"{domain} {error}.") from None
+    print(f"{domain} of {entry.account} is due at {clock.rfc3339(clock.at(entry.renewal.due_at))}")
+
+
+@group.command("rotate", help="Change the key of the account at the CA. The issuer does it within a minute.")
+@reason_option
+def _rotate() -> None:
+    directory = os.environ.get("ACME_DIRECTORY", "").strip()
+    if not directory or not acme_accounts.request_rotation(directory):
+        raise CommandError("There is no account at the CA of ACME_DIRECTORY: start an issuer first.")
+    print("The issuer changes the key within a minute, and then starts again.")

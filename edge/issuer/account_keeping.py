@@ -1,0 +1,74 @@
+"""The account at the CA: its key, what the table says about it, and changes of the key. Blocks."""
+
+import asyncio
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from chalicelib.crypto import keys
+from chalicelib.model.tls import acme_accounts
+from chalicelib.storage.client import aws
+from edge.issuer.acme_client import AcmeClient
+from edge.issuer.attempts import AttemptFailed
+from edge.process import log
+from edge.process.settings import SettingError
+from edge.process.tasks import PeriodicTask
+
+
+def read_key(directory: str) -> EllipticCurvePrivateKey:
+    """Return the key of the account for a directory. The first issuer creates it. Raises aws.Unavailable."""
+    return _load(acme_accounts.find_or_create(directory, generate_key))
+
+
+def generate_key() -> bytes:
+    """Return a new key of an account, as DER."""
+    return keys.to_der(keys.generate_ecdsa("nistp256"))
+
+
+def _load(der: bytes) -> EllipticCurvePrivateKey:
+    key = keys.from_der(der)
+    assert isinstance(key, EllipticCurvePrivateKey)  # noqa: S101 (the type that `generate_key` makes)
+    return key
+
+
+class AccountKeeper:
+    """Describes the account of a client in the table, and changes its key when the operator requests it."""
+
+    def __init__(self, directory: str, ca: AcmeClient, interval: float) -> None:
+        self._directory, self._ca, self._interval = directory, ca, interval
+
+    async def serve(self) -> None:
+        """Keep the account, until cancelled. Raises SettingError when its key has changed: then start again."""
+
+        async def run() -> None:
+            await asyncio.to_thread(self.keep)
+
+        await PeriodicTask("account", run, self._interval, failures=aws.AwsError).run()
+
+    def keep(self) -> None:
+        """Describe the account and change its key if that is due. Raises SettingError, aws.AwsError."""
+        if not self._ca.has_key(read_key(self._directory)):
+            raise SettingError("Another issuer has changed the key of the account at the CA.")
+        try:
+            authority = self._ca.authority
+        except AttemptFailed as failed:  # repeated after the interval
+            log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
+            return
+        known = acme_accounts.find(self._directory)
+        if known and (known.url, known.identities) != (authority.account_url, [*authority.identities]):
+            acme_accounts.describe(self._directory, authority.account_url, authority.identities)
+        if known and known.rotates:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        """Change the key at the CA, and then in the table."""
+        acme_accounts.begin_rotation(self._directory, generate_key())
+        if der := acme_accounts.find_next(self._directory):
+            key = _load(der)
+            try:
+                if not self._ca.knows_key(key):  # it does if an issuer ended before it stored the change
+                    self._ca.change_key(key)
+            except AttemptFailed as failed:
+                log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
+                return
+            acme_accounts.end_rotation(self._directory)
+        raise SettingError("The key of the account at the CA was changed.")

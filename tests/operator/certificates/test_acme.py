@@ -1,0 +1,81 @@
+"""The operator's view of automatic certificates."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from chalicelib import clock
+from chalicelib.model.names import renewal_schedule
+from chalicelib.model.tls import acme_accounts
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import Write
+from tests.operator.commands import Output, refused, said
+from tests.transports import Client
+
+DIRECTORY = "https://ca.example/directory"
+POLICY = {"authority": "letsencrypt"}
+
+
+@pytest.fixture
+def offered(tunnel_domain: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", DIRECTORY)
+    monkeypatch.setenv("ACME_DNS_ZONE", "acme.example")
+    monkeypatch.setenv("TUNNEL_DOMAIN", "tunnels.localhost")
+
+
+def test_without_a_directory_there_is_no_status(admin: Client) -> None:
+    assert refused("acme", "status") == "ACME_DIRECTORY is not set: automatic certificates are not offered here."
+    assert str(refused("acme", "rotate")).startswith("There is no account at the CA of ACME_DIRECTORY")
+
+
+def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin: Client, capsys: Output) -> None:
+    assert said(capsys, "acme", "status")[:2] == [
+        f"directory {DIRECTORY}",
+        "account none yet: the issuer registers it",
+    ]
+    acme_accounts.find_or_create(DIRECTORY, lambda: b"key")
+    acme_accounts.describe(DIRECTORY, "https://ca.example/account/1", ("ca.example",))
+    made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
+    (due,) = renewal_schedule.find_due(clock.seconds(), 10)
+    failed = replace(due.entry.renewal, due_at=1_900_000_000, error_code="caa_forbids", msg="Add it.", attempts=2)
+    assert renewal_schedule.postpone(due, failed)
+    lines = said(capsys, "acme", "status")
+    assert lines[:4] == [
+        f"directory {DIRECTORY}",
+        "account https://ca.example/account/1",
+        "orders 0 in three hours, without renewals",
+        "domains 1, running 0, failing 1",
+    ]
+    value = "ca.example; accounturi=https://ca.example/account/1; validationmethods=dns-01"
+    assert lines[4] == f'CAA tunnels.localhost. CAA 0 issue "{value}"'
+    assert re.fullmatch(r"alias _acme-challenge\.tunnels\.localhost\. CNAME [0-9a-f]{32}\.acme\.example\.", lines[5])
+    assert lines[6] == "operator has no certificate"
+    assert lines[7:] == [
+        f"failing {admin.account} {made['id']} caa_forbids after 2 attempts, again at 2030-03-17T17:46:40Z: Add it."
+    ]
+
+
+def test_a_certificate_of_a_proved_domain_can_be_renewed_at_once(offered: None, admin: Client, capsys: Output) -> None:
+    made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
+    assert refused("acme", "renew", "app.example.com") == "No account has proved app.example.com."
+    body = {"account": admin.account, "id": made["id"]}
+    dynamodb.do(Write.put({"scope": "domain#app.example.com", "id": "claim", "body": body, "revision": 1}))
+    (due,) = renewal_schedule.find_due(clock.seconds(), 10)
+    assert renewal_schedule.postpone(due, replace(due.entry.renewal, due_at=1_900_000_000, started_at=0))
+    assert renewal_schedule.find_due(clock.seconds(), 10) == []
+    (line,) = said(capsys, "acme", "renew", "App.example.com")
+    assert line.startswith(f"App.example.com of {admin.account} is due at {clock.rfc3339(clock.now())[:10]}")
+    (due,) = renewal_schedule.find_due(clock.seconds(), 10)
+    assert due.entry.renewal.started_at
+    admin.delete(f"/reserved_domains/{made['id']}/certificate_management_policy")
+    assert str(refused("acme", "renew", "app.example.com")).startswith("app.example.com has no policy")
+    assert str(refused("acme", "renew", "no domain")).startswith("no domain must be a domain")
+
+
+def test_a_change_of_the_key_is_requested(offered: None, admin: Client, capsys: Output) -> None:
+    acme_accounts.find_or_create(DIRECTORY, lambda: b"key")
+    assert said(capsys, "acme", "rotate") == ["The issuer changes the key within a minute, and then starts again."]
+    found = acme_accounts.find(DIRECTORY)
+    assert found
+    assert found.rotates

@@ -4,7 +4,6 @@ Errors of the CA become failures. This file is the only one that imports `acme` 
 """
 
 import base64
-import email.utils
 import json
 import threading
 import time
@@ -26,7 +25,7 @@ from josepy.util import ComparableECKey
 
 from chalicelib.model.tls.renewals import Method
 from edge.issuer.attempts import AttemptFailed, Challenge
-from edge.issuer.rules import outcomes
+from edge.issuer.rules import outcomes, renewal_times
 from edge.issuer.rules.outcomes import Failure
 from edge.issuer.rules.preflight import CaAccount
 from edge.issuer.rules.renewal_times import RenewalWindow
@@ -36,8 +35,6 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # of a request with a rejected nonce
 _ABSENT = frozenset({400, 401, 403, 404, 410})  # statuses of an order that the CA has forgotten
-_REJECTED = frozenset({"rejectedIdentifier", "unsupportedIdentifier"})
-_OF_CHALLENGES = frozenset({"connection", "dns", "dnssec", "incorrectResponse", "tls", "unauthorized"})
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -157,7 +154,9 @@ class AcmeClient:
             response = self._net.get(url, content_type="application/json")
             window = messages.RenewalInfo.from_json(response.json()).suggested_window
         start, end = int(window.start.timestamp()), int(window.end.timestamp())
-        return RenewalWindow(start, end, _seconds(response.headers.get("Retry-After", ""), self._now()))
+        return RenewalWindow(
+            start, end, renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
+        )
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
         """Revoke a certificate. One that was revoked already stays so. Raises AttemptFailed."""
@@ -227,7 +226,7 @@ class AcmeClient:
     def _note(self, response: requests.Response, **_: object) -> None:
         """Remember status and Retry-After of the last response."""
         self._status = response.status_code
-        self._retry_after = _seconds(response.headers.get("Retry-After", ""), self._now())
+        self._retry_after = renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
 
     def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
         """Return connections whose requests are signed with a key."""
@@ -286,19 +285,8 @@ def renewal_id(certificate: x509.Certificate) -> str:
 
 def _failure(error: messages.Error, not_before: int) -> Failure:
     """Return the failure for a problem that the CA reported."""
-    detail, domain = error.detail or error.title or "", error.identifier.value if error.identifier else "this one"
-    match error.code:
-        case "rateLimited":
-            return outcomes.rate_limited("the CA admits no more orders", not_before)
-        case "caa":
-            return outcomes.caa_forbids("the domain", ())
-        case code if code in _REJECTED:
-            return outcomes.rejected_identifier(domain, detail)
-        case code if code in _OF_CHALLENGES:
-            return outcomes.challenge_failed(detail)
-        case "serverInternal":
-            return outcomes.ca_unreachable(not_before)
-    return outcomes.internal()
+    domain = error.identifier.value if error.identifier else "this one"
+    return outcomes.of_problem(error.code or "", error.detail or error.title or "", domain, not_before)
 
 
 def _rejected(authorization: messages.Authorization) -> AttemptFailed:
@@ -306,13 +294,3 @@ def _rejected(authorization: messages.Authorization) -> AttemptFailed:
     if not found:
         return AttemptFailed(outcomes.internal(), f"an authorization is {authorization.status.name}")
     return AttemptFailed(_failure(found[0], 0), str(found[0]))
-
-
-def _seconds(retry_after: str, now: float) -> int:
-    """Return the seconds of a Retry-After, which may be a date; 0 if it is absent or malformed."""
-    if retry_after.strip().isdigit():
-        return int(retry_after)
-    try:
-        return max(0, int(email.utils.parsedate_to_datetime(retry_after).timestamp() - now))
-    except (TypeError, ValueError):
-        return 0

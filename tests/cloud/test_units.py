@@ -65,3 +65,11 @@ def test_the_socket_of_the_gateway_is_in_its_own_folder_and_for_envoys_group() -
     assert gateway.get("RuntimeDirectoryMode", "0755") == "0755"  # control sees there which gateways are near
     assert gateway["Group"] == "tunnel-edge-link"  # of the socket, whose mode is 0660
     assert [process for process in PROCESSES if "tunnel-edge-link" in groups(process)] == ["envoy", "gateway"]
+
+
+def test_the_issuer_has_a_user_of_its_own_and_leaves_no_core_dumps() -> None:
+    issuer = service("issuer")
+    assert issuer["ExecStart"].endswith("-m edge issuer")
+    assert (issuer["User"], issuer["Group"], issuer["LimitCORE"]) == ("tunnel-edge-issuer", "tunnel-edge", "0")
+    users = (ROOT / "infra" / "deploy" / "tunnel-edge.sysusers.conf").read_text()
+    assert f"u {issuer['User']} -:{issuer['Group']} " in users

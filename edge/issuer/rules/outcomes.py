@@ -117,6 +117,22 @@ def rejected_identifier(domain: str, sentence: str) -> Failure:
     return Failure("rejected_identifier", f"Use another domain than {domain}; the CA says: {_clean(sentence)}")
 
 
+def of_problem(code: str, detail: str, domain: str, not_before: int) -> Failure:
+    """Return the failure for an error code of ACME (RFC 8555, section 6.7)."""
+    match code:
+        case "rateLimited":
+            return rate_limited("the CA admits no more orders", not_before)
+        case "caa":
+            return caa_forbids("the domain", ())
+        case "rejectedIdentifier" | "unsupportedIdentifier":
+            return rejected_identifier(domain, detail)
+        case "connection" | "dns" | "dnssec" | "incorrectResponse" | "tls" | "unauthorized":
+            return challenge_failed(detail)
+        case "serverInternal" | "accountDoesNotExist":
+            return ca_unreachable(not_before)
+    return internal()
+
+
 def internal() -> Failure:
     """Return any other failure. Its reason is only in the operator's log."""
     return Failure("internal", "Wait, or ask the operator: the order failed for a reason that is not the domain's.")

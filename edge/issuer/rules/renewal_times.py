@@ -3,6 +3,7 @@
 Times are Unix seconds.
 """
 
+import email.utils
 import hashlib
 from dataclasses import dataclass
 
@@ -61,6 +62,16 @@ def plan(certificate_id: str, validity: Validity, window: RenewalWindow | None, 
         return Plan(validity.end - left, 0)
     renews_at = window.start + int(_share(certificate_id) * max(0, window.end - window.start))
     return Plan(renews_at, now + max(_MIN_RECHECK, min(window.retry_after, _MAX_RECHECK)))
+
+
+def parse_retry_after(retry_after: str, now: float) -> int:
+    """Return the seconds of a Retry-After, which may be a date; 0 if it is absent or malformed."""
+    if retry_after.strip().isdigit():
+        return int(retry_after)
+    try:
+        return max(0, int(email.utils.parsedate_to_datetime(retry_after).timestamp() - now))
+    except (TypeError, ValueError):
+        return 0
 
 
 def _share(certificate_id: str) -> float:

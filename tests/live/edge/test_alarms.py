@@ -18,6 +18,10 @@ def _gateway(event: str) -> str:
     return f'edge_gateway_events_total{{event="{event}"}}'
 
 
+def _issuer(event: str) -> str:
+    return f'edge_issuer_events_total{{event="{event}"}}'
+
+
 def _control(event: str) -> str:
     return f'edge_control_events_total{{event="{event}"}}'
 
@@ -144,6 +148,12 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "a gateway misses changes": ({'edge_gateway_lag_seconds{task="changes"}': "0+15x40"}, ["EdgeChangesMissed"]),
     "control misses changes": ({'edge_control_lag_seconds{task="changes"}': "0+15x40"}, ["EdgeChangesMissed"]),
     "statuses are not written": ({'edge_control_lag_seconds{task="statuses"}': "0+15x40"}, ["EdgeStatusesFail"]),
+    "a certificate ends soon, and its renewal fails": (
+        {_issuer("certificate_late"): "0x25 1x14"},
+        ["EdgeCertificateLate"],
+    ),
+    "no order succeeds": ({_issuer("ca_failed"): "0+1x40", _issuer("certificate_issued"): "3x40"}, ["EdgeOrdersFail"]),
+    "some orders fail": ({_issuer("ca_failed"): "0+1x40", _issuer("certificate_issued"): "0+1x40"}, []),
     "Envoy refuses a value, once": ({_control("resource_refused"): "0x25 1x14"}, ["EdgeResourceRefused"]),
 }
 

@@ -23,7 +23,7 @@ class OperatorRecords(Protocol):
 
 
 class OperatorPair:
-    """The operator's certificate. That of the issuer is used until it expires, unless EDGE_CERTIFICATE is set."""
+    """The operator's certificate. Unless EDGE_CERTIFICATE is set, the issuer's one is used until it expires."""
 
     def __init__(self, settings: Settings, store: OperatorRecords) -> None:
         self._store, self._is_configured = store, bool(settings.certificate)

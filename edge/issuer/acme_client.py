@@ -168,7 +168,7 @@ class AcmeClient:
                     raise
 
     def has_key(self, key: EllipticCurvePrivateKey) -> bool:
-        """Return whether a key is that of the account."""
+        """Return whether the account uses a key."""
         return bool(self._net.key == JWKEC(key=ComparableECKey(key)))
 
     def knows_key(self, key: EllipticCurvePrivateKey) -> bool:
@@ -229,7 +229,7 @@ class AcmeClient:
         self._retry_after = renewal_times.parse_retry_after(response.headers.get("Retry-After", ""), self._now())
 
     def _network(self, key: EllipticCurvePrivateKey) -> client.ClientNetwork:
-        """Return connections whose requests are signed with a key."""
+        """Return connections that sign requests with a key."""
         jwk = JWKEC(key=ComparableECKey(key))
         made = client.ClientNetwork(jwk, alg=ES256, user_agent="tunnel-edge", timeout=_TIMEOUT)
         if self._settings.bundle:

@@ -95,7 +95,7 @@ class Own:
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the servers of the setting, otherwise those of each zone.
+    """Return the servers of the setting, otherwise the servers of each zone.
 
     Raises SettingError if this host has no resolver to find them.
     """

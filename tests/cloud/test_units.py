@@ -3,6 +3,7 @@
 import pytest
 
 from edge.process.settings import Limits
+from infra import ROOT
 from tests.cloud.units import service
 
 PROCESSES = ("control", "envoy", "gateway")

@@ -21,6 +21,7 @@ DATA, PIPELINE, BACKUP = (
     for file in ("data.yaml", "pipeline.yaml", "backup.yaml")
 )
 BY_HAND = ("policy-api.json", "policy-authorizer.json")
+OF_THE_EDGE = ("edge-EdgeRole", "edge-EdgeSignInRole", "edge-EdgeIssuerRole")
 ROLES, MANAGED = ("DeployRole", "ServiceRole"), ("Boundary", "OperatorPolicy")
 EVERY_TYPE = botocore.session.get_session().get_service_model("apigateway").shape_for("GatewayResponseType").enum
 STATUSES = {  # of what the gateway answers by itself, as the contract has them
@@ -79,14 +80,24 @@ def test_what_holds_data_stays_when_its_stack_goes_and_survives_mistakes() -> No
     assert DATA["Key"]["Properties"]["EnableKeyRotation"]
 
 
+def test_the_key_admits_each_role_of_the_edge_that_uses_it() -> None:
+    edge = yaml_parse((ROOT / "infra" / "deploy" / "edge.yaml").read_text())["Resources"]
+    used = [
+        name for name, it in edge.items() if it["Type"] == "AWS::IAM::Role" and "kms:" in json.dumps(it, default=str)
+    ]
+    assert sorted(f"edge-{name}" for name in used) == sorted(OF_THE_EDGE)
+
+
 def test_the_account_administers_the_key_and_only_the_api_and_the_edge_use_it() -> None:
-    administers, *users, again = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
+    administers, *users, seals, again = DATA["Key"]["Properties"]["KeyPolicy"]["Statement"]
     use = ("crypt", "DataKey", "Grant", "Mac", "Sign", "*")
     assert not [action for action in administers["Action"] if any(word in action for word in use)]
-    for uses, role in zip(users, ("api-ApiHandlerRole", "edge-EdgeRole"), strict=True):
+    for uses, role in zip(users, ("api-ApiHandlerRole", *OF_THE_EDGE), strict=True):
         assert policies.actions([uses]) == {"kms:Decrypt", "kms:Encrypt"}
         for allowed in uses["Condition"]["ArnLike"]["aws:PrincipalArn"]:
             assert f"role/${{Name}}-{role}-*" in allowed["Fn::Sub"]
+    assert policies.actions([seals]) == {"kms:Encrypt"}
+    assert seals["Condition"]["StringEquals"]["kms:EncryptionContext:resource"] == "oauth_apps"
     condition, by_the_operator, otherwise = again["Fn::If"]
     assert (condition, otherwise) == ("LetsOperatorSealAgain", {"Ref": "AWS::NoValue"})
     assert policies.actions([by_the_operator]) == {"kms:ReEncryptFrom", "kms:ReEncryptTo"}

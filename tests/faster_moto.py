@@ -50,6 +50,7 @@ def install() -> None:
         (Item, "__deepcopy__", lambda item, _: item),
         (Item, "project", _project),
         (Table, "__deepcopy__", _with_the_same_items),
+        (Table, "all_items", _list_items),
         (DynamoDBBackend, "update_item", _update_a_copy),
         (DynamoDBBackend, "transact_write_items", _transact_with_one_copy),
         (Item, "__init__", _make_item),
@@ -106,6 +107,13 @@ def _with_an_id(headers: dict[str, Any]) -> str:
 def _transact_with_one_copy(store: Any, items: list[dict[str, Any]]) -> None:
     _transaction.items, _transaction.copies = items, {}
     _transact(store, items)
+
+
+def _list_items(table: Table) -> list[Item]:
+    """Return the items, sorted. Other threads may write meanwhile: moto's own loop then fails."""
+    partitions: list[Any] = list(table.items.values())
+    items = [item for partition in partitions for item in list(partition.values())]
+    return sorted(items, key=lambda it: (it.hash_key, it.range_key))
 
 
 def _with_the_same_items(table: Any, _: object) -> Any:

@@ -57,6 +57,10 @@ def statements(templates: dict[str, Any], name: str) -> Any:
     return (properties.get("Policies") or [properties])[0]["PolicyDocument"]["Statement"]
 
 
+def without_logs(boundary: list[Any]) -> None:
+    boundary[:] = [statement for statement in boundary if "logs:PutLogEvents" not in statement["Action"]]
+
+
 ALLOW = {"Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": "*"}
 INDEX = {"IndexName": "by-owner"}
 QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {}}
@@ -68,7 +72,7 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
     "a right of the boundary": (lambda files: statements(files, "Boundary").append(ALLOW), {"sqs:SendMessage"}),
     "a right of a function": (lambda files: files["policy-api.json"]["Statement"].append(ALLOW), {"sqs:SendMessage"}),
     "a right that the boundary loses and the functions still use": (
-        lambda files: statements(files, "Boundary").pop(),
+        lambda files: without_logs(statements(files, "Boundary")),
         {"logs:CreateLogStream", "logs:PutLogEvents"},
     ),
     "another resource of a function": (

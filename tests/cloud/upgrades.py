@@ -28,10 +28,19 @@ _POLICIES = ("policy-api.json", "policy-authorizer.json")
 _RIGHTS = {
     "AWS::DynamoDB::Table.AttributeDefinitions": ("dynamodb:UpdateTable",),
     "AWS::DynamoDB::Table.GlobalSecondaryIndexes": ("dynamodb:UpdateTable",),
+    "AWS::DynamoDB::Table.SSESpecification": ("dynamodb:UpdateTable",),
+    "AWS::IAM::Policy.": ("iam:DeleteRolePolicy", "iam:GetRolePolicy", "iam:PutRolePolicy"),  # of a role
+    "AWS::Lambda::Alias.": ("lambda:CreateAlias", "lambda:DeleteAlias", "lambda:GetAlias", "lambda:UpdateAlias"),
+    "AWS::Lambda::Version.": ("lambda:GetProvisionedConcurrencyConfig", "lambda:PublishVersion"),
     "AWS::KMS::Alias.TargetKeyId": ("kms:UpdateAlias",),
     "AWS::KMS::Key.Description": ("kms:UpdateKeyDescription",),
     "AWS::KMS::Key.KeyPolicy": ("kms:PutKeyPolicy",),
     "AWS::KMS::Key.MultiRegion": (),  # no right is enough to change it
+    "AWS::WAFv2::WebACLAssociation.": (
+        "wafv2:AssociateWebACL",
+        "wafv2:DisassociateWebACL",
+        "wafv2:GetWebACLForResource",
+    ),
 }
 
 Template = Mapping[str, Any]

@@ -16,6 +16,7 @@ from chalicelib.model.tls.renewals import Method
 from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.key_making import SealedKey
 from edge.issuer.rules import outcomes
+from edge.process import log
 
 _PAUSE = 1.0  # seconds between reads of an order's status
 _MAX_CHAIN = 65536  # bytes
@@ -154,7 +155,10 @@ def _withdrawing(store: OrderStore) -> Iterator[None]:
     try:
         yield
     finally:
-        store.withdraw()
+        try:
+            store.withdraw()
+        except AttemptFailed as failed:  # it must not hide the result of the order
+            log.event("answer_left", reason=failed.reason)
 
 
 def _checked(pem: str, wanted: Wanted, order: UnfinishedOrder, now: float) -> Chain:

@@ -96,7 +96,7 @@ async def serve_locally(path: Path, find: Find, accepted: Accepted | None = None
     finally:
         os.umask(before)
     try:
-        async with server:
+        with contextlib.closing(server):  # `async with` would wait for all connections, from Python 3.12.1 on
             yield
     finally:
         path.unlink(missing_ok=True)

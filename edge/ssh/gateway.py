@@ -104,7 +104,7 @@ class SshGateway:
             await self.lease.begin(self._describe(await self.links.open(self.tunnels.find_online)))
             loops.check_before_events(self.lease.check)
             try:
-                async with await self._listen_for_clients() as clients:
+                with contextlib.closing(await self._listen_for_clients()) as clients:
                     await tasks.run_all(*self._work(), self._drain_after(draining, clients))
             except LeaseLost:
                 await asyncio.sleep(_NOTICE_TIME)

@@ -27,7 +27,10 @@ MAX_BYTES = 14 * 1024 * 1024
 _PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
 _SOURCES = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 _TEMPLATES = ("data.yaml", "edge.yaml", "fleet.yaml", "pipeline.yaml")  # the API's template is made with the package
-_OPERATOR = {"chalicelib/operator", "chalicelib/__main__.py"}  # the operator's commands; no function runs them
+_OPERATOR = {  # the operator's commands; no function runs them
+    *("chalicelib/operator", "chalicelib/__main__.py"),
+    *("chalicelib/model/tenants", "chalicelib/model/migrations.py"),
+}
 _NEVER_CHANGED = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 
 

@@ -73,7 +73,7 @@ def test_it_is_made_again_only_if_something_changed(deployed: Served, tmp_path: 
     assert ARCHIVE.stat().st_mtime_ns == made
     inputs = {arch: fingerprint.of_inputs("dev", arch) for arch in ("arm64", "x86_64")}
     assert inputs["arm64"] != inputs["x86_64"]
-    for name in ("deployment.zip", "sam.json", "translated.json"):
+    for name in ("deployment.zip", "sam.json", "sbom.json", "translated.json"):
         (tmp_path / name).write_text(name)
     assert not fingerprint.is_current(tmp_path, inputs["arm64"])
     fingerprint.write(tmp_path, inputs["arm64"])

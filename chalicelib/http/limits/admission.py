@@ -4,6 +4,7 @@ The headers that describe the limits are those of draft-ietf-httpapi-ratelimit-h
 """
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -145,7 +146,7 @@ def _events(query: Mapping[str, Sequence[str]]) -> int:
     if _FILTERS & query.keys():
         return _FILTERED
     text = query.get("limit", ["100"])[0]
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100 else 100
+    return int(text) if re.fullmatch("[1-9][0-9]?", text) else 100
 
 
 @cache

@@ -82,7 +82,7 @@ def record(
     follows. Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
-    if before is None or not renewal_schedule.has_policy(before):
+    if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
         return False
     done, issued = replace(renewal, is_claimed=False, certificate_id=order.certificate_id), _item(due, order, chain)
     if not _has_wanted_key(issued, before):
@@ -95,6 +95,12 @@ def record(
     except writes.Overtaken:
         return False
     return True
+
+
+def _is_lost(reservation: Item) -> bool:
+    """Return whether the proof of the domain has ended, for example because another account has proved it."""
+    progress = ReservedDomain.of(reservation.body).progress
+    return progress is not None and progress.status == "lapsed"
 
 
 def covers(account: str, certificate_id: str, domain: str) -> bool:
@@ -118,11 +124,13 @@ def find_reservation(certificate: Item) -> Item | None:
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
     """Return a lost reservation without its issued certificate, and the write that makes the issuer revoke it."""
     id = reservation.body.get("issued_certificate_id")
-    if not id or id != reservation.body.get("certificate_id"):
+    if not id:
         return reservation, []
     body = {name: value for name, value in reservation.body.items() if name != "issued_certificate_id"}
-    references = replace_references(reservation.references, {"": ()})
     lost = {"scope": _REVOCATIONS, "id": f"{reservation.account}/{id}", "body": {}, "revision": 1}
+    if id != reservation.body.get("certificate_id"):
+        return replace(reservation, body=body), [Write.put(lost)]
+    references = replace_references(reservation.references, {"": ()})
     return replace(reservation, body={**body, "certificate_id": ""}, references=references), [Write.put(lost)]
 
 

@@ -55,7 +55,8 @@ def forget_changes(account: str) -> int:
     """
     found = list(find_changes(account))
     for entry in found:
-        dynamodb.do(_reduced(entry, _others(entry, account)))
+        with suppress(ConditionFailed):  # it has expired
+            dynamodb.do(_reduced(entry, _others(entry, account)))
     return len(found)
 
 
@@ -66,7 +67,11 @@ def _others(entry: Record, account: str) -> list[list[str]]:
 
 def _reduced(entry: Record, places: list[list[str]]) -> Write:
     place = entry["scope"], entry["id"]
-    return Write.update(*place, Condition(""), sets={"body.places": places}) if places else Write.delete(*place)
+    return (
+        Write.update(*place, Condition("attribute_exists(#body)"), sets={"body.places": places})
+        if places
+        else Write.delete(*place)
+    )
 
 
 def _release(record: Record, account: str) -> Write:

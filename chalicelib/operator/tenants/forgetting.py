@@ -4,6 +4,7 @@ It can be stopped at any time and run again: events show which users had the nam
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +26,11 @@ from chalicelib.operator.command_line import (
     reason_option,
 )
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Condition, Write
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import items, table, unique_keys
 from chalicelib.storage.records.items import Item
 
+_NAMELESS = ("key_type", "role")  # fields of details that can equal a name by chance
 _NAMES = ("name", "before.name", "after.name")  # paths in the details of events of a user
 _EXISTS = Condition("attribute_exists(#id)")
 
@@ -51,8 +53,9 @@ def forget_user(account: str, name: str) -> tuple[str, int]:
     count = 0
     for event in _events(account):
         if sets := _without_name(event, name, id):
-            dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
-            count += 1
+            with suppress(ConditionFailed):  # it has expired
+                dynamodb.do(Write.update(*event.place, _EXISTS, sets=sets))
+                count += 1
     return id, count
 
 
@@ -93,7 +96,7 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
     own = _named_user(event, name) or id
     actor, details = event.body.get("actor", {}), event.body.get("details", {})
     sets: dict[str, Any] = {}
-    if actor.get("name") == name and actor.get("owner_id"):
+    if actor.get("name") == name and kinds.USERS.has(str(actor.get("owner_id", ""))):
         sets["body.actor"] = {**actor, "name": own}
     if (after := _replaced(details, name, own)) != details:
         sets["body.details"] = after
@@ -103,7 +106,7 @@ def _without_name(event: Item, name: str, id: str) -> Mapping[str, Any]:
 def _replaced(value: Any, name: str, id: str) -> Any:
     """Return a value with an id for each text that is the name."""
     if isinstance(value, Mapping):
-        return {key: _replaced(member, name, id) for key, member in value.items()}
+        return {key: it if key in _NAMELESS else _replaced(it, name, id) for key, it in value.items()}
     if isinstance(value, list):
         return [_replaced(member, name, id) for member in value]
     return id if value == name else value

@@ -112,6 +112,8 @@ class Import:
                 for place, record in wanted.items()
                 if place not in present or _may_replace(present[place], old)
             ]
+            if taken := [place for place, it in present.items() if self._is_taken(wanted[place], it, old)]:
+                raise CommandError(f"{taken[0][0]} was taken during the import: {_advice(taken[0])}")
             try:
                 if missing:
                     dynamodb.transact([*missing, *change_log.entries(missing)])
@@ -121,6 +123,13 @@ class Import:
                 raise CommandError(f"{taken} was taken during the import. Run the command again.") from None
             count += len(some)
             self.report(f"{count:,} records …")
+
+    def _is_taken(self, record: Record, present: Record, old: str) -> bool:
+        """Return whether another account has the unique key of a record."""
+        if record["id"] != unique_keys.ID or _may_replace(present, old):
+            return False
+        is_same_item = (present.get("holder"), present.get("home")) == (record.get("holder"), record.get("home"))
+        return not (is_same_item or present.get("account") == self.account)
 
     def _finish(self, old: str) -> None:
         """Take over the settings of the account, and copy the states of owners and the rules to their keys."""

@@ -12,7 +12,7 @@ from tunnel_edge import output
 from tunnel_edge.commands import options
 from tunnel_edge.commands.options import Group
 from tunnel_edge.errors import FAILED, NOT_FOUND, CommandError
-from tunnel_edge.inspector.control import socket_file
+from tunnel_edge.inspector.control import shortened, socket_file
 
 _COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
 _TIMEOUT = 60.0  # seconds, longer than a replay
@@ -105,7 +105,8 @@ def _connect(pid: int | None) -> socket.socket:
     for file in files:
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.connect(str(file))
+            with shortened(file) as path:
+                connection.connect(path)
         except ConnectionRefusedError:
             connection.close()
             file.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text, to_text
 
 _MAX_LINE = 2 * 1024 * 1024  # bytes of a command
+_MAX_PATH = 100  # bytes of the path of a socket: some systems accept 104, with the end
 
 
 class Control:
@@ -29,7 +30,8 @@ class Control:
         file.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:
-            return await asyncio.start_unix_server(self._serve, file, limit=_MAX_LINE)
+            with shortened(file) as path:
+                return await asyncio.start_unix_server(self._serve, path, limit=_MAX_LINE)
         finally:
             os.umask(before)
 
@@ -76,6 +78,19 @@ class Control:
         if found is None:
             raise KeyError(id)
         return found
+
+
+@contextlib.contextmanager
+def shortened(file: Path) -> Iterator[str]:
+    """Yield a path of a socket that is short enough for the system, where Linux can shorten it."""
+    if len(os.fsencode(file)) <= _MAX_PATH or not os.path.isdir("/proc/self/fd"):
+        yield str(file)
+        return
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{folder}/{file.name}"
+    finally:
+        os.close(folder)
 
 
 def socket_file(pid: int) -> Path:

@@ -39,6 +39,8 @@ class LinkStages:
         finally:
             for server in self._servers:
                 server.close()
+            self._servers.clear()
+            self._connections.clear()
 
     async def open(self, find: Find) -> int:
         """Begin a stage, with the tunnels that `find` returns. Return its port."""

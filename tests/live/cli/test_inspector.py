@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.live.cli.inspecting import Inspected, inspecting
+from tests.live.edge.running import until
 
 SECRET = "s3cr3t-of-the-visitor"
 REQUEST = f"GET /private?x=1 HTTP/1.1\r\nhost: demo\r\ncookie: {SECRET}\r\n\r\n".encode()
@@ -86,6 +87,7 @@ def test_without_the_cookie_or_from_elsewhere_there_is_an_empty_403(inspected: I
 def test_the_used_link_is_reported_with_a_new_one(inspected: Inspected) -> None:
     first = inspected.link
     open_link(inspected)
+    until(lambda: bool(inspected.notes))
     (note,) = inspected.notes
     assert note == f"The inspector's link was used. For another browser: {inspected.link}"
     assert inspected.link != first

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -105,7 +106,11 @@ def logged(chrome: Chrome) -> list[str]:
 
 
 def texts(chrome: Chrome, selector: str) -> list[str]:
-    return [it.text for it in chrome.find_elements(By.CSS_SELECTOR, selector)]
+    """Return the texts of elements, or none while the page changes."""
+    try:
+        return [it.text for it in chrome.find_elements(By.CSS_SELECTOR, selector)]
+    except StaleElementReferenceException:
+        return []
 
 
 @pytest.mark.parametrize("place", ["http://evil.example:{}", "http://127.0.0.1:{}", f"http://{REBOUND}:{{}}"])

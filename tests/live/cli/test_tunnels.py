@@ -99,7 +99,9 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, star
         until(lambda: started.status("first") == "200")
         link = next(line for line in client.noted if "http://127.0.0.1" in line)
         assert link.startswith("Inspector: http://127.0.0.1:")
-        rows = json.loads(running.run("requests", "list", "-o", "json").stdout)
+        said = running.run("requests", "list", "-o", "json")
+        assert said.stdout, said.stderr
+        rows = json.loads(said.stdout)
         assert [(it["method"], it["path"], it["status"]) for it in rows][-1:] == [("GET", "/", 200)]
         replayed = json.loads(running.run("requests", "replay", str(rows[-1]["id"]), "-o", "json").stdout)
         assert (replayed["status"], replayed["replay_of"]) == (200, rows[-1]["id"])

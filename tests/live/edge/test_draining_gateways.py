@@ -84,7 +84,7 @@ def test_an_endless_download_ends_with_the_time_of_a_drain(started: Started) -> 
         Download(address(started, "endless"), "/endless")
         first.process.send_signal(signal.SIGTERM)
         assert first.process.wait(20) == 0
-        assert started.visit("endless") == "200"
+        until(lambda: started.visit("endless") == "200", within=5)
 
 
 def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(started: Started) -> None:

@@ -1,7 +1,7 @@
 """Suspensions, and offboarding of users, bots, API keys and federated credentials until it is complete."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 import click
@@ -79,9 +79,7 @@ def _noun(id: str) -> str:
     return (kind or kinds.ACCOUNTS).noun
 
 
-def offboard_id(
-    account_id: str, id: str, choice: Choice, *, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[OffboardingResult]:
+def offboard_id(account_id: str, id: str, choice: Choice) -> Iterator[OffboardingResult]:
     """Offboard a user, bot, key or federated credential. Yields the report of each call until it is complete.
 
     Raises UnknownId, CommandError.
@@ -99,7 +97,7 @@ def offboard_id(
         yield report
         if report.complete:
             return
-        sleep(report.retry_after)
+        time.sleep(report.retry_after)
 
 
 def _command(kind: Kind, others: str) -> click.Command:

@@ -93,8 +93,12 @@ def test_without_its_secret_an_open_connection_goes_on_and_a_new_one_requests_it
         assert ask(connection, "idle.example.com") == (200, "idle")
         table.run(table.sender.remove_secrets(["idle.example.com"]))
         assert ask(connection, "idle.example.com") == (200, "idle")
-        assert table.visit("idle.example.com") == (200, "idle")
-        assert table.requests["idle.example.com"] == 2
+
+        def requested() -> bool:  # Envoy's workers forget the secret a moment after its main thread
+            assert table.visit("idle.example.com") == (200, "idle")
+            return table.requests["idle.example.com"] == 2
+
+        until(requested)
 
 
 def test_a_withdrawn_name_is_refused_and_answers_404_on_open_connections(table: Table) -> None:

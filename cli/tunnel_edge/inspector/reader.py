@@ -11,7 +11,8 @@ class MessageReader:
     """Reads the messages of one direction, with a parser for each message.
 
     A parser for both directions would need the responses to be sent through it. `head` has the bytes of a message until
-    its headers are complete.
+    its headers are complete. `left` has the bytes of the body that are still to come, or None if the parser must find
+    its end.
     """
 
     def __init__(self, role: type[h11.CLIENT] | type[h11.SERVER]) -> None:
@@ -19,6 +20,8 @@ class MessageReader:
         self._parser = h11.Connection(role)
         self.is_idle = True  # whether no message has begun
         self.head = bytearray()
+        self.left: int | None = None
+        self.waiting = 0  # pieces of this direction that wait for the recorder
         self.exchange: Exchange | None = None
         self.message: Message | None = None
 
@@ -48,10 +51,8 @@ class MessageReader:
         self.head.clear()
         return head, rest
 
-    def end(self) -> bytes:
-        """End the message. Return the bytes of the next one."""
-        rest = self.rest()
+    def end(self, rest: bytes) -> None:
+        """End the message. `rest` has the bytes of the next one, if some have arrived."""
         if self.message:
             self.message.complete(len(rest))
-        self.is_idle, self.exchange, self.message = True, None, None
-        return rest
+        self.is_idle, self.exchange, self.message, self.left = True, None, None, None

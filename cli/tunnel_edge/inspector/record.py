@@ -1,8 +1,8 @@
 """Records the exchanges of one connection from copies of its bytes, with h11. Pure.
 
-The relay feeds bytes in the order of their arrival, which only stores them. `step` does a small part of the work, so
-that the relay never waits. What is not HTTP/1.1 is counted and not read: WebSockets and other upgrades, HTTP/2, and
-malformed data.
+The relay feeds bytes in the order of their arrival. Bytes of a body with a known length are only counted, and stored up
+to the limit. Others wait for `step`, which does a small part of the work, so that the relay never waits. What is not
+HTTP/1.1 is counted and not read: WebSockets and other upgrades, HTTP/2, and malformed data.
 """
 
 from collections import deque
@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import h11
 
+from tunnel_edge.inspector import framing
 from tunnel_edge.inspector.exchanges import Exchange, Journal, Message
 from tunnel_edge.inspector.reader import MessageReader
 
@@ -19,12 +20,6 @@ _MAX_HELD = 64 * 1024  # bytes after a request to upgrade that wait for its resp
 _Parsed: TypeAlias = h11.Request | h11.Response | h11.InformationalResponse
 
 _INCOMPLETE = "the response is incomplete"
-
-_HOST = ("host", "local")
-_GET = h11.Request(method="GET", target="/", headers=[_HOST])
-_HEAD = h11.Request(method="HEAD", target="/", headers=[_HOST])
-_CONNECT = h11.Request(method="CONNECT", target="local:1", headers=[_HOST])
-_UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", "upgrade"), ("upgrade", "any")])
 
 
 class Recorder:
@@ -51,6 +46,11 @@ class Recorder:
         """Take bytes from the local server. b"" is their end."""
         self._add(self._responses, data, now)
 
+    @property
+    def has_work(self) -> bool:
+        """Return whether bytes wait for `step`."""
+        return bool(self._queue or self._busy)
+
     def step(self) -> bool:
         """Do the next part of the work. Return whether there may be more."""
         try:
@@ -61,6 +61,7 @@ class Recorder:
                 return False
             reader, data, self._now = self._queue.popleft()
             self._waiting -= len(data)
+            reader.waiting -= 1
             self._take(reader, data)
         except h11.ProtocolError as error:
             self._become_stream(f"not HTTP/1.1: {error}")
@@ -80,12 +81,17 @@ class Recorder:
     def _add(self, reader: MessageReader, data: bytes, now: float) -> None:
         if self._stream:
             self._count(reader, len(data))
+        elif data and reader.left and not reader.waiting:
+            self._now = now
+            self._add_to_body(reader, data)
         elif self._waiting > _MAX_WAITING:
+            self._now = now
             self._become_stream("too fast to be recorded")
             self._count(reader, len(data))
         else:
-            self._waiting += len(data)
             self._queue.append((reader, data, now))
+            self._waiting += len(data)
+            reader.waiting += 1
 
     def _take(self, reader: MessageReader, data: bytes) -> None:
         if self._stream:
@@ -94,6 +100,8 @@ class Recorder:
             self._held += data
             if len(self._held) > _MAX_HELD:
                 self._become_stream("data after a request to upgrade")
+        elif data and reader.left:
+            self._add_to_body(reader, data)
         elif data:
             self._feed(reader, data)
         elif not reader.is_idle:
@@ -104,9 +112,8 @@ class Recorder:
             self._become_stream("not HTTP/1.1: the server sent data without a request")
             self._count(reader, len(data))
             return
-        if reader.message and reader.exchange:
-            reader.message.add(data, is_stored=not reader.exchange.is_dropped)
-            self._journal.update(reader.exchange)
+        if reader.message:
+            self._store(reader, data)
         else:
             reader.head += data
         reader.feed(data)
@@ -114,8 +121,10 @@ class Recorder:
 
     def _end_early(self, reader: MessageReader) -> None:
         """Handle the end of a direction within a message. It completes a response without a length."""
-        reader.feed(b"")
         try:
+            if reader.left:
+                raise h11.RemoteProtocolError(_INCOMPLETE)
+            reader.feed(b"")
             while not isinstance(reader.next_event(), h11.EndOfMessage):
                 pass
         except h11.RemoteProtocolError:
@@ -123,7 +132,7 @@ class Recorder:
                 reader.exchange.note = "the request is incomplete" if reader is self._requests else _INCOMPLETE
                 self._journal.update(reader.exchange)
         else:
-            self._on_end(reader)
+            self._end(reader, reader.rest())
 
     def _begin(self, reader: MessageReader) -> bool:
         """Begin a message. Return False for a response without a request."""
@@ -131,7 +140,7 @@ class Recorder:
             reader.begin()
         elif self._unanswered:
             reader.exchange = self._unanswered[0]
-            reader.begin(_describe(reader.exchange))
+            reader.begin(framing.answered_request(reader.exchange))
         return not reader.is_idle
 
     def _read(self, reader: MessageReader) -> None:
@@ -143,7 +152,8 @@ class Recorder:
             case h11.InformationalResponse() | h11.Response():
                 self._on_response_head(event)
             case h11.EndOfMessage():
-                self._on_end(reader)
+                self._busy = None
+                self._end(reader, reader.rest())
             case h11.Data():
                 pass
             case _:  # no more data, or the parser waits for the other direction
@@ -157,10 +167,9 @@ class Recorder:
         exchange = self._create()
         exchange.request = message = Message(start, event.headers.raw_items(), head)
         exchange.client = message.header("x-forwarded-for").rpartition(",")[2].strip() or self._client
-        message.add(rest, is_stored=True)
         self._requests.exchange, self._requests.message = exchange, message
         self._unanswered.append(exchange)
-        self._journal.update(exchange)
+        self._begin_body(self._requests, framing.body_length(event), rest)
 
     def _on_response_head(self, event: h11.Response | h11.InformationalResponse) -> None:
         head, rest = self._responses.take_head()
@@ -175,21 +184,42 @@ class Recorder:
             start = (_text(event.http_version), str(event.status_code), _text(event.reason))
             exchange.response = message = Message(start, event.headers.raw_items(), head)
             exchange.answered_at = self._now
-            if is_switch or (_method(exchange) == "CONNECT" and event.status_code < 300):
+            if is_switch or (framing.method(exchange) == "CONNECT" and event.status_code < 300):
                 message.is_complete = True
                 self._become_stream("", exchange)
                 self._count(self._responses, len(rest))
             else:
-                message.add(rest, is_stored=not exchange.is_dropped)
                 self._responses.message = message
+                self._begin_body(self._responses, framing.body_length(event, framing.method(exchange)), rest)
         self._journal.update(exchange)
 
-    def _on_end(self, reader: MessageReader) -> None:
-        exchange, self._busy = reader.exchange, None
-        rest = reader.end()
+    def _begin_body(self, reader: MessageReader, length: int | None, rest: bytes) -> None:
+        """Begin a body, whose first bytes are `rest`. Without a length the parser finds its end."""
+        if length is None:
+            self._store(reader, rest)
+        else:
+            self._busy, reader.left = None, length
+            self._add_to_body(reader, rest)
+
+    def _add_to_body(self, reader: MessageReader, data: bytes) -> None:
+        """Add bytes to a body with a known length."""
+        self._store(reader, data)
+        reader.left = (reader.left or 0) - len(data)
+        if reader.left <= 0:
+            self._end(reader, data[len(data) + reader.left :])
+
+    def _store(self, reader: MessageReader, data: bytes) -> None:
+        if reader.message and reader.exchange:
+            reader.message.add(data, is_stored=not reader.exchange.is_dropped)
+            self._journal.update(reader.exchange)
+
+    def _end(self, reader: MessageReader, rest: bytes) -> None:
+        """End a message. `rest` has the first bytes of the next one."""
+        exchange = reader.exchange
+        reader.end(rest)
         if exchange is None:
             return
-        if reader is self._requests and exchange.ended_at is None and _describe(exchange) in (_CONNECT, _UPGRADE):
+        if reader is self._requests and exchange.ended_at is None and framing.may_switch(exchange):
             self._proposed = exchange
             self._held += rest
             rest = b""
@@ -204,10 +234,12 @@ class Recorder:
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Read bytes again, before those that wait."""
+        """Read bytes again, before those of their direction that wait. A request is read before its response."""
         if data:
-            self._queue.appendleft((reader, data, self._now))
+            is_first = reader.waiting or reader is self._requests
+            (self._queue.appendleft if is_first else self._queue.append)((reader, data, self._now))
             self._waiting += len(data)
+            reader.waiting += 1
 
     def _become_stream(self, note: str, exchange: Exchange | None = None) -> None:
         """Stop reading, and count the bytes in an exchange."""
@@ -215,6 +247,10 @@ class Recorder:
         self._stream = exchange or self._create()
         self._stream.is_stream, self._stream.note = True, note or self._stream.note
         self._stream.client = self._stream.client or self._client
+        for other in self._unanswered:
+            if other is not self._stream:
+                other.ended_at, other.note = self._now, other.note or note
+                self._journal.update(other)
         self._busy = None
         self._count(self._requests, len(self._requests.head) + len(self._held))
         self._count(self._responses, len(self._responses.head))
@@ -237,20 +273,6 @@ class Recorder:
             self._stream.received += size
         else:
             self._stream.sent += size
-
-
-def _describe(exchange: Exchange) -> h11.Request:
-    """Return a request with the same effect on the framing of its response."""
-    method = _method(exchange)
-    if method == "HEAD":
-        return _HEAD
-    if method == "CONNECT":
-        return _CONNECT
-    return _UPGRADE if exchange.request and exchange.request.header("upgrade") else _GET
-
-
-def _method(exchange: Exchange) -> str:
-    return exchange.request.start[0] if exchange.request else ""
 
 
 def _text(data: bytes) -> str:

@@ -7,7 +7,7 @@ from collections import deque
 from tunnel_edge.inspector.exchanges import Exchange, Journal
 from tunnel_edge.inspector.record import Recorder
 
-_SLICE = 0.002  # seconds of work in one turn of the event loop
+_STEPS = 40  # in one turn of the event loop: about a millisecond, however busy the machine is
 _PERIOD = 0.02  # seconds in which bytes are collected: less often is cheaper
 
 
@@ -31,9 +31,8 @@ class Recording:
             asyncio.get_running_loop().call_later(_PERIOD, self._work)
 
     def _work(self) -> None:
-        end = time.perf_counter() + _SLICE
-        while self._busy and time.perf_counter() < end:
-            if not self._busy[0].step():
+        for _ in range(_STEPS):
+            if self._busy and not self._busy[0].step():
                 self._busy.popleft()
         self._is_scheduled = bool(self._busy)
         if self._busy:
@@ -83,6 +82,6 @@ class RecordedConnection:
         return False
 
     def _schedule(self) -> None:
-        if not self._is_busy:
+        if not self._is_busy and (self._recorder.has_work or self._is_closed):
             self._is_busy = True
             self._recording.schedule(self)

@@ -45,7 +45,7 @@ class Replay:
             writer.write(content)
             tap.on_request(content)
             await writer.drain()
-            while not (tap.first and tap.first.is_over):
+            while not (tap.first and (tap.first.is_over or tap.first.is_stream)):
                 data = await reader.read(65536)
                 tap.on_response(data)
                 await tap.finish()

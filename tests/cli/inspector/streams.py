@@ -31,15 +31,23 @@ class Out:
     data: bytes
 
 
-def record(stream: Sequence[In | Out], journal: Journal | None = None, *, split: int = 1 << 20) -> list[Exchange]:
-    """Return the exchanges of a connection, the oldest first. The bytes arrive in pieces of `split`."""
+def record(
+    stream: Sequence[In | Out], journal: Journal | None = None, *, split: int = 1 << 20, steps: int = 1 << 20
+) -> list[Exchange]:
+    """Return the exchanges of a connection, the oldest first.
+
+    The bytes arrive in pieces of `split`. After each piece the recorder does at most so many steps.
+    """
     journal = journal or Journal()
     recorder = Recorder(journal)
     for now, part in enumerate(stream):
         take = recorder.on_request if isinstance(part, In) else recorder.on_response
         for at in range(0, len(part.data) or 1, split):
             take(part.data[at : at + split], float(now))
-            while recorder.step():
-                pass
+            for _ in range(steps):
+                if not recorder.step():
+                    break
+    while recorder.step():
+        pass
     recorder.close(float(len(stream)))
     return [*journal.newest_first()][::-1]

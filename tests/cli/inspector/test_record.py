@@ -32,6 +32,7 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
     return request.start[1], bytes(request.body), response.start[1], bytes(response.body)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 1 << 20])
 @pytest.mark.parametrize("split", [1, 2, 7, 1 << 20])
 @pytest.mark.parametrize(
     ("stream", "recorded"),
@@ -74,9 +75,9 @@ def summary(exchange: Exchange) -> tuple[str, bytes, str, bytes]:
     ],
 )
 def test_exchanges_are_recorded_whatever_the_pieces(
-    stream: list[In | Out], recorded: list[tuple[str, bytes, str, bytes]], split: int
+    stream: list[In | Out], recorded: list[tuple[str, bytes, str, bytes]], split: int, steps: int
 ) -> None:
-    assert [summary(it) for it in record(stream, split=split)] == recorded
+    assert [summary(it) for it in record(stream, split=split, steps=steps)] == recorded
 
 
 def test_heads_are_recorded_as_they_were_sent() -> None:
@@ -186,9 +187,49 @@ def test_an_exchange_that_made_room_while_it_goes_on_stores_nothing_more() -> No
 def test_a_connection_that_is_faster_than_the_recorder_is_counted() -> None:
     journal = Journal()
     recorder = Recorder(journal)
-    recorder.on_request(GET, 0)
+    recorder.on_request(GET + GET + GET, 0)
+    while recorder.step():
+        pass
+    recorder.on_response(OK_CHUNKED[:-5], 1)
     for _ in range(200):
-        recorder.on_response(b"x" * 65536, 0)
-    (exchange,) = journal.newest_first()
-    assert (exchange.is_stream, exchange.note) == (True, "too fast to be recorded")
-    assert exchange.received + exchange.sent == len(GET) + 200 * 65536
+        recorder.on_response(b"x" * 65536, 2)
+    other, waiting, first = journal.newest_first()
+    assert (first.is_stream, first.note, first.received) == (True, "too fast to be recorded", 0)
+    assert first.sent == len(OK_CHUNKED[:-5]) + 200 * 65536
+    assert [(it.is_stream, it.note, it.ended_at) for it in (waiting, other)] == [(False, first.note, 2)] * 2
+    recorder.close(3)
+    assert first.ended_at == 3
+
+
+def test_a_body_with_a_length_is_never_too_fast() -> None:
+    journal = Journal()
+    recorder = Recorder(journal)
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % (200 * 65536)
+    recorder.on_request(GET + GET, 0)
+    recorder.on_response(head, 0)
+    while recorder.step():
+        pass
+    for _ in range(199):
+        recorder.on_response(b"x" * 65536, 1)
+    recorder.on_response(b"x" * 65536 + OK[:9], 2)
+    recorder.on_response(OK[9:], 3)
+    while recorder.step():
+        pass
+    second, first = journal.newest_first()
+    assert first.response
+    assert (first.is_stream, first.ended_at, first.response.size) == (False, 2, 200 * 65536)
+    assert summary(second) == ("/a?b=1", b"", "200", b"ok")
+
+
+def test_a_response_may_arrive_before_the_request_after_it_was_read() -> None:
+    journal = Journal()
+    recorder = Recorder(journal)
+    recorder.on_request(GET, 0)
+    recorder.on_response(OK[:-1], 0)
+    while recorder.step():
+        pass
+    recorder.on_request(POST, 1)
+    recorder.on_response(OK[-1:] + OK, 2)
+    while recorder.step():
+        pass
+    assert [summary(it)[0] for it in journal.newest_first()] == ["/p", "/a?b=1"]

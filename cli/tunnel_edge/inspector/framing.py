@@ -1,0 +1,46 @@
+"""Where a message of HTTP/1.1 ends, and what follows it. Pure."""
+
+import h11
+
+from tunnel_edge.inspector.exchanges import Exchange
+
+_HOST = ("host", "local")
+_GET = h11.Request(method="GET", target="/", headers=[_HOST])
+_HEAD = h11.Request(method="HEAD", target="/", headers=[_HOST])
+_CONNECT = h11.Request(method="CONNECT", target="local:1", headers=[_HOST])
+_UPGRADE = h11.Request(method="GET", target="/", headers=[_HOST, ("connection", "upgrade"), ("upgrade", "any")])
+
+
+def body_length(head: h11.Request | h11.Response | h11.InformationalResponse, answered: str = "") -> int | None:
+    """Return the length of a body, or None if only its bytes show its end. `answered` is the method of the request."""
+    if not isinstance(head, h11.Request) and (head.status_code in (204, 304) or answered == "HEAD"):
+        return 0
+    headers = dict(head.headers)  # h11 has rejected contradictory lengths and unknown codings
+    if b"transfer-encoding" in headers:
+        return None
+    if length := headers.get(b"content-length"):
+        return int(length)
+    return 0 if isinstance(head, h11.Request) else None
+
+
+def may_switch(exchange: Exchange) -> bool:
+    """Return whether the bytes after a request may be of another protocol."""
+    return method(exchange) == "CONNECT" or _upgrades(exchange)
+
+
+def answered_request(exchange: Exchange) -> h11.Request:
+    """Return a request with the same effect on the framing of its response."""
+    if method(exchange) == "HEAD":
+        return _HEAD
+    if method(exchange) == "CONNECT":
+        return _CONNECT
+    return _UPGRADE if _upgrades(exchange) else _GET
+
+
+def method(exchange: Exchange) -> str:
+    """Return the method of the request, or ""."""
+    return exchange.request.start[0] if exchange.request else ""
+
+
+def _upgrades(exchange: Exchange) -> bool:
+    return bool(exchange.request and exchange.request.header("upgrade"))

@@ -109,6 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
+        self.discovery.catalog.has_all_listeners = False  # without special names, the public one would refuse them
         always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
         self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
@@ -139,10 +140,14 @@ class Control:
         yield PeriodicTask("progress", self._report_progress, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
-        """Load special names. Other names are served meanwhile. Raises Unavailable."""
+        """Load special names, and then send all listeners. Envoy serves with earlier ones meanwhile.
+
+        Raises Unavailable.
+        """
         await self._read_gateways()
         await self._reads.of_change(self._operator.refresh)
         await self._special.start()
+        self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:
         changes = await self._reads.of_change(follower.read, time.time())

@@ -81,6 +81,7 @@ class Memory:
     taken: int = 0  # of the next names that are asked for, so many are somebody's
     unlisted: set[str] = field(default_factory=set)  # edges without an entry in the list of special names
     is_away: bool = False
+    listing_seconds: float = 0  # that it takes to list the special names
     silent: set[str] = field(default_factory=set)  # names that it does not renew in time
     unreachable: set[str] = field(default_factory=set)  # accounts whose edges it cannot read now
     unreadable: set[str] = field(default_factory=set)  # accounts whose edges nobody can read
@@ -277,6 +278,7 @@ class Memory:
 
     def list_special_names(self) -> list[SpecialEntry]:
         self.reach()
+        time.sleep(self.listing_seconds)
         edges = [
             _entry(it, it.hostports) for it in [*self.edges.values()] if it.id not in self.unlisted and _is_special(it)
         ]

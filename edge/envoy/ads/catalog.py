@@ -75,6 +75,7 @@ class Catalog:
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.is_complete = True  # until then, what only Envoy has is not removed
+        self.has_all_listeners = True  # until then, no listener is sent
         self._answers: dict[Hashable, dict[Name, Answer]] = {}  # by stream; of the last one if none is left
         self._parts: dict[Name, Parts] = {}
 

@@ -122,6 +122,11 @@ class Stream:
             gone = [Name(kind, it) for it in known.versions if self._catalog.version(Name(kind, it)) is None]
             self.enqueue(gone)
 
+    def enqueue_listeners(self) -> None:
+        """Queue the listeners that were not sent while the catalog lacked some of them."""
+        if "listener" in self._subscriptions:
+            self._append_different("listener")
+
     def take_settled(self) -> list[Name]:
         """Return the resources about which Envoy has answered everything since the last call."""
         found, self._settled = self._settled, []
@@ -169,13 +174,18 @@ class Stream:
         has_all = not names or "*" in names
         known = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
         self._demand = Demand(self._demand.requested, self._demand.held | {Name(kind, it) for it in versions})
-        wanted = {*names, *versions, *(it.name for it in self._catalog.names(kind) if has_all)}
-        different = [it for it in wanted if self._differs(kind, it)]
+        self._append_different(kind)
+        return known
+
+    def _append_different(self, kind: Kind) -> None:
+        """Queue the first response of a kind: all that Envoy wants or has, and of which it has another version."""
+        known = self._subscriptions[kind]
+        in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
+        different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]
         if not self._catalog.is_complete:
             different = [it for it in different if self._catalog.version(Name(kind, it)) is not None]
         for number, batch in enumerate(_split(kind, different, _MAX_SCOPES) or [_Batch(kind, ())]):
             self._append(_Batch(kind, batch.names, is_first=number == 0))
-        return known
 
     def _current_answers(self, kind: Kind) -> list[tuple[Name, Answer]]:
         """Return current versions that Envoy accepted in an earlier stream. They are not sent again."""
@@ -214,6 +224,8 @@ class Stream:
         return [(Name(batch.kind, name), Answer(version, error)) for name, version in versions.items()]
 
     def _append(self, batch: _Batch, *, first: bool = False) -> None:
+        if batch.kind == "listener" and not self._catalog.has_all_listeners:
+            return
         (self._waiting.appendleft if first else self._waiting.append)(batch)
         self._unanswered.update(Name(batch.kind, it) for it in batch.names)
 

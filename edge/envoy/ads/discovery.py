@@ -92,6 +92,13 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             stream.refuse(secrets)
             woken.set()
 
+    def send_listeners(self) -> None:
+        """Send all listeners, which were not sent before. See `Catalog.has_all_listeners`."""
+        self.catalog.has_all_listeners = True
+        for stream, woken in self._streams.items():
+            stream.enqueue_listeners()
+            woken.set()
+
     def complete(self) -> None:
         """Remove what Envoy has and the catalog does not have. See `Catalog.is_complete`."""
         self.catalog.is_complete = True

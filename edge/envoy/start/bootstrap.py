@@ -14,6 +14,8 @@ _PROGRAM_SIZE = 10_000  # of an expression; with the default of 100, `claims` an
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
 # Counters of each name or certificate, which control knows itself. Creating them takes half of a start.
 _UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.")
+_LISTENERS = parts.copy(parts.ADS)
+_LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready
 
 
 def build_bootstrap(settings: Settings) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def build_bootstrap(settings: Settings) -> dict[str, Any]:
         overload_manager=overload.build_manager(settings.limits),
         memory_allocator_manager=_RELEASE,
         dynamic_resources=v3.Bootstrap.DynamicResources(
-            ads_config=_control_source(), lds_config=parts.ADS, cds_config=parts.ADS
+            ads_config=_control_source(), lds_config=_LISTENERS, cds_config=parts.ADS
         ),
         static_resources=v3.Bootstrap.StaticResources(
             clusters=[_control_cluster(settings.discovery_socket.name), stats.build_cluster(settings)],

@@ -85,3 +85,21 @@ def test_what_only_envoy_has_stays_until_the_catalog_is_complete() -> None:
     made.is_complete = True
     stream.enqueue_unknown()
     assert told(stream) == [("2", [], ["held"])]
+
+
+def test_no_listener_is_sent_or_removed_until_all_are_known() -> None:
+    made = catalog(Key("listener", "https"), Key("listener", "same"), Key("cluster", "a"))
+    made.has_all_listeners = False
+    new, back = Stream(made), Stream(made)
+    new.receive(asks("listener"))
+    back.receive(asks("listener", initial_resource_versions={"https": "earlier", "gone": "1"}))
+    back.receive(asks("cluster"))
+    changed = made.apply({Key("listener", "https"): messages.encode(Key("listener", "https"), {"name": "whole"})})
+    for stream in (new, back):
+        stream.enqueue(changed)
+    assert (told(new), new.is_idle, told(back)) == ([], True, [("1", ["a"], [])])
+    made.has_all_listeners = True
+    for stream in (new, back):
+        stream.enqueue_listeners()
+    ((_, of_new, _),), ((_, of_back, gone),) = told(new), told(back)
+    assert (sorted(of_new), sorted(of_back), gone) == (["https", "same"], ["https", "same"], ["gone"])

@@ -5,12 +5,10 @@ from typing import Annotated
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.edges import modules
 from chalicelib.model.edges.headers import header_changes
-from chalicelib.model.edges.headers.header_changes import MAX_CHANGES, MAX_NAME, MAX_VALUE
-from chalicelib.schema.rules import After, entries, if_null, max_encoded
+from chalicelib.schema.changed_headers import ADDED, NAME_SCHEMA, Added, Removed
+from chalicelib.schema.rules import After
 
-_MAX_ADDED = 3072  # characters in the encoding of a response
-_Name = Annotated[str, After(header_changes.check_request_name, {"pattern": f"^{header_changes.NAME}$"})]
-_Value = Annotated[str, After(header_changes.check_value, {"maxLength": MAX_VALUE})]
+_Name = Annotated[str, After(header_changes.check_request_name, NAME_SCHEMA)]
 
 
 class RequestHeaders(Enabled):
@@ -20,17 +18,10 @@ class RequestHeaders(Enabled):
     it. A route cannot change headers that the edge or the protocol sets.
     """
 
-    add: Annotated[
-        dict[_Name, _Value],
-        entries(0, MAX_CHANGES),
-        After(header_changes.check_once),
-        max_encoded(_MAX_ADDED),
-        if_null({}),
-    ] = {}
-    f"""Headers to add, by name: names of at most {MAX_NAME} characters, values of at most {MAX_VALUE:,}. Together they
-    have at most {_MAX_ADDED:,} characters, counted as JSON within JSON."""
+    add: Added[_Name] = {}
+    f"""{ADDED}"""
 
-    remove: Annotated[list[_Name], entries(0, MAX_CHANGES), After(header_changes.check_once), if_null([])] = []
+    remove: Removed[_Name] = []
     """Names of headers to remove, whatever their value."""
 
 

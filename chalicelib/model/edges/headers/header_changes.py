@@ -18,7 +18,7 @@ NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
 _VALUE = r"[\t\x20-\x7e]*"
 _CONNECTION = r"connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
 _REQUEST = re.compile(rf"(?:{_CONNECTION}|expect|x-request-id)")
-_RESPONSE = re.compile(rf"(?:{_CONNECTION}|alt-svc|x-envoy-.*)")
+_RESPONSE = re.compile(rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)")
 
 
 def check_request_name(name: str) -> str:
@@ -36,7 +36,9 @@ def check_response_name(name: str) -> str:
     """Return the name of a response header. Raises ValueError if a route may not change it."""
     _check_form(name)
     if _RESPONSE.fullmatch(_as_read(name)):
-        raise ValueError("must not be a header that the edge or the protocol sets, such as Content-Length")
+        raise ValueError(
+            "must not be a header that the edge or the protocol sets, such as Content-Length or Content-Encoding"
+        )
     return name
 
 

@@ -1,0 +1,1 @@
+"""Modules as the live edge enforces them."""

@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import header_changes, kept_headers, sign_in, user_agents
+from edge.envoy.filters import compression, header_changes, kept_headers, sign_in, user_agents
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -111,6 +111,8 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
     if not target.page:
         passing = parts.copy(template)
         header_changes.add_changes(passing, target.route.modules)
+        if target.route.modules.compression:
+            compression.enable(passing)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
     refusal = _add_copy(host, template)

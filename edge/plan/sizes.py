@@ -27,6 +27,7 @@ _ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a fi
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
+_MODULE_KIB = 1.0  # of compression, in each entry
 _HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
 
 
@@ -63,6 +64,7 @@ def _estimate_route(target: RouteTarget) -> float:
     path, is_pattern = len(target.route.match) / 1024, rules and target.route.match_type == "exact_path"
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
     entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0) + _estimate_headers(target)
+    entry += _MODULE_KIB if target.route.modules.compression else 0
     return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
 
 

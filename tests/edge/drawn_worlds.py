@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.modules import (
     BackendModule,
+    CompressionModule,
     HeadersModule,
     MutualTlsModule,
     TlsEnd,
@@ -113,6 +114,7 @@ def _modules(draw: st.DrawFn) -> Modules:
         user_agent_filter=draw(st.none() | agents),
         request_headers=draw(st.none() | _HEADERS),
         response_headers=draw(st.none() | _HEADERS),
+        compression=draw(st.sampled_from([None, None, None, CompressionModule()])),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )
 

@@ -83,6 +83,10 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         ),
         Sample({}, {"enabled": True, "allow": [], "deny": []}),
     ),
+    "/edges/https/{edge_id}/routes/{id}/compression": (
+        Sample({"enabled": False}, {"enabled": False}),
+        Sample({}, {"enabled": True}),
+    ),
     **{
         f"/edges/https/{{edge_id}}/routes/{{id}}/{name}": (
             Sample(

@@ -211,6 +211,7 @@ TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if i
 MODULES: Mapping[str, str] = {
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "backend": "chalicelib.model.edges.modules.BackendModule",
+    "compression": "chalicelib.model.edges.modules.CompressionModule",
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
     "oauth": "chalicelib.model.edges.modules.OAuthModule",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",

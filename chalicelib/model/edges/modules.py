@@ -109,6 +109,13 @@ class HeadersModule(StoredModule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompressionModule(StoredModule):
+    """Compression of responses. It has no options."""
+
+    AUDITED = ("enabled",)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackendModule(StoredModule):
     """The id of the backend that answers traffic, or None."""
 

@@ -84,6 +84,7 @@ def _plaintext_error(edge: ServedEdge) -> str:
 def _plaintext_modules(modules: Modules) -> list[str]:
     """Return the enabled modules that need decrypted traffic."""
     found = {
+        "compression": modules.compression,
         "mutual_tls": modules.mutual_tls,
         "oauth": modules.oauth,
         "request_headers": modules.request_headers,

@@ -14,6 +14,7 @@ from chalicelib.model.edges import sign_in_rules
 from chalicelib.model.edges.headers import header_changes
 from chalicelib.model.edges.modules import (
     BackendModule,
+    CompressionModule,
     HeadersModule,
     MutualTlsModule,
     OAuthModule,
@@ -28,7 +29,10 @@ M = TypeVar("M", bound=StoredModule)
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
     kinds.HTTPS_EDGES: ("mutual_tls", "tls_termination"),
-    kinds.HTTPS_EDGE_ROUTES: ("backend", "oauth", "request_headers", "response_headers", "user_agent_filter"),
+    kinds.HTTPS_EDGE_ROUTES: (
+        *("backend", "compression", "oauth"),
+        *("request_headers", "response_headers", "user_agent_filter"),
+    ),
     kinds.TLS_EDGES: ("backend", "mutual_tls"),
     kinds.TCP_EDGES: ("backend", "traffic_policy"),
 }
@@ -50,6 +54,7 @@ class Modules:
     oauth: SignInRule | None = None
     request_headers: HeadersModule | None = None
     response_headers: HeadersModule | None = None
+    compression: CompressionModule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
@@ -106,6 +111,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None fo
     "backend": lambda it: _decode_module(
         BackendModule, it, lambda made: made.backend_id is None or is_id(made.backend_id)
     ),
+    "compression": lambda it: _decode_module(CompressionModule, it),
     "mutual_tls": lambda it: _decode_module(
         MutualTlsModule, it, lambda made: all(map(is_id, made.certificate_authority_ids))
     ),

@@ -10,7 +10,8 @@ from tests.edge.envoy.values import SETTINGS, TYPE
 
 def test_how_requests_are_treated() -> None:
     found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
-    access_log, (blocked, rate, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
+    access_log, (blocked, rate, compressing, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
+    assert compressing["disabled"] is True
     assert blocked == messages.to_json(blocking.HTTP_FILTER)
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}

@@ -1,0 +1,21 @@
+"""Compression of the responses of an HTTPS edge route."""
+
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model.edges import modules
+
+
+class Compression(Enabled):
+    """Compresses responses with gzip for visitors that accept it.
+
+    The edge compresses text, scripts, JSON, XML, SVG and WebAssembly. It does not compress encoded responses, responses
+    with `Cache-Control: no-transform`, event streams, status 206, and a `Content-Length` below 860. It removes strong
+    `ETag` headers.
+
+    Do not compress pages that contain a secret and input of visitors. The size of a response can reveal the secret
+    (BREACH).
+    """
+
+
+MODULES = (
+    Module(path="/edges/https/{edge_id}/routes/{id}/compression", shape=Compression, stored=modules.CompressionModule),
+)

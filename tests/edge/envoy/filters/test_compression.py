@@ -1,0 +1,17 @@
+"""The compression of a route, as Envoy reads it."""
+
+from edge.envoy import v3
+from edge.envoy.filters import compression
+from tests.edge.envoy import messages
+
+
+def test_without_the_module_nothing_is_compressed() -> None:
+    assert compression.FILTER.disabled
+    types = messages.to_json(compression.FILTER)["typed_config"]["response_direction_config"]["common_config"]
+    assert not [it for it in types["content_type"] if "event-stream" in it or "grpc" in it or "octet" in it]
+
+
+def test_a_route_enables_it() -> None:
+    route = v3.Route()
+    compression.enable(route)
+    assert [*route.typed_per_filter_config] == [compression.FILTER.name]

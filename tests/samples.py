@@ -86,7 +86,7 @@ FRESH: dict[str, Callable[[], str]] = {
 }
 
 
-ONE_OF = {"owner_claim"}  # optional fields of which one is required
+ONE_OF = {"owner_claim", "action"}  # optional fields that are required without another one
 
 
 def sample(client: Client, resource: Resource) -> dict[str, Any]:

@@ -159,7 +159,9 @@ def choose_host(hosts: Iterable[str], edge: str) -> str:
 
 
 def choose_names(plan: Plan) -> list[str]:
-    """Return some names of an edge that finish handshakes on this host."""
+    """Return some names of an edge that finish handshakes on this host, none if IP policies can refuse this host."""
+    if plan.is_stream and plan.refusals:
+        return []
     found = [it.name for it in plan.hosts if it.answers and it.certificate and not port_of(it.name)]
     return [it.replace(WILDCARD, f"{_LABEL}.", 1) for it in found[:_MAX_NAMES]]
 

@@ -2,7 +2,7 @@
 
 from chalicelib.model.serving.edge_plans import Plan, listener_name
 from edge.envoy import listeners, stream_filters, v3
-from edge.envoy.filters import blocking, policy_matchers, sign_in
+from edge.envoy.filters import policy_matchers, sign_in
 from edge.envoy.names import managers, scopes, tls_contexts
 from edge.envoy.resources import Resource
 from edge.process.settings import Settings
@@ -11,7 +11,8 @@ from edge.process.settings import Settings
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with TLS that ends upstream."""
     chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
-    return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain)
+    matcher = policy_matchers.build_edge_matcher(plan)
+    return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain, matcher)
 
 
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
@@ -23,7 +24,8 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     if plan.is_stream:
         socket = tls_contexts.build_socket(version, plan.trusted)
         filters = stream_filters.build_edge_filters(plan, settings)
-        return listeners.build_stream_listener(name, listeners.build_tls_chain("https", socket, filters, settings))
+        chain = listeners.build_tls_chain("https", socket, filters, settings)
+        return listeners.build_stream_listener(name, chain, policy_matchers.build_edge_matcher(plan))
     socket = tls_contexts.build_socket(version, plan.trusted, listeners.HTTP_PROTOCOLS)
     client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
     guards = sign_in.build_filters(plan)
@@ -45,6 +47,6 @@ def on_demand_listener_name(plan: Plan) -> str:
 
 def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resource:
     """Return the listener of a TCP edge at one of its ports."""
-    filters, policy = stream_filters.build_edge_filters(plan, settings), plan.edge.modules.traffic_policy
-    matcher = policy_matchers.build_matcher(policy.value, int(port), settings.region) if policy else blocking.MATCHER
+    filters = stream_filters.build_edge_filters(plan, settings)
+    matcher = policy_matchers.build_edge_matcher(plan, int(port), settings.region)
     return listeners.build_port_listener(port, filters, settings, matcher)

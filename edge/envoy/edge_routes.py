@@ -8,7 +8,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import compression, header_changes, kept_headers, sign_in, user_agents
+from edge.envoy.filters import compression, header_changes, kept_headers, sign_in, user_agents, visitor_addresses
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -56,6 +56,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
     parts.set_metadata(host.metadata, account=edge.account, edge=edge.id)
     host.retry_policy.CopyFrom(_RETRY)
     kept_headers.set_host_config(host, edge.keep_headers)
+    visitor_addresses.restrict(host, plan.refusals)
     host.routes.extend([*_deep_host_refusals(names), *_challenge_refusals(plan.unreserved)])
     if plan.page:
         host.routes.add(match=EVERY_PATH, direct_response=parts.respond(plan.page))
@@ -113,6 +114,8 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         header_changes.add_changes(passing, target.route.modules)
         if target.route.modules.compression:
             compression.enable(passing)
+        if target.route.modules.ip_restriction:
+            visitor_addresses.restrict(passing, target.refusals)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
     refusal = _add_copy(host, template)

@@ -26,8 +26,6 @@ _INTERNAL = v3.Listener(
     internal_listener=v3.Listener.InternalListenerConfig(),
     listener_filters=[proxies.PROXY_PROTOCOL, TLS_INSPECTOR],
 )
-_INTERNAL_FOR_BYTES = parts.copy(_INTERNAL)
-_INTERNAL_FOR_BYTES.filter_chain_matcher.CopyFrom(blocking.MATCHER)
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
@@ -122,11 +120,15 @@ def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
     return encode(listener)
 
 
-def build_stream_listener(name: str, chain: v3.FilterChain) -> Resource:
-    """Return an internal listener for byte connections, which refuses blocked networks."""
-    listener = parts.copy(_INTERNAL_FOR_BYTES)
+def build_stream_listener(name: str, chain: v3.FilterChain, matcher: v3.Matcher = blocking.MATCHER) -> Resource:
+    """Return an internal listener for byte connections, which refuses blocked networks.
+
+    `matcher` chooses the chain of the others.
+    """
+    listener = parts.copy(_INTERNAL)
     listener.name, chain.name = name, blocking.CHAIN
     listener.filter_chains.append(chain)
+    listener.filter_chain_matcher.CopyFrom(matcher)
     return encode(listener)
 
 

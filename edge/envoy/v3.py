@@ -65,6 +65,7 @@ from envoy.config.overload.v3.overload_pb2 import (
     Trigger,
 )
 from envoy.config.rbac.v3.rbac_pb2 import RBAC, Permission, Policy, Principal
+from envoy.config.rbac.v3.rbac_pb2 import Action as RBACAction
 from envoy.config.route.v3.route_components_pb2 import (
     DirectResponseAction,
     HeaderMatcher,
@@ -106,6 +107,7 @@ from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import (
 from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import PerRouteConfig as JwtPerRoute
 from envoy.extensions.filters.http.local_ratelimit.v3.local_rate_limit_pb2 import LocalRateLimit
 from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBAC as HttpRBAC
+from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBACPerRoute as HttpRBACPerRoute
 from envoy.extensions.filters.http.router.v3.router_pb2 import Router
 from envoy.extensions.filters.http.set_filter_state.v3.set_filter_state_pb2 import Config as HttpFilterState
 from envoy.extensions.filters.listener.proxy_protocol.v3.proxy_protocol_pb2 import ProxyProtocol

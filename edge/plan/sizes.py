@@ -5,11 +5,13 @@ the largest values.
 """
 
 import math
+from collections.abc import Sequence
 
 from chalicelib.domains import WILDCARD
-from chalicelib.model.edges import user_agents
+from chalicelib.model.edges import policy_expressions, user_agents
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import RouteTarget
@@ -28,6 +30,7 @@ _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
 _MODULE_KIB = 1.0  # of compression, in each entry
+_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # of the matcher of visitors' addresses, in each entry; of each network
 _HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
 
 
@@ -38,7 +41,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
         return math.ceil(name + _TUNNEL_KIB)
-    routes = sum(map(_estimate_route, plan.edge.targets))
+    routes = sum(map(_estimate_route, plan.edge.targets)) + _estimate_addresses(plan.edge.refusals)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
     return math.ceil(name + routes + answering)
 
@@ -65,7 +68,13 @@ def _estimate_route(target: RouteTarget) -> float:
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
     entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0) + _estimate_headers(target)
     entry += _MODULE_KIB if target.route.modules.compression else 0
+    entry += _estimate_addresses(target.refusals if target.route.modules.ip_restriction else ())
     return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
+
+
+def _estimate_addresses(refusals: Sequence[Condition]) -> float:
+    """Return what the networks of IP policies take in one entry of a route, or for all requests of an edge."""
+    return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 
 def _estimate_headers(target: RouteTarget) -> float:

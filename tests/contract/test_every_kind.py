@@ -9,12 +9,13 @@ from chalicelib.http.module import Module
 from chalicelib.http.resource import EditableResource
 from chalicelib.model.base import kinds
 from tests.contract.answers import NOT_FOUND, Bodiless
-from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, SAMPLES, Sample, each_module, on_a_holder
+from tests.modules.samples import AUTHORITIES, BACKEND, BASE_URL, POLICIES, SAMPLES, Sample, each_module, on_a_holder
 from tests.samples import BODIES, PATHS, each_editable_kind
 from tests.transports import Client
 
 # What the samples name, and where there is such a thing to put in its place.
 NAMED = {BACKEND: "/backends/weighted", **dict.fromkeys(AUTHORITIES, "/certificate_authorities")}
+NAMED |= dict.fromkeys(POLICIES, "/ip_policies")
 
 
 def samples(client: Client, module: Module) -> list[Sample]:

@@ -8,16 +8,25 @@ from random import Random
 from hypothesis import strategies as st
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules import (
     BackendModule,
     CompressionModule,
     HeadersModule,
+    IpRestrictionModule,
     MutualTlsModule,
     TlsEnd,
     TlsTerminationModule,
     UserAgentModule,
 )
-from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.served import (
+    UNREADABLE,
+    Modules,
+    ServedAuthority,
+    ServedBackend,
+    ServedEdge,
+    ServedRoute,
+)
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
 
@@ -47,6 +56,16 @@ def _ids(prefix: str, count: int) -> list[str]:
 
 GROUPS, ANSWERS, SHARED = _ids("bkdtg", 4), _ids("bkdhr", 3), _ids("bkdwd", 4)
 AUTHORITIES, TUNNELS, EDGES = _ids("ca", 3), _ids("tn", 6), _ids("edghts", len(_NAMES))
+POLICIES = _ids("ipp", 4)
+_RESTRICTION = st.builds(
+    lambda ids: IpRestrictionModule(ip_policy_ids=ids),
+    st.lists(st.sampled_from(POLICIES), min_size=1, max_size=2, unique=True),
+)
+_NETWORKS = st.lists(
+    st.sampled_from([parse_cidr(it) for it in ("127.0.0.0/8", "::ffff:127.0.0.1", "0.0.0.0/0", "::/0", "192.0.2.1")]),
+    max_size=2,
+    unique=True,
+)
 _BACKENDS = [*GROUPS, *ANSWERS, *SHARED]
 
 
@@ -60,6 +79,8 @@ def records(draw: st.DrawFn) -> Records:
     pem = st.sampled_from([*[True] * 7, False])  # one that cannot be understood has none
     authorities = [ServedAuthority(draw(whose), id, id * draw(pem)) for id in AUTHORITIES if draw(st.integers(0, 3))]
     backends = [ServedBackend(draw(whose), id, draw(_value(id))) for id in _BACKENDS if draw(st.integers(0, 4))]
+    rules = st.none() | st.builds(lambda allow, deny: Rules(tuple(allow), tuple(deny)), _NETWORKS, _NETWORKS)
+    policies = [ServedPolicy(draw(whose), id, draw(rules)) for id in POLICIES if draw(st.integers(0, 3))]
     team = draw(whose)  # a name below the domain is one account's, with all below it
     edges = [
         _drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.integers(0, 2))
@@ -69,6 +90,7 @@ def records(draw: st.DrawFn) -> Records:
         {it.id: it for it in backends},
         {it.id: it for it in authorities},
         {it.id: it for it in tunnels},
+        {it.id: it for it in policies},
     )
 
 
@@ -89,6 +111,7 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
     modules = Modules(
         mutual_tls=draw(mutual) if draw(st.integers(0, 2)) == 2 else None,
         tls_termination=draw(st.none() | termination),
+        ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 4)) == 4 else None,
         unenforced=draw(st.sampled_from([*[()] * 6, ("oidc",)])),
     )
     places: list[TlsEnd | None] = ["edge", "edge", "edge", "upstream", None]
@@ -115,6 +138,7 @@ def _modules(draw: st.DrawFn) -> Modules:
         request_headers=draw(st.none() | _HEADERS),
         response_headers=draw(st.none() | _HEADERS),
         compression=draw(st.sampled_from([None, None, None, CompressionModule()])),
+        ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 3)) == 3 else None,
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from chalicelib import clock, domains
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.edge_status import EdgeStatus, Report, Reports
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of
+from chalicelib.model.edges.served import ServedEdge, ServedPart, host_of, hosts_of
 from chalicelib.model.names import base_names, name_keys, proofs, reservations, special_names
 from chalicelib.model.names.operator_certificate import OpenedCertificate
 from chalicelib.model.names.reservations import ServedReservation
@@ -49,7 +49,7 @@ class Memory:
     signed: dict[tuple[str, str], Grant] = field(default_factory=dict)
     uploaded: dict[str, tuple[ServedCertificate, KeyPair]] = field(default_factory=dict)
     edges: dict[str, ServedEdge] = field(default_factory=dict)
-    led_to: dict[str, ServedBackend | ServedAuthority] = field(default_factory=dict)
+    led_to: dict[str, ServedPart] = field(default_factory=dict)
     hosts: dict[str, float] = field(default_factory=dict)  # ends of leases
     operator_certificate: OpenedCertificate | None = None
     challenges: dict[str, PendingChallenge] = field(default_factory=dict)  # by domain
@@ -397,7 +397,7 @@ class Memory:
         self.uploaded[certificate.id] = certificate, pair
         self.tell(certificate.account, kinds.TLS_CERTIFICATES.path, certificate.id)
 
-    def keep(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
+    def keep(self, value: ServedEdge | ServedPart) -> None:
         """Keep an edge, or what one leads to."""
         if isinstance(value, ServedEdge):
             self.edges[value.id], self.changed[value.id] = value, clock.now()
@@ -405,7 +405,7 @@ class Memory:
             self.led_to[value.id] = value
         self.tell(value.account, kinds.of(value.id).path, value.id, *_hosts_of(value))
 
-    def forget(self, value: ServedEdge | ServedBackend | ServedAuthority) -> None:
+    def forget(self, value: ServedEdge | ServedPart) -> None:
         """Delete an edge, or what one leads to."""
         self.edges.pop(value.id, None)
         self.led_to.pop(value.id, None)
@@ -478,7 +478,7 @@ def _entry(record: ServedEdge | ServedTunnel, hostports: Sequence[str]) -> Speci
     return SpecialEntry(SpecialOwner(record.account, record.id), tuple(hostports))
 
 
-def _hosts_of(value: ServedEdge | ServedBackend | ServedAuthority) -> list[str]:
+def _hosts_of(value: ServedEdge | ServedPart) -> list[str]:
     return [*hosts_of(value)] if isinstance(value, ServedEdge) else []
 
 

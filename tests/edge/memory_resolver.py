@@ -85,6 +85,7 @@ class MemoryResolver:
             edges,
             {it.id: it for it in parts if kinds.of(it.id).path.startswith("/backends/")},  # type: ignore[misc]
             {it.id: it for it in parts if kinds.of(it.id) is kinds.CERTIFICATE_AUTHORITIES},  # type: ignore[misc]
+            {it.id: it for it in parts if kinds.of(it.id) is kinds.IP_POLICIES},  # type: ignore[misc]
             {it.id: it for it in certificates},
             tuple(sorted(store.held.values(), key=lambda it: it.id)),
         )
@@ -114,6 +115,7 @@ def _list_found(records: AccountRecords) -> dict[Place, Found]:
         records.edges,
         records.backends,
         records.authorities,
+        records.policies,
         {it.id: it for it in records.reservations},
     )
     found = {item_place(account, id): _found(it) for table in tables for id, it in table.items()}

@@ -5,17 +5,20 @@ It knows the records alone, and neither plans nor Envoy. Where chance decides, a
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 import re2
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.modules import UserAgentModule
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 Meets = frozenset[str]
+_SHUT: Meets = frozenset({REFUSED})
 BYTES = re2.Options()  # Envoy reads byte by byte
 BYTES.encoding = re2.Options.Encoding.LATIN1
 
@@ -28,17 +31,22 @@ class Records:
     backends: Mapping[str, ServedBackend] = field(default_factory=dict)
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
     tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
+    policies: Mapping[str, ServedPolicy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request on a connection of its own; `client` is the authority that signed its certificate, "" for none."""
+    """A request on a connection of its own; `client` is the authority that signed its certificate, "" for none.
+
+    `visitor` is the address that it comes from.
+    """
 
     host: str
     path: str
     agents: tuple[str, ...] = ()
     client: str = ""
     version: str = "1.3"
+    visitor: str = "127.0.0.1"
 
 
 def meets(request: Request, records: Records) -> Meets:
@@ -55,7 +63,11 @@ def meets(request: Request, records: Records) -> Meets:
     if edge.error:
         return frozenset({REFUSED})
     if edge.terminate_at == "upstream":
-        return _passed_on(edge.routes[0], edge, records) if _is_untouched(edge) else frozenset({REFUSED})
+        if not _is_untouched(edge) or not _admits(edge.routes[0].modules, edge, request, records):
+            return frozenset({REFUSED})
+        return _passed_on(edge.routes[0], edge, records) if _admits(edge.modules, edge, request, records) else _SHUT
+    if edge.id.startswith("edgtls_") and not _admits(edge.modules, edge, request, records):
+        return _SHUT
     if not _is_open(edge, request, records):
         return frozenset({REFUSED})
     if edge.id.startswith("edgtls_"):
@@ -65,6 +77,8 @@ def meets(request: Request, records: Records) -> Meets:
 
 def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     """Return what a request to an HTTPS edge meets behind its handshake."""
+    if not _admits(edge.modules, edge, request, records):
+        return frozenset({"403"})
     if edge.modules.unenforced:
         return frozenset({"503"})
     path = request.path.partition("?")[0]
@@ -79,11 +93,26 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     led = _leads_to(backend, edge.account, records) if backend else []
     if not led:
         return frozenset({"503"})
+    if not _admits(route.modules, edge, request, records):
+        return frozenset({"403"})
     rules = route.modules.user_agent_filter
     if rules and not _passes(request.agents, rules):
         return frozenset({"403"})
     answers = frozenset(it for backend in led for it in _answers(backend, records))
     return answers - {"503"} or answers
+
+
+def _admits(modules: Modules, edge: ServedEdge, request: Request, records: Records) -> bool:
+    """Tell whether the IP policies of a module let the visitor pass: one allows the address, and none denies it."""
+    if modules.ip_restriction is None:
+        return True
+    named = [records.policies.get(id) for id in modules.ip_restriction.ip_policy_ids]
+    found = [it for it in named if it and it.account == edge.account]
+    address, rules = ip_address(request.visitor), [it.rules for it in found if it.rules]
+    if len(rules) < len(found):
+        return False  # a record that cannot be understood
+    allowed = any(address in network for it in rules for network in it.allow)
+    return allowed and not any(address in network for it in rules for network in it.deny)
 
 
 def _edge(host: str, records: Records) -> ServedEdge | None:
@@ -130,7 +159,9 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
 
 def _is_held_back(edge: ServedEdge) -> bool:
     """Tell whether one of several routes keeps visitors from what it leads to."""
-    held = [it for it in edge.routes if it.modules.unenforced or it.modules.user_agent_filter]
+    held = [
+        it for it in edge.routes if it.modules.unenforced or it.modules.user_agent_filter or it.modules.ip_restriction
+    ]
     return bool(held) and len(edge.routes) > 1
 
 

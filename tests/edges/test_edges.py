@@ -87,7 +87,7 @@ def test_an_edge_takes_only_its_own_modules(admin: Client, resource: Resource) -
 
 
 def test_routes_are_not_set_with_their_edge(admin: Client) -> None:
-    known = "description, metadata, hostports, terminate_at, keep_headers, mutual_tls, tls_termination"
+    known = "description, metadata, hostports, terminate_at, keep_headers, ip_restriction, mutual_tls, tls_termination"
     rule = f"is not a field here; known: {known}"
     assert_invalid(admin.post("/edges/https", {"routes": []}), {"routes": rule})
 

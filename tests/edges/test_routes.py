@@ -45,6 +45,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
         "edge_id": edge["id"],
         "backend": None,
         "compression": None,
+        "ip_restriction": None,
         "oauth": None,
         "request_headers": None,
         "response_headers": None,

@@ -53,6 +53,15 @@ _BACKENDS = (
     Sample({}, {"enabled": True, "backend": None}),
 )
 
+POLICIES = [ids.new("ipp") for _ in range(2)]
+_IP_RESTRICTION = (
+    Sample(
+        {"enabled": False, "ip_policy_ids": POLICIES},
+        {"enabled": False, "ip_policies": [ref("/ip_policies", id) for id in POLICIES]},
+    ),
+    Sample({"ip_policy_ids": POLICIES[1:]}, {"enabled": True, "ip_policies": [ref("/ip_policies", POLICIES[1])]}),
+)
+
 _MUTUAL_TLS = (
     Sample(
         {"enabled": False, "certificate_authority_ids": AUTHORITIES},
@@ -104,6 +113,10 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         Sample({"enabled": False, "value": POLICY}, {"enabled": False, "value": POLICY}),
         Sample({"value": "{}"}, {"enabled": True, "value": "{}"}),
     ),
+    "/edges/https/{edge_id}/ip_restriction": _IP_RESTRICTION,
+    "/edges/https/{edge_id}/routes/{id}/ip_restriction": _IP_RESTRICTION,
+    "/edges/tls/{id}/ip_restriction": _IP_RESTRICTION,
+    "/edges/tcp/{id}/ip_restriction": _IP_RESTRICTION,
     "/edges/https/{edge_id}/mutual_tls": _MUTUAL_TLS,
     "/edges/tls/{id}/mutual_tls": _MUTUAL_TLS,
     "/edges/https/{edge_id}/tls_termination": (

@@ -46,6 +46,11 @@ DRIFTS = {
     "ReservedDomainCreate.certificate_id": "the response has a Ref: certificate",
     "HTTPSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
     "TLSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
+    **dict.fromkeys(
+        (f"{it}IpRestrictionReplace.ip_policy_ids" for it in ("HTTPSEdge", "HTTPSEdgeRoute", "TLSEdge", "TCPEdge")),
+        "the response has Refs: ip_policies[].id",
+    ),
+    "IpPolicyRuleCreate.ip_policy_id": "the response has a Ref: ip_policy",
 }
 ASKED = [  # but for what can be changed: see the test of kinds
     pytest.param(method, path, id=operation["operationId"])
@@ -74,8 +79,11 @@ NAMED: dict[
 ] = {  # what the examples name and must exist: by the ids of the examples, where it is created and how
     EDGE: ("/edges/https", {}),
     example_id("/ssh_certificate_authorities/{id}"): ("/ssh_certificate_authorities", {}),
+    example_id("/ip_policies/{id}"): ("/ip_policies", {}),
 }
-NEED_MORE = {"/ssh_user_certificates", "/ssh_host_certificates", "/tokens"}  # an authority, or a credential and a token
+NEED_MORE = {  # a parent, or a credential and a token
+    *("/ssh_user_certificates", "/ssh_host_certificates", "/ip_policy_rules", "/tokens")
+}
 CREATED_AS_THEY_STAND = [  # all but those that need an id of the reader's own account
     path for path in PATHS if "post" in PATHS[path] and "{" not in path and path not in NEED_MORE
 ]
@@ -92,7 +100,7 @@ def here(value: Any, known: Mapping[str, str]) -> Any:
     """Return the same with the ids and the address that there are here."""
     text = json.dumps(value).replace(EXAMPLES_URL, BASE_URL)
     for id, own in known.items():
-        text = text.replace(f'"{id}"', f'"{own}"')
+        text = text.replace(f'{id}"', f'{own}"')
     return json.loads(text)
 
 

@@ -103,6 +103,21 @@ HTTP_RESPONSE_BACKENDS = Kind(
     "chalicelib.model.edges.backends.HttpResponse",
     _BACKEND,
 )
+IP_POLICIES = Kind(
+    "ipp",
+    "/ip_policies",
+    "IP policy",
+    "ip_policies",
+    "chalicelib.model.edges.ip_policies.IpPolicy",
+    ("ip_policy_id", "ip_policy_ids"),
+)
+IP_POLICY_RULES = Kind(
+    "ipr",
+    "/ip_policy_rules",
+    "IP policy rule",
+    "ip_policy_rules",
+    "chalicelib.model.edges.ip_policies.IpPolicyRule",
+)
 SSH_CERTIFICATE_AUTHORITIES = Kind(
     "sshca",
     "/ssh_certificate_authorities",
@@ -212,6 +227,7 @@ MODULES: Mapping[str, str] = {
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "backend": "chalicelib.model.edges.modules.BackendModule",
     "compression": "chalicelib.model.edges.modules.CompressionModule",
+    "ip_restriction": "chalicelib.model.edges.modules.IpRestrictionModule",
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
     "oauth": "chalicelib.model.edges.modules.OAuthModule",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",

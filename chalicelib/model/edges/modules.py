@@ -153,6 +153,18 @@ class MutualTlsModule(StoredModule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class IpRestrictionModule(StoredModule):
+    """The ids of the IP policies that decide about visitors."""
+
+    ip_policy_ids: list[str]
+
+    AUDITED = ("enabled", "ip_policy_ids")
+
+    def references(self) -> References:
+        return {"ip_policy_ids": self.ip_policy_ids}
+
+
+@dataclass(frozen=True, kw_only=True)
 class TlsTerminationModule(StoredModule):
     """The lowest TLS version that an edge accepts, None for a safe default. The edge stores where TLS ends."""
 

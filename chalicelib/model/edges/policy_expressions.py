@@ -104,6 +104,18 @@ def parse_network(text: str) -> Network:
     return network
 
 
+def count_networks(condition: Condition) -> int:
+    """Return how many networks a condition names."""
+    match condition:
+        case ClientIn(networks):
+            return len(networks)
+        case Not(negated):
+            return count_networks(negated)
+        case AllOf(conditions) | AnyOf(conditions):
+            return sum(map(count_networks, conditions))
+    return 0
+
+
 class _Parser:
     """A parser by recursive descent, with the precedence of CEL."""
 

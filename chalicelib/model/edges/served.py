@@ -1,12 +1,12 @@
-"""Edges, backends and authorities as the live edge serves them.
+"""Edges, backends, authorities and IP policies as the live edge serves them, with only enabled modules.
 
-They have only enabled modules, and no secrets. A malformed record is never ignored: its edge has an error and is closed
-to all traffic.
+They have no secrets. A malformed record is never ignored: its edge has an error and is closed to all traffic.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
@@ -14,6 +14,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edges import HttpsEdge, Route
 from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES, is_id
 from chalicelib.model.edges.enforced.enforced_modules import Modules as Modules
+from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.modules import TlsEnd
 from chalicelib.model.names import listed_edges
 from chalicelib.model.tls.tls_certificates import ClientAuthority
@@ -65,7 +66,7 @@ class ServedEdge:
 
     @property
     def named(self) -> frozenset[str]:
-        """Return the ids of all backends and authorities of its modules and routes."""
+        """Return the ids of all backends, authorities and IP policies of its modules and routes."""
         return frozenset(
             id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
         )
@@ -87,6 +88,9 @@ class ServedAuthority:
     account: str
     id: str
     pem: str
+
+
+ServedPart: TypeAlias = ServedBackend | ServedAuthority | ServedPolicy
 
 
 def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
@@ -124,19 +128,20 @@ def port_of(name: str) -> str:
     return name.partition(":")[2]
 
 
-def decode_part(item: Item) -> ServedBackend | ServedAuthority:
-    """Return the backend or authority of an item."""
-    is_authority = kinds.of(item.id) is kinds.CERTIFICATE_AUTHORITIES
+def decode_part(item: Item) -> ServedPart:
+    """Return the backend, authority or IP policy of an item."""
     try:
-        return _decode_authority(item) if is_authority else _decode_backend(item)
+        return _PART_DECODERS.get(kinds.of(item.id), _decode_backend)(item)
     except MalformedRecord:
         return empty_part(item.account, item.id)
 
 
-def empty_part(account: str, id: str) -> ServedBackend | ServedAuthority:
-    """Return a backend or authority with a malformed record."""
-    is_authority = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
-    return ServedAuthority(account, id, "") if is_authority else ServedBackend(account, id, None)
+def empty_part(account: str, id: str) -> ServedPart:
+    """Return a backend, authority or IP policy with a malformed record."""
+    if kinds.of(id) is kinds.IP_POLICIES:
+        return ServedPolicy(account, id, None)
+    is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
+    return ServedAuthority(account, id, "") if is_ca else ServedBackend(account, id, None)
 
 
 def _decode_backend(item: Item) -> ServedBackend:
@@ -151,13 +156,19 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # the others are backends
+    kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
+    kinds.IP_POLICIES: ServedPolicy.of,
+}
+
+
 def _decode_route(item: Item) -> ServedRoute:
     stored = records.decode(Route, item)
     return ServedRoute(item.id, stored.match_type, stored.match, Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES))
 
 
-def list_backends_of(routes: Iterable[Item]) -> list[str]:
-    """Return the ids of the backends that the modules of routes name."""
+def list_parts_of(routes: Iterable[Item]) -> list[str]:
+    """Return the ids of the backends and IP policies that the modules of routes name."""
     every = (
         _referenced_ids(Modules.of(route.modules, kinds.HTTPS_EDGE_ROUTES)) for route in routes if not route.malformed
     )
@@ -169,6 +180,8 @@ def _referenced_ids(modules: Modules) -> Iterator[str]:
         yield modules.backend.backend_id
     if modules.mutual_tls:
         yield from modules.mutual_tls.certificate_authority_ids
+    if modules.ip_restriction:
+        yield from modules.ip_restriction.ip_policy_ids
 
 
 def _require(is_whole: bool, field: str) -> None:

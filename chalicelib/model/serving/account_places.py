@@ -14,7 +14,7 @@ from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges, served
 from chalicelib.model.edges.backends import TunnelGroup, Weighted
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedPart, hosts_of, port_of
 from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
@@ -48,8 +48,7 @@ Value: TypeAlias = (
     | Item
     | Routes
     | ServedEdge
-    | ServedBackend
-    | ServedAuthority
+    | ServedPart
     | ServedReservation
     | ServedAddress
     | ServedTunnel
@@ -201,7 +200,7 @@ class _Walk:
             self.places.add(routes)
             if routes not in self._found:
                 return
-            self._add_parts(served.list_backends_of(it for it in self._entries(routes) if isinstance(it, Item)))
+            self._add_parts(served.list_parts_of(it for it in self._entries(routes) if isinstance(it, Item)))
         if place in self.places:
             return
         self.places.add(place)
@@ -233,7 +232,7 @@ class _Walk:
                 self.places.update(it for it in self._entries(below) if isinstance(it, Place))
 
     def _add_parts(self, ids: Iterable[str]) -> None:
-        """Add backends and authorities, the backends below them, and the tunnels of groups."""
+        """Add backends, authorities and IP policies, the backends below them, and the tunnels of groups."""
         for id in ids:
             place = item_place(self._account, id)
             if kinds.of(id) is kinds.OTHER_BACKENDS or place in self.places:

@@ -23,7 +23,7 @@ _PARTS = frozenset(
     kind.path
     for kind in (
         *(kinds.HTTP_RESPONSE_BACKENDS, kinds.TUNNEL_GROUPS, kinds.WEIGHTED_BACKENDS),
-        kinds.CERTIFICATE_AUTHORITIES,
+        *(kinds.CERTIFICATE_AUTHORITIES, kinds.IP_POLICIES),
     )
 )
 _EDGES = frozenset(kind.path for kind in kinds.EDGES)

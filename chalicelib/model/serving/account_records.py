@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 
 from chalicelib.model.accounts import accounts
 from chalicelib.model.edges import served
+from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, hosts_of, port_of
 from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
@@ -45,6 +46,7 @@ class AccountRecords:
     edges: Mapping[str, ServedEdge] = field(default_factory=dict)
     backends: Mapping[str, ServedBackend] = field(default_factory=dict)
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
+    policies: Mapping[str, ServedPolicy] = field(default_factory=dict)
     certificates: Mapping[str, ServedCertificate] = field(default_factory=dict)
     reservations: tuple[ServedReservation, ...] = ()
     versions: Mapping[Place, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class AccountRecords:
             {it.id: _with_addresses(it, found) for it in every if isinstance(it, ServedEdge)},
             _by_id(it for it in every if isinstance(it, ServedBackend)),
             _by_id(it for it in every if isinstance(it, ServedAuthority)),
+            _by_id(it for it in every if isinstance(it, ServedPolicy)),
             certificates,
             tuple(sorted(reserved, key=lambda reservation: reservation.id)),
             {place: it.version for place, it in found.items()},
@@ -90,6 +93,7 @@ class AccountRecords:
             {**self.edges, **more.edges},
             {**self.backends, **more.backends},
             {**self.authorities, **more.authorities},
+            {**self.policies, **more.policies},
             {**self.certificates, **more.certificates},
             tuple(sorted(reserved.values(), key=lambda it: it.id)),
             {**self.versions, **more.versions},

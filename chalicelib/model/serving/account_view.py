@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from chalicelib import domains
 from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.ip_policies import Rules
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
@@ -47,6 +48,7 @@ class AccountView:
         self.account, self.service, self.tcp_ports = records.account, service, service.tcp_ports
         self.backends: Mapping[str, ServedBackend] = records.backends
         self.gateways: Mapping[str, Gateway] = records.gateways
+        self.policies: Mapping[str, Rules | None] = {id: it.rules for id, it in records.policies.items()}
         self.certificates: Mapping[str, ServedCertificate] = records.certificates
         self.edges: Mapping[str, ServedEdge] = records.edges if records.is_active else {}
         self._records = records

@@ -7,6 +7,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving import pages, shares, states, streams
@@ -42,7 +44,7 @@ class RouteTarget:
     """The target of a route: backends by weight, or a page if the route is closed.
 
     `error` describes a problem. `online` are the backends that can answer now, by weight, or all if none can. With a
-    `rule` visitors must sign in.
+    `rule` visitors must sign in. Each condition of `refusals` refuses visitors by their address, that of the edge too.
     """
 
     route: ServedRoute
@@ -51,11 +53,14 @@ class RouteTarget:
     error: str = ""
     online: tuple[tuple[str, int], ...] = ()
     rule: SignInRule | None = None
+    refusals: tuple[Condition, ...] = ()
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether a module keeps some visitors from the target."""
-        return bool(self.rule or self.route.modules.user_agent_filter) or self.page == pages.NOT_ENFORCED
+        """Return whether a module of the route keeps some visitors from the target."""
+        modules = self.route.modules
+        restricts = self.rule or modules.user_agent_filter or modules.ip_restriction
+        return bool(restricts) or self.page == pages.NOT_ENFORCED
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Plan:
 
     `served_elsewhere` are names below its wildcards that it does not answer. `trusted` are the certificates of its
     authorities, PEM. `page` answers all requests of a closed edge. With `is_proxied`, upstreams get the visitor's
-    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities.
+    address by the PROXY protocol. `unreserved` hosts refuse challenges of certificate authorities. Each condition of
+    `refusals` refuses visitors of the edge by their address.
     """
 
     edge: ServedEdge
@@ -76,6 +82,7 @@ class Plan:
     destinations: Destinations = field(default_factory=Destinations)
     is_proxied: bool = False
     unreserved: tuple[str, ...] = ()
+    refusals: tuple[Condition, ...] = ()
 
     @property
     def is_stream(self) -> bool:
@@ -124,9 +131,9 @@ def close_refused(before: Plan, error: str) -> Plan:
     """Return the plan of an edge after Envoy rejected its routes.
 
     Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
-    new route restricts visitors. Otherwise the plan is unchanged.
+    new route or the edge restricts visitors. Otherwise the plan is unchanged.
     """
-    if not any(it.restricts_visitors for it in before.targets):
+    if not (before.refusals or any(it.restricts_visitors for it in before.targets)):
         return before
     shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
     targets = (replace(shut, route=it.route) for it in before.targets)
@@ -144,13 +151,17 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
     is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
+    refusals = ip_policies.find_refusals(edge.modules.ip_restriction, view.policies)
     if streams.is_stream(edge):
-        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied)
-    targets = tuple(_plan_target(edge, route, view) for route in sorted(edge.routes, key=_precedence))
+        of_routes = (ip_policies.find_refusals(it.modules.ip_restriction, view.policies) for it in edge.routes)
+        every = (*refusals, *(it for found in of_routes for it in found))
+        return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=every)
+    targets = tuple(_plan_target(edge, route, view, refusals) for route in sorted(edge.routes, key=_precedence))
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     unreserved = tuple(it for it in hosts_of(edge) if view.refuses_challenges(edge.account, it))
     elsewhere = tuple(_names_served_elsewhere(edge, view))
-    return Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
+    served = Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
+    return replace(served, refusals=refusals)
 
 
 def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
@@ -177,12 +188,19 @@ def _gather_facts(
         view.authorities_of(edge),
         states.describe_port(edge, name, view.tcp_ports, view.edge_at_port(port_of(name))) if port_of(name) else "",
         destinations.refusal,
-        destinations.error,
+        f"{destinations.error} {_describe_restrictions(edge, view)}".strip(),
         _is_proxied(edge, name, view) != _is_proxied(edge, hosts_of(edge)[0], view),
         certificate,
         view.is_covered(certificate, name),
         view.certificate_error(edge.account, name),
     )
+
+
+def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
+    """Return the problems with IP policies of an edge. Routes have their own, unless bytes are forwarded."""
+    routes = edge.routes if streams.is_stream(edge) else ()
+    modules = (edge.modules.ip_restriction, *(it.modules.ip_restriction for it in routes))
+    return " ".join(filter(None, (ip_policies.describe_problems(it, view.policies) for it in modules)))
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:
@@ -198,15 +216,21 @@ def _precedence(route: ServedRoute) -> tuple[bool, int, str]:
     return route.match_type != "exact_path", -len(route.match), route.id
 
 
-def _plan_target(edge: ServedEdge, route: ServedRoute, view: AccountView) -> RouteTarget:
+def _plan_target(
+    edge: ServedEdge, route: ServedRoute, view: AccountView, of_edge: tuple[Condition, ...]
+) -> RouteTarget:
+    """Return the target of a route. `of_edge` are the refusals of the edge."""
     found = states.decide_route(edge, route, view.service.managed_apps)
     attached = route.modules.backend.backend_id if route.modules.backend else None
+    restriction = route.modules.ip_restriction
+    refusals = (*of_edge, *ip_policies.find_refusals(restriction, view.policies))
     if found.closed or not attached:
-        return RouteTarget(route, page=_PAGES[found.closed], error=found.error)
+        return RouteTarget(route, page=_PAGES[found.closed], error=found.error, refusals=refusals)
     shared = shares.resolve(attached, edge.account, view.backends)
     page = "" if shared.weights else pages.NO_BACKEND
     rule = route.modules.oauth.of_route(edge.account, edge.id, route.id) if route.modules.oauth else None
-    return RouteTarget(route, shared.weights, page, shared.error, _online(shared.weights, view), rule)
+    error = f"{shared.error} {ip_policies.describe_problems(restriction, view.policies)}".strip()
+    return RouteTarget(route, shared.weights, page, error, _online(shared.weights, view), rule, refusals)
 
 
 def _online(weights: tuple[tuple[str, int], ...], view: AccountView) -> tuple[tuple[str, int], ...]:

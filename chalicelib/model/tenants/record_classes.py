@@ -67,6 +67,8 @@ PORTABILITY: Mapping[Kind, Portability] = {
     kinds.HTTPS_EDGES: "portable",
     kinds.HTTPS_EDGE_ROUTES: "portable",
     kinds.AUDIT_EVENTS: "portable",
+    kinds.IP_POLICIES: "portable",
+    kinds.IP_POLICY_RULES: "portable",
     kinds.RESERVED_ADDRS: "portable",
     kinds.RESERVED_DOMAINS: "portable",
     kinds.SSH_CERTIFICATE_AUTHORITIES: "portable",

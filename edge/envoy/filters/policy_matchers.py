@@ -7,6 +7,8 @@ side, since Envoy reads messages only to a depth of 100.
 from functools import lru_cache
 
 from chalicelib.model.edges import traffic_policies as documents
+from chalicelib.model.edges.policy_expressions import AnyOf, Condition
+from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import matchers, v3
 from edge.envoy.filters import blocking
 from edge.envoy.matchers import REFUSED, OnMatch
@@ -15,14 +17,27 @@ from edge.plan import traffic_policies
 _CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
+def build_edge_matcher(plan: Plan, port: int = 0, region: str = "") -> v3.Matcher:
+    """Return the matcher that admits the clients of an edge. Raises UnsupportedPolicy.
+
+    A traffic policy, which only TCP edges have, can test the port and the region.
+    """
+    policy = plan.edge.modules.traffic_policy
+    refusals = (*plan.refusals, *([parse_document(policy.value)] if policy else []))
+    return build_matcher(refusals, port, region) if refusals else blocking.MATCHER
+
+
+parse_document = lru_cache(256)(documents.parse)
+
+
 @lru_cache(256)
-def build_matcher(document: str, port: int, region: str) -> v3.Matcher:
-    """Return the matcher that admits the clients of a policy. Raises UnsupportedPolicy.
+def build_matcher(refusals: tuple[Condition, ...], port: int, region: str) -> v3.Matcher:
+    """Return the matcher that refuses the clients that meet a condition.
 
     It is nested, so that the blocked part of the listener comes first.
     """
     clients = v3.Matcher(on_no_match=matchers.choose(REFUSED))
-    for verdict in traffic_policies.decide(documents.parse(document), port, region):
+    for verdict in traffic_policies.decide(AnyOf(refusals), port, region):
         clients.matcher_list.matchers.add(
             predicate=matchers.comes_from(map(str, verdict.networks), "policy"),
             on_match=matchers.choose(_CHAINS[verdict.is_admitted]),

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from chalicelib.model.serving import pages
 from edge.envoy import http_manager, parts, v3
-from edge.envoy.filters import access_log, compression, kept_headers
+from edge.envoy.filters import access_log, compression, kept_headers, visitor_addresses
 from edge.process.settings import Settings
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -113,6 +113,7 @@ def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
     limits = settings.limits
     manager = http_manager.build_manager(
         settings,
+        visitor_addresses.FILTER,
         compression.FILTER,
         kept_headers.RECORDER,
         http_manager.build_client_headers(settings, dict(client)),

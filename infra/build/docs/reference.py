@@ -15,7 +15,7 @@ _PARTS = {
     "Backends": ("backends",),
     "TLS": ("tls_certificates", "certificate_authorities"),
     "Tunnels and addresses": ("tunnels", "reserved_domains", "reserved_addrs"),
-    "Edges": ("edges",),
+    "Edges": ("edges", "ip_policies", "ip_policy_rules"),
 }
 _REST = "About the API"
 # Words of readers that a search finds although the text has others, by operation or section.

@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.served import ServedEdge, ServedPart
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.link import server
@@ -69,7 +69,7 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     """Have an edge serve a world in the place of another one of the same ids."""
     edges = [replace(it, revision=revision) for it in world.edges.values()]
     authorities = [replace(it, pem=it.pem and _authority(it.id).certificate) for it in world.authorities.values()]
-    values: list[ServedBackend | ServedAuthority | ServedEdge] = [*world.backends.values(), *authorities, *edges]
+    values: list[ServedPart | ServedEdge] = [*world.backends.values(), *world.policies.values(), *authorities, *edges]
     for value in values:
         edge.store.keep(value)
     for tunnel in world.tunnels.values():
@@ -81,13 +81,14 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
 
 def _end(edge: Edge, before: Records, world: Records) -> None:
     """Have what is in one world and not in another go."""
-    old: dict[str, ServedTunnel | ServedEdge | ServedBackend | ServedAuthority] = {
+    old: dict[str, ServedTunnel | ServedEdge | ServedPart] = {
         **before.edges,
         **before.backends,
+        **before.policies,
         **before.authorities,
         **before.tunnels,
     }
-    for id in old.keys() - {*world.edges, *world.backends, *world.authorities, *world.tunnels}:
+    for id in old.keys() - {*world.edges, *world.backends, *world.policies, *world.authorities, *world.tunnels}:
         value = old[id]
         if isinstance(value, ServedTunnel):
             del edge.store.online[id]

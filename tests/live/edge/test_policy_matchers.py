@@ -73,7 +73,7 @@ def listener(document: str, port: int, trusted: str) -> Any:
     own = Settings(proxy_protocol_from=(trusted,)) if trusted else Settings()
     config = parts.pack(_GREETING.Config(response=parts.text("welcome")))
     greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=config)
-    matcher = policy_matchers.build_matcher(document, PORT, REGION)
+    matcher = policy_matchers.build_matcher((policy_matchers.parse_document(document),), PORT, REGION)
     return messages.decode(listeners.build_port_listener(str(port + bool(trusted)), [greeting], own, matcher=matcher))
 
 

@@ -16,6 +16,7 @@ from chalicelib.model.edges.modules import (
     BackendModule,
     CompressionModule,
     HeadersModule,
+    IpRestrictionModule,
     MutualTlsModule,
     OAuthModule,
     TlsTerminationModule,
@@ -28,13 +29,13 @@ from chalicelib.storage.records.decoding import MalformedRecord
 M = TypeVar("M", bound=StoredModule)
 _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
-    kinds.HTTPS_EDGES: ("mutual_tls", "tls_termination"),
+    kinds.HTTPS_EDGES: ("ip_restriction", "mutual_tls", "tls_termination"),
     kinds.HTTPS_EDGE_ROUTES: (
-        *("backend", "compression", "oauth"),
+        *("backend", "compression", "ip_restriction", "oauth"),
         *("request_headers", "response_headers", "user_agent_filter"),
     ),
-    kinds.TLS_EDGES: ("backend", "mutual_tls"),
-    kinds.TCP_EDGES: ("backend", "traffic_policy"),
+    kinds.TLS_EDGES: ("backend", "ip_restriction", "mutual_tls"),
+    kinds.TCP_EDGES: ("backend", "ip_restriction", "traffic_policy"),
 }
 
 
@@ -55,6 +56,7 @@ class Modules:
     request_headers: HeadersModule | None = None
     response_headers: HeadersModule | None = None
     compression: CompressionModule | None = None
+    ip_restriction: IpRestrictionModule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
@@ -112,6 +114,9 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None fo
         BackendModule, it, lambda made: made.backend_id is None or is_id(made.backend_id)
     ),
     "compression": lambda it: _decode_module(CompressionModule, it),
+    "ip_restriction": lambda it: _decode_module(
+        IpRestrictionModule, it, lambda made: bool(made.ip_policy_ids) and all(map(is_id, made.ip_policy_ids))
+    ),
     "mutual_tls": lambda it: _decode_module(
         MutualTlsModule, it, lambda made: all(map(is_id, made.certificate_authority_ids))
     ),

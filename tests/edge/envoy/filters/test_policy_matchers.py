@@ -25,10 +25,9 @@ def policy(*expressions: str) -> str:
 
 
 def port_listener(document: str, **settings: Any) -> Resource:
-    own = Settings(**settings)
-    return listeners.build_port_listener(
-        "20000", [], own, matcher=policy_matchers.build_matcher(document, 20000, own.region)
-    )
+    own, refusals = Settings(**settings), (policy_matchers.parse_document(document),)
+    matcher = policy_matchers.build_matcher(refusals, 20000, own.region)
+    return listeners.build_port_listener("20000", [], own, matcher=matcher)
 
 
 def merged(resource: Resource, *blocked: str) -> Any:

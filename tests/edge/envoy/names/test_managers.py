@@ -1,7 +1,7 @@
 """The HTTP manager of loaded names, whole."""
 
 from chalicelib.model.edges.headers import claims
-from edge.envoy.filters import blocking
+from edge.envoy.filters import blocking, visitor_addresses
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
 from tests.edge.envoy import messages
@@ -10,9 +10,11 @@ from tests.edge.envoy.values import SETTINGS, TYPE
 
 def test_how_requests_are_treated() -> None:
     found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
-    access_log, (blocked, rate, compressing, _kept, *filters) = found.pop("access_log"), found.pop("http_filters")
+    access_log, filters = found.pop("access_log"), found.pop("http_filters")
+    blocked, rate, addresses, compressing, _kept, *filters = filters
     assert compressing["disabled"] is True
     assert blocked == messages.to_json(blocking.HTTP_FILTER)
+    assert addresses == messages.to_json(visitor_addresses.FILTER)
     (limit,) = rate["typed_config"]["descriptors"]
     assert limit["token_bucket"] == {"max_tokens": 1500, "tokens_per_fill": 30, "fill_interval": "0.100s"}
     (of_whom,) = rate["typed_config"]["rate_limits"]

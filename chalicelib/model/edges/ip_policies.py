@@ -1,0 +1,219 @@
+"""IP policies and their rules, which decide about visitors by their address.
+
+A policy's record has a copy of its rules. The edge reads all of them at once, and their number has a limit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from chalicelib.model.base import kinds, records
+from chalicelib.model.base.records import Described
+from chalicelib.model.changes import Change
+from chalicelib.model.edges import policy_expressions
+from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.policy_expressions import AnyOf, ClientIn, Condition, Constant, Network, Not
+from chalicelib.model.edges.policy_tokens import UnsupportedPolicy
+from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.records import items, table, writes
+from chalicelib.storage.records.decoding import MalformedRecord
+from chalicelib.storage.records.items import Item
+from chalicelib.storage.records.references import InUse
+
+MAX_POLICIES = 100  # of an account
+MAX_RULES = 100  # of a policy
+ALLOW, DENY = "allow", "deny"
+Action = Literal["allow", "deny"]
+_RULES = "rules"  # the copies in the record of a policy, "<action> <network>" by the id of the rule
+
+
+class TooManyRules(Exception):
+    """The policy has MAX_RULES rules already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IpPolicy(Described):
+    """The stored form of an IP policy. `action` is the default for new rules, or ""."""
+
+    action: Literal["", "allow", "deny"] = ""
+
+    AUDITED = ("action",)
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value or name != "action"}
+
+    def audited_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in super().audited_fields().items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IpPolicyRule(Described):
+    """The stored form of a rule: an action for the addresses of a network."""
+
+    ip_policy_id: str
+    cidr: str
+    action: Action
+
+    AUDITED = ("ip_policy_id", "cidr", "action")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The networks of a policy's rules."""
+
+    allow: tuple[Network, ...] = ()
+    deny: tuple[Network, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedPolicy:
+    """An IP policy, which decides about visitors. `rules` is None if its record is malformed."""
+
+    account: str
+    id: str
+    rules: Rules | None
+
+    @classmethod
+    def of(cls, item: Item) -> "ServedPolicy":
+        """Return the policy of an item. Raises MalformedRecord."""
+        records.decode(IpPolicy, item)
+        return cls(item.account, item.id, _read_rules(item))
+
+
+_NO_RULES = Rules()
+_GONE = "The IP policy {} does not exist, and admits no visitor."
+_MALFORMED = "The record of the IP policy {} is malformed: no visitor is admitted."
+
+
+def parse_cidr(text: str) -> Network:
+    """Return the network of a rule. An IPv4-mapped one is of IPv4. Raises ValueError."""
+    try:
+        return policy_expressions.parse_network(text)
+    except UnsupportedPolicy:
+        raise ValueError("must be an IP address, or a network in CIDR notation with host bits zero") from None
+
+
+def _read_rules(policy: Item) -> Rules:
+    """Return the rules in the record of a policy. Raises MalformedRecord."""
+    found: dict[str, list[Network]] = {ALLOW: [], DENY: []}
+    copies = policy.unseen.get(_RULES, {})
+    try:
+        for copy in copies.values():
+            action, _, cidr = copy.partition(" ")
+            found[action].append(parse_cidr(cidr))
+    except (AttributeError, KeyError, ValueError):
+        raise MalformedRecord(IpPolicy.__name__, _RULES, "is malformed") from None
+    return Rules(*(tuple(sorted(set(it), key=_sort_key)) for it in found.values()))
+
+
+def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
+    """Return the condition under which a module refuses a visitor, none without a module.
+
+    A visitor passes if an allow rule of any policy matches and no deny rule of any does. `policies` has None for
+    malformed records, which refuse all visitors.
+    """
+    if module is None:
+        return ()
+    found = [policies[id] for id in module.ip_policy_ids if id in policies]
+    known = [it for it in found if it]
+    if len(known) < len(found):
+        return (Constant(True),)
+    allowed = ClientIn(tuple(network for it in known for network in it.allow))
+    denied = ClientIn(tuple(network for it in known for network in it.deny))
+    return (AnyOf((Not(allowed), denied)),)
+
+
+def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> str:
+    """Return a sentence about each policy of a module that is gone or malformed, or ""."""
+    ids = module.ip_policy_ids if module else []
+    gone = [_GONE.format(id) for id in ids if id not in policies]
+    return " ".join([*gone, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
+
+
+def find_policy(account: str, id: str) -> Item | None:
+    """Return a policy of an account, or None. Raises aws.Unavailable."""
+    return table.read(items.scope(account, kinds.IP_POLICIES.path), id)
+
+
+def put_copy(policy: Item, rule: Item) -> list[Write]:
+    """Return the writes that copy a rule into the record of its policy. They fail if the policy changes.
+
+    Raises TooManyRules.
+    """
+    stored = IpPolicyRule.of(rule.body)
+    copies = {**_copies(policy), rule.id: f"{stored.action} {parse_cidr(stored.cidr)}"}
+    if len(copies) > MAX_RULES:
+        raise TooManyRules
+    return _replace_copies(policy, copies)
+
+
+def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
+    """Replace a rule and its copy. Raises what `Change.commit` does."""
+    changed = change.rewrite(rule, lambda _: after)
+    policy = find_policy(rule.account, IpPolicyRule.of(after.body).ip_policy_id)
+    if changed.steps[0].writes and policy and rule.id in _copies(policy):
+        changed = changed.also(*put_copy(policy, after))
+    return changed.commit()
+
+
+def remove_rule(change: Change, scope: str, id: str) -> bool:
+    """Remove a rule and its copy. Return False if it does not exist. Raises what `Change.commit` does."""
+
+    def attempt() -> bool:
+        rule = table.find(scope, id)
+        if rule is None:
+            return False
+        named = rule.body.get("ip_policy_id")
+        policy = find_policy(rule.account, named) if named else None
+        left = {name: it for name, it in _copies(policy).items() if name != id}
+        change.remove(rule).also(*(_replace_copies(policy, left) if policy else [])).commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+def remove_policy(change: Change, scope: str, id: str) -> bool:
+    """Remove a policy with its rules. Return False if it does not exist.
+
+    Rules that allow are removed first, so that no visitor is admitted meanwhile. Each removal has its own audit event.
+    Can be repeated after a crash. Raises InUse, and what `Change.commit` does.
+    """
+    policy = table.find(scope, id)
+    if policy is None:
+        return False
+    if change.check:
+        change.check(policy)
+    if policy.referrers:
+        raise InUse(policy.referrers)
+    rules = items.scope(policy.account, kinds.IP_POLICY_RULES.path)
+    removed: set[str] = set()
+
+    def attempt() -> bool:
+        copies = _copies(table.find(scope, id))
+        for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):  # "allow …" before "deny …"
+            remove_rule(Change(change.by), rules, rule)
+            removed.add(rule)
+        emptied = table.find(scope, id)
+        if _copies(emptied).keys() - removed:
+            raise writes.Overtaken  # by a new rule
+        if emptied:
+            Change(change.by).remove(emptied).commit()
+        return True
+
+    return writes.retried(attempt)
+
+
+def _copies(policy: Item | None) -> Mapping[str, str]:
+    found = policy.unseen.get(_RULES) if policy else None
+    return found if isinstance(found, dict) else {}
+
+
+def _replace_copies(policy: Item, copies: Mapping[str, str]) -> list[Write]:
+    if copies == _copies(policy):
+        return []
+    after = replace(policy, unseen={**policy.unseen, _RULES: dict(copies)}, revision=items.following(policy))
+    return writes.rewrite(policy, after)
+
+
+def _sort_key(network: Network) -> tuple[int, int, int]:
+    return network.version, int(network.network_address), network.prefixlen

@@ -1,0 +1,69 @@
+"""Restriction of visitors by their address, on HTTPS edges and their routes, TLS edges and TCP edges."""
+
+from typing import Annotated, Any
+
+from chalicelib.http import messages
+from chalicelib.http.endpoints import Call
+from chalicelib.http.errors import Conflict, UnknownReference
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.schema.fields import Ref
+from chalicelib.schema.rules import After, entries, id_of
+from chalicelib.storage.records.items import Item
+
+MAX_POLICIES = 10
+
+
+def _distinct(ids: list[str]) -> list[str]:
+    if len(set(ids)) < len(ids):
+        raise ValueError("must not name a policy twice")
+    return ids
+
+
+class IpRestriction(Enabled):
+    """Admits only visitors that IP policies allow."""
+
+    ip_policy_ids: Annotated[
+        list[Annotated[str, id_of("ip_policy_ids")]],
+        entries(1, MAX_POLICIES),
+        After(_distinct, {"uniqueItems": True}),
+    ]
+    """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""
+
+
+class ShownIpRestriction(Enabled):
+    """Admits only visitors that IP policies allow."""
+
+    ip_policies: list[Ref]
+    """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""
+
+
+def _response(module: IpRestrictionModule, _holder: Item, call: Call) -> dict[str, Any]:
+    refs = [messages.ref(call.base_url, id) for id in module.ip_policy_ids]
+    return {"enabled": module.enabled, "ip_policies": refs}
+
+
+def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
+    """Return a shape with its own name for one kind of edge or route."""
+    described = f"Admits only visitors of {holder} that IP policies allow, by their address."
+    return type(shape.__name__, (shape,), {"__doc__": described})
+
+
+_HOLDERS = {
+    "/edges/https/{edge_id}": "an HTTPS edge",
+    "/edges/https/{edge_id}/routes/{id}": "an HTTPS edge route",
+    "/edges/tls/{id}": "a TLS edge",
+    "/edges/tcp/{id}": "a TCP edge",
+}
+MODULES = tuple(
+    Module(
+        path=f"{path}/ip_restriction",
+        shape=_named(IpRestriction, holder),
+        stored=modules.IpRestrictionModule,
+        shows=_named(ShownIpRestriction, holder),
+        to_response=_response,
+        errors=(UnknownReference, Conflict),
+    )
+    for path, holder in _HOLDERS.items()
+)

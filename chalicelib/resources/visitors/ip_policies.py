@@ -1,0 +1,49 @@
+"""IP policies: sets of rules about addresses, which the module `ip_restriction` of edges and routes names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from chalicelib.http.auth import Caller
+from chalicelib.http.errors import Conflict
+from chalicelib.http.resource import EditableResource, New
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.ip_policies import MAX_POLICIES, IpPolicy
+from chalicelib.schema.fields import DescribedShape, Shown
+from chalicelib.schema.rules import if_empty
+from chalicelib.schema.shapes import ABSENT
+from chalicelib.storage.records import table
+
+_Action = Annotated[Literal["allow", "deny"] | None, if_empty(None)]
+
+
+class IPPolicyCreate(DescribedShape):
+    action: _Action = None
+    """The action of new rules of the policy that name none. Rules usually have their own."""
+
+
+class IPPolicy(DescribedShape, Shown):
+    """Rules about the addresses of visitors. A visitor passes the policies of a module if an allow rule of any of them
+    matches its address, and no deny rule of any does. A policy without rules admits no visitor."""
+
+    action: Literal["allow", "deny"] = ABSENT
+    """The action of new rules of the policy that name none; absent if unset."""
+
+
+def make(caller: Caller, id: str, request: IPPolicyCreate) -> New:
+    """Return a new policy. Raises Conflict, aws.Unavailable."""
+    if len([*table.every(caller.scope(kinds.IP_POLICIES.path))]) >= MAX_POLICIES:
+        raise Conflict(f"An account has at most {MAX_POLICIES} IP policies.")
+    return New(IpPolicy(description=request.description, metadata=request.metadata, action=request.action or ""))
+
+
+RESOURCE = EditableResource(
+    kind=kinds.IP_POLICIES,
+    stored=IpPolicy,
+    create=IPPolicyCreate,
+    response=IPPolicy,
+    make=make,
+    remove=ip_policies.remove_policy,
+    errors={"POST": (Conflict,), "DELETE": (Conflict,)},
+)

@@ -1,0 +1,39 @@
+"""Refusal of HTTP requests by the visitor's address, as a route's configuration. Pure.
+
+A change of IP policies changes routes only, so open connections obey it and none is closed.
+"""
+
+from functools import lru_cache
+
+from chalicelib.model.edges.policy_expressions import AnyOf, Condition
+from edge.envoy import matchers, parts, v3
+from edge.envoy.matchers import OnMatch
+from edge.plan import traffic_policies
+
+_NAME = "addresses"
+# A filter of each HTTP manager. Only the routes of `restrict` use it.
+FILTER = v3.HttpFilter(name=_NAME, typed_config=parts.pack(v3.HttpRBAC()), disabled=True)
+_ACTIONS = {True: v3.RBAC.ALLOW, False: v3.RBAC.DENY}
+
+
+def restrict(route: v3.Route | v3.VirtualHost, refusals: tuple[Condition, ...]) -> None:
+    """Answer 403 to visitors that one of the conditions refuses."""
+    if refusals:
+        route.typed_per_filter_config[_NAME].CopyFrom(_build_config(refusals))
+
+
+@lru_cache(256)
+def _build_config(refusals: tuple[Condition, ...]) -> v3.Any:
+    """Return the configuration of a route. An address that no network contains is refused."""
+    clients = v3.Matcher(on_no_match=_decide(is_admitted=False))
+    for verdict in traffic_policies.decide(AnyOf(refusals), 0, ""):
+        clients.matcher_list.matchers.add(
+            predicate=matchers.comes_from(map(str, verdict.networks), _NAME),
+            on_match=_decide(is_admitted=verdict.is_admitted),
+        )
+    return parts.pack(v3.HttpRBACPerRoute(rbac=v3.HttpRBAC(matcher=clients)))
+
+
+def _decide(*, is_admitted: bool) -> OnMatch:
+    action = v3.RBACAction(name=_NAME, action=_ACTIONS[is_admitted])
+    return OnMatch(action=v3.XdsExtensionConfig(name="action", typed_config=parts.pack(action)))

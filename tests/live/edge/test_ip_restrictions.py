@@ -1,0 +1,168 @@
+"""Visitors that IP policies admit and refuse, through a real Envoy."""
+
+import contextlib
+import importlib
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
+from chalicelib.model.edges.modules import BackendModule, IpRestrictionModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from edge.envoy import http_manager, listeners, parts, v3
+from edge.envoy.filters import policy_matchers, proxies, visitor_addresses
+from edge.link.proxy_protocol import Header
+from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
+from edge.process.settings import Settings
+from tests.edge import drawn_restrictions
+from tests.edge.drawn_restrictions import VISITORS, DrawnModules
+from tests.edge.envoy import messages
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import ENVOY, Edge, free_ports, listens, until
+
+pytestmark = needs_envoy
+ACCOUNT = "acct_A"
+COUNT = int(os.environ.get("RESTRICTIONS", "40"))  # of random configurations
+PORTS = 15  # of them also decide about byte connections
+_GREETING = importlib.import_module("envoy.extensions.filters.network.direct_response.v3.config_pb2")
+_TRUSTING = Settings(proxy_protocol_from=("127.0.0.0/8",))
+
+
+def test_envoy_admits_the_visitors_that_random_policies_admit() -> None:
+    chance = Random(int(os.environ.get("SEED", "1")))
+    drawn = [drawn_restrictions.draw(chance) for _ in range(COUNT)]
+    with serving(drawn) as (http, *ports):
+        for visitor in VISITORS:
+            assert _list_statuses(http, visitor, COUNT) == [200 if it.admits(visitor) else 403 for it in drawn], visitor
+            for modules, port in zip(drawn, ports, strict=False):
+                assert _is_greeted(port, visitor) == modules.admits(visitor), (modules, visitor)
+
+
+def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) -> None:
+    answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="welcome"))
+    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
+    policy, of_edge = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, ours))
+    for value in (answer, policy, of_edge):
+        edge.store.keep(value)
+    restricted, everywhere = (IpRestrictionModule(ip_policy_ids=[it.id]) for it in (policy, of_edge))
+    to_answer = BackendModule(backend_id=answer.id)
+    routes = (
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(to_answer)),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/inner", Modules(to_answer, ip_restriction=restricted)),
+    )
+    hosts = (f"restricted.{edge.settings.tunnel_domain}:443",)
+    served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hosts, modules=Modules(ip_restriction=everywhere), routes=routes)
+    edge.store.keep(served)
+    until(lambda: edge.status("restricted", path="/inner") == "200")
+
+    edge.store.keep(replace(policy, rules=others))
+    until(lambda: edge.status("restricted", path="/inner") == "403", within=2)
+    assert edge.status("restricted", path="/") == "200"
+    claims = ("X-Forwarded-For", "X-Real-IP", "X-Envoy-External-Address", "True-Client-IP", "CF-Connecting-IP")
+    headers = [argument for name in claims for argument in ("-H", f"{name}: 192.0.2.1")]
+    headers += ["-H", "Forwarded: for=192.0.2.1"]
+    for path in (
+        "/inner",
+        "/inner/",
+        "/inner/..",
+        "/inner?a",
+        "/inner//",
+        "/./inner",
+        "/%69nner",
+        "//inner",
+        "/a/../inner",
+    ):
+        for version in ("--http1.1", "--http2"):
+            assert edge.status("restricted", version, "--path-as-is", *headers, path=path) in ("400", "403"), path
+
+    edge.store.keep(replace(of_edge, rules=Rules()))
+    until(lambda: edge.status("restricted", path="/") == "403", within=2)
+    edge.store.keep(replace(of_edge, rules=None))
+    edge.store.keep(replace(policy, rules=ours))
+    edge.store.keep(replace(of_edge, rules=ours))
+    until(lambda: edge.status("restricted", path="/inner") == "200", within=2)
+    edge.store.forget(of_edge)
+    until(lambda: edge.status("restricted", path="/inner") == "403", within=2)
+
+
+@contextlib.contextmanager
+def serving(drawn: Sequence[DrawnModules]) -> Iterator[Sequence[int]]:
+    """Run an Envoy with a route for each module, and ports for some. Its clients are trusted proxies."""
+    http, *ports = free_ports(1 + min(PORTS, len(drawn)))
+    made = [_http_listener(drawn, http)]
+    made += [_port_listener(modules, port) for modules, port in zip(drawn, ports, strict=False)]
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "bootstrap.json")
+        file.write_text(json.dumps({"static_resources": {"listeners": made}}))
+        command = [str(ENVOY), *ENVOY_ARGUMENTS, "--concurrency", "1"]
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as envoy:
+            try:
+                until(lambda: all(map(listens, (http, *ports))))
+                yield http, *ports
+            finally:
+                envoy.kill()
+
+
+def _http_listener(drawn: Sequence[DrawnModules], port: int) -> Any:
+    config = v3.RouteConfiguration(name="all")
+    host = config.virtual_hosts.add(name="all", domains=["*"])
+    for number, modules in enumerate(drawn):
+        route = host.routes.add(
+            match=v3.RouteMatch(path=f"/{number}"), direct_response=v3.DirectResponseAction(status=200)
+        )
+        visitor_addresses.restrict(route, modules.refusals)
+    manager = http_manager.build_manager(Settings(), visitor_addresses.FILTER, http_manager.ROUTER)
+    del manager.http_filters[:2]  # the limits of a visitor and the blocked networks, which control sends
+    manager.stat_prefix = "http"
+    manager.route_config.CopyFrom(config)
+    listener = v3.Listener(name="http", address=parts.address("127.0.0.1", port))
+    listener.listener_filters.append(proxies.PROXY_PROTOCOL)
+    listener.filter_chains.add(filters=[v3.Filter(name=http_manager.NAME, typed_config=parts.pack(manager))])
+    return messages.to_json(listener)
+
+
+def _port_listener(modules: DrawnModules, port: int) -> Any:
+    config = parts.pack(_GREETING.Config(response=parts.text("welcome")))
+    greeting = v3.Filter(name="envoy.filters.network.direct_response", typed_config=config)
+    matcher = policy_matchers.build_matcher(modules.refusals, port, "")
+    return messages.decode(listeners.build_port_listener(str(port), [greeting], _TRUSTING, matcher=matcher))
+
+
+def _header(visitor: str) -> bytes:
+    return Header((visitor, 4711), ("::1" if ":" in visitor else "10.9.9.9", 443)).encoded()
+
+
+def _list_statuses(port: int, visitor: str, count: int) -> list[int]:
+    """Return the statuses of one request for each configuration, on one connection of a visitor."""
+    found = []
+    with socket.create_connection(("127.0.0.1", port), 5) as connection, connection.makefile("rb") as answers:
+        connection.sendall(_header(visitor))
+        for number in range(count):
+            claims = "x-forwarded-for: 10.0.0.1\r\nforwarded: for=10.0.0.1"
+            connection.sendall(f"GET /{number} HTTP/1.1\r\nhost: a\r\n{claims}\r\n\r\n".encode())
+            found.append(int(answers.readline().split()[1]))
+            length = 0
+            while (line := answers.readline().strip()) != b"":
+                length = int(line.partition(b":")[2]) if line.lower().startswith(b"content-length:") else length
+            answers.read(length)
+    return found
+
+
+def _is_greeted(port: int, visitor: str) -> bool:
+    """Return whether a visitor is greeted, or closed without a byte."""
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(_header(visitor))
+        with contextlib.suppress(ConnectionResetError):
+            read = connection.recv(100)
+            assert read in (b"", b"welcome")
+            return bool(read)
+    return False

@@ -1,0 +1,1 @@
+"""The resources that decide which visitors pass, through the API."""

@@ -1,0 +1,82 @@
+"""IP policies and their rules: defaults, limits, and what is deleted together."""
+
+import pytest
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.ip_policies import ServedPolicy
+from chalicelib.model.edges.served import decode_part
+from chalicelib.storage.records import items, table
+from tests.refusals import assert_refused
+from tests.transports import Client
+
+POLICIES, RULES = "/ip_policies", "/ip_policy_rules"
+
+
+def served(client: Client, id: str) -> list[str]:
+    """Return the rules of a policy as the edge reads them."""
+    item = table.read(items.scope(client.account, kinds.IP_POLICIES.path), id)
+    assert item is not None
+    policy = decode_part(item)
+    assert isinstance(policy, ServedPolicy)
+    assert policy.rules is not None
+    return [*(f"allow {it}" for it in policy.rules.allow), *(f"deny {it}" for it in policy.rules.deny)]
+
+
+def test_the_edge_reads_the_rules_of_a_policy(admin: Client) -> None:
+    id = admin.create(POLICIES, {"description": "office"})["id"]
+    assert served(admin, id) == []
+    tag = admin.get(f"{POLICIES}/{id}").headers["etag"]
+    made = [
+        admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
+        for cidr, action in (("192.0.2.0/24", "allow"), ("::FFFF:192.0.2.9", "deny"), ("2001:DB8::/32", "allow"))
+    ]
+    assert made[1]["cidr"] == "::FFFF:192.0.2.9"
+    assert made[1]["ip_policy"] == {"id": id, "uri": f"http://localhost{POLICIES}/{id}"}
+    assert admin.get(f"{POLICIES}/{id}").headers["etag"] != tag
+    assert served(admin, id) == ["allow 192.0.2.0/24", "allow 2001:db8::/32", "deny 192.0.2.9/32"]
+    changed = admin.patch(f"{RULES}/{made[0]['id']}", {"cidr": "192.0.2.128/25", "description": "d"})
+    assert (changed.status, changed.json["cidr"]) == (200, "192.0.2.128/25")
+    assert admin.patch(f"{RULES}/{made[0]['id']}", {"cidr": "", "description": ""}).json["cidr"] == "192.0.2.128/25"
+    assert admin.delete(f"{RULES}/{made[2]['id']}").status == 204
+    assert served(admin, id) == ["allow 192.0.2.128/25", "deny 192.0.2.9/32"]
+
+
+def test_a_policy_is_deleted_with_its_rules(admin: Client) -> None:
+    kept = admin.create(POLICIES, {})["id"]
+    other = admin.create(RULES, {"ip_policy_id": kept, "cidr": "::1", "action": "allow"})
+    id = admin.create(POLICIES, {})["id"]
+    for cidr, action in (("10.0.0.1", "deny"), ("0.0.0.0/0", "allow"), ("::/0", "allow")):
+        admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
+    assert admin.delete(f"{POLICIES}/{id}").status == 204
+    assert admin.get(f"{POLICIES}/{id}").status == 404
+    assert admin.get(RULES).json["ip_policy_rules"] == [other]
+    events = [
+        it for it in admin.get("/audit_events?action=ip_*&limit=20").json["audit_events"] if "delete" in it["action"]
+    ]
+    assert [it["action"] for it in events] == ["ip_policy.delete", *["ip_policy_rule.delete"] * 3]
+    assert [it["details"]["action"] for it in events[1:]] == ["deny", "allow", "allow"]
+
+
+def test_policies_and_rules_have_limits(admin: Client) -> None:
+    ids = [admin.create(POLICIES, {})["id"] for _ in range(ip_policies.MAX_POLICIES)]
+    assert_refused(admin.post(POLICIES, {}), 409, "conflict", "An account has at most 100 IP policies.", {})
+    for number in range(ip_policies.MAX_RULES):
+        made = admin.create(RULES, {"ip_policy_id": ids[0], "cidr": f"10.0.0.{number}", "action": "allow"})
+    one_more = {"ip_policy_id": ids[0], "cidr": "::1", "action": "allow"}
+    full = "The policy already has 100 rules, the maximum."
+    assert_refused(admin.post(RULES, one_more), 409, "conflict", full, {})
+    admin.delete(f"{RULES}/{made['id']}")
+    admin.create(RULES, one_more)
+
+
+def test_a_policy_in_use_stays_if_references_are_strict(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRICT_REFERENCES", "true")
+    id = admin.create(POLICIES, {})["id"]
+    rule = admin.create(RULES, {"ip_policy_id": id, "cidr": "::1", "action": "allow"})
+    edge = admin.create("/edges/tls", {"ip_restriction": {"ip_policy_ids": [id]}})
+    refused = admin.delete(f"{POLICIES}/{id}")
+    assert (refused.status, edge["id"] in refused.text) == (409, True)
+    assert admin.get(f"{RULES}/{rule['id']}").json == rule
+    assert admin.delete(f"/edges/tls/{edge['id']}/ip_restriction").status == 204
+    assert admin.delete(f"{POLICIES}/{id}").status == 204

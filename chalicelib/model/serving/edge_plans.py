@@ -90,6 +90,11 @@ class Plan:
         return streams.is_stream(self.edge)
 
     @property
+    def restricts_visitors(self) -> bool:
+        """Return whether a module of the edge or of a route keeps some visitors out."""
+        return bool(self.refusals) or any(it.restricts_visitors for it in self.targets)
+
+    @property
     def requires_sign_in(self) -> bool:
         """Return whether a route of the edge has OAuth. Its names then have a separate HTTP manager."""
         return requires_sign_in(self.edge)
@@ -133,11 +138,10 @@ def close_refused(before: Plan, error: str) -> Plan:
     Envoy keeps the earlier routes, which might accept visitors that the new ones refuse. So the edge is closed if any
     new route or the edge restricts visitors. Otherwise the plan is unchanged.
     """
-    if not (before.refusals or any(it.restricts_visitors for it in before.targets)):
+    if not before.restricts_visitors:
         return before
-    shut = RouteTarget(before.targets[0].route, page=pages.NOT_ENFORCED, error=error)
-    targets = (replace(shut, route=it.route) for it in before.targets)
-    return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED)
+    targets = (RouteTarget(it.route, page=pages.NOT_ENFORCED, error=error) for it in before.targets)
+    return replace(before, targets=tuple(targets), page=pages.NOT_ENFORCED, refusals=())
 
 
 def listener_name(edge: str, certificate: str) -> str:

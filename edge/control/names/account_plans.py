@@ -280,4 +280,4 @@ def _next_expiry(records: AccountRecords, now: float) -> float:
 
 
 def _restricts_visitors(plan: NamePlan) -> bool:
-    return plan.edge is not None and any(it.restricts_visitors for it in plan.edge.targets)
+    return plan.edge is not None and plan.edge.restricts_visitors

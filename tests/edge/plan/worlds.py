@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
-from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedPart, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
@@ -16,9 +17,7 @@ from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
 
-Record: TypeAlias = (
-    Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedBackend | ServedAuthority
-)
+Record: TypeAlias = Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedPart
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 A, B = "acct_a", "acct_b"
 GATEWAY = Gateway("gw-1", "192.0.2.1", 4433)
@@ -105,6 +104,7 @@ def records_of(*records: Record, account: str = A, rejected: Mapping[str, str] |
         edges={it.id: it for it in own if isinstance(it, ServedEdge)},
         backends={it.id: it for it in own if isinstance(it, ServedBackend)},
         authorities={it.id: it for it in own if isinstance(it, ServedAuthority)},
+        policies={it.id: it for it in own if isinstance(it, ServedPolicy)},
         certificates={it.id: it for it in own if isinstance(it, ServedCertificate)},
         reservations=tuple(it for it in records if isinstance(it, ServedReservation)),
         rejected=rejected or {},

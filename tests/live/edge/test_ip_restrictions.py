@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from chalicelib import ids
-from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules import BackendModule, IpRestrictionModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
@@ -28,6 +28,7 @@ from tests.edge.drawn_restrictions import VISITORS, DrawnModules
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import ENVOY, Edge, free_ports, listens, until
+from tests.live.edge.test_traffic_policies import Server, connect, echoes, greeted
 
 pytestmark = needs_envoy
 ACCOUNT = "acct_A"
@@ -92,6 +93,41 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
     until(lambda: edge.status("restricted", path="/inner") == "200", within=2)
     edge.store.forget(of_edge)
     until(lambda: edge.status("restricted", path="/inner") == "403", within=2)
+
+
+def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
+    with contextlib.closing(Server()) as server:
+        group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "bytes"}))
+        ours = (parse_cidr("127.0.0.0/8"),)
+        policy = ServedPolicy(ACCOUNT, ids.new("ipp"), Rules(ours))
+        edge.store.keep(group)
+        edge.store.keep(policy)
+        edge.ssh(edge.key(ACCOUNT), "-R", f"app=bytes:80:127.0.0.1:{server.port}").says("is online")
+        restriction = IpRestrictionModule(ip_policy_ids=[policy.id])
+        modules = Modules(BackendModule(backend_id=group.id), ip_restriction=restriction)
+        port, host = edge.settings.tcp_ports[7], f"bytes.{edge.settings.tunnel_domain}:443"
+        for kind, name in (("edgtcp", edge.settings.address(port)), ("edgtls", host)):
+            edge.store.keep(ServedEdge(ACCOUNT, ids.new(kind), 1, (name,), modules=modules))
+        until(lambda: greeted(port, "127.0.0.2") and _tls_greeting(edge) == b"welcome")
+
+        with connect(port, "127.0.0.2") as before:
+            edge.store.keep(replace(policy, rules=Rules(ours, (parse_cidr("::ffff:127.0.0.1"),))))
+            until(lambda: not greeted(port, "127.0.0.1") and _tls_greeting(edge) == b"", within=2)
+            accepted = server.accepted
+            assert [greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
+            assert [_tls_greeting(edge) for _ in range(5)] == [b""] * 5
+            assert server.accepted == accepted
+            assert greeted(port, "127.0.0.2")
+            edge.store.forget(policy)
+            until(lambda: not greeted(port, "127.0.0.2"), within=2)
+            assert echoes(before)
+
+
+def _tls_greeting(edge: Edge) -> bytes:
+    """Return what the upstream of the TLS edge sends first, nothing if the handshake is refused."""
+    with contextlib.suppress(OSError), edge.connect("bytes") as connection:
+        return connection.recv(7)
+    return b""
 
 
 @contextlib.contextmanager

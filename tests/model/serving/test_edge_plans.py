@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.model.edges.modules import TlsEnd, UserAgentModule
-from chalicelib.model.edges.served import UNREADABLE, ServedBackend, ServedRoute
+from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
+from chalicelib.model.edges.modules import IpRestrictionModule, TlsEnd, UserAgentModule
+from chalicelib.model.edges.policy_expressions import Constant
+from chalicelib.model.edges.served import UNREADABLE, Modules, ServedBackend, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import edge_plans, pages
 from chalicelib.model.serving.account_view import AccountView, Service
@@ -283,3 +285,34 @@ def test_an_edge_that_restricts_visitors_is_closed_if_envoy_rejects_its_routes()
     ]
     plain = plan_of(EDGE, group(), edge(route()))
     assert edge_plans.close_refused(plain, "no") == plain
+
+
+OFFICE = ServedPolicy(A, "ipp_1", Rules(allow=(parse_cidr("192.0.2.0/24"),)))
+RESTRICTED = IpRestrictionModule(ip_policy_ids=["ipp_1"])
+GONE = "The IP policy ipp_1 does not exist, and admits no visitor."
+
+
+def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:
+    plain, own = edge(route(), route("/x", id="edghtsrt_2")), replace(route().modules, ip_restriction=RESTRICTED)
+    routes = (*plain.routes, ServedRoute("edghtsrt_3", "path_prefix", "/y", own))
+    restricted = replace(plain, routes=routes, modules=Modules(ip_restriction=RESTRICTED))
+    plan = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, OFFICE)
+    assert len(plan.refusals) == 1
+    assert {it.route.match: (len(it.refusals), it.restricts_visitors, it.error) for it in plan.targets} == {
+        "/x": (1, False, ""),
+        "/y": (2, True, ""),
+        "/": (1, False, ""),
+    }
+    gone = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, account=B))
+    assert [(it.state, it.error) for it in gone.hosts] == [("live", GONE)]
+    assert [it.error for it in gone.targets if it.route.match == "/y"] == [GONE]
+    unreadable = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, rules=None))
+    assert unreadable.refusals == (Constant(True),)
+
+
+def test_an_edge_with_policies_is_closed_if_envoy_rejects_its_routes() -> None:
+    for routes in ((), (route(),)):
+        restricted = replace(edge(*routes), modules=Modules(ip_restriction=RESTRICTED))
+        closed = edge_plans.close_refused(plan_of(EDGE, group(), restricted, OFFICE), "no")
+        assert (closed.page, closed.refusals) == (pages.NOT_ENFORCED, ())
+        assert [it.page for it in closed.targets] == [pages.NOT_ENFORCED for _ in routes]

@@ -31,6 +31,7 @@ from chalicelib.model.accounts.identities import Resolved
 from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
+from chalicelib.model.limits.item_counts import TooManyItems
 from chalicelib.resources.accounts import api_keys, bot_users
 from chalicelib.resources.ssh import ssh_user_certificates
 from chalicelib.storage.client.aws import AwsError
@@ -86,6 +87,8 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
         except Taken as taken:  # another exchange binds or creates the user
             if owner.user and taken.key.kind == "name":
                 raise Refused("owner") from None
+        except TooManyItems:  # the account has all the users that it may have
+            raise Refused("owner") from None
         except writes.Overtaken:
             pass
         writes.pause(number)

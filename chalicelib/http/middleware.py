@@ -16,6 +16,7 @@ from chalicelib.http import errors, log, messages, oauth
 from chalicelib.http.errors import ApiError, Forbidden
 from chalicelib.model.accounts import key_usage
 from chalicelib.model.accounts.switching import LastAdmin
+from chalicelib.model.limits.item_counts import TooManyItems
 from chalicelib.model.names import base_names, name_counts
 from chalicelib.model.names.base_names import OtherSettingsError
 from chalicelib.model.names.name_counts import TooManyNames
@@ -145,7 +146,7 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError(diagnosis.for_callers(error))
         case OtherSettingsError():
             return errors.OtherSettings(f"Nothing was changed: the operator must correct a setting first. {error}")
-        case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames():
+        case Taken() | InUse() | TooManyReferrers() | ListFull() | LastAdmin() | TooManyNames() | TooManyItems():
             return _conflict(error)
         case TransactionTooLarge():
             most = writes.MAX_RELATIONS
@@ -160,12 +161,14 @@ def _api_error(error: BaseException) -> ApiError:
             return errors.InternalError()
 
 
-def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames) -> ApiError:
+def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | TooManyNames | TooManyItems) -> ApiError:
     match error:
         case LastAdmin():
             return errors.Conflict("This is the account's last active admin. Only the operator can switch it off.")
         case TooManyNames():
             return errors.Conflict(f"The account has {name_counts.MAX_NAMES} names, the maximum.")
+        case TooManyItems():
+            return errors.Conflict(str(error))
         case ListFull():
             return errors.Conflict(f"The revocation list has {revocation_lists.MAX_ENTRIES} entries, the maximum.")
         case Taken(key=key) if base_names.is_taken_by_operator(error):

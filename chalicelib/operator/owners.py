@@ -10,6 +10,7 @@ from chalicelib.model.audit.trail import OPERATOR
 from chalicelib.model.base import kinds
 from chalicelib.model.base.switches import Switch
 from chalicelib.model.changes import Change
+from chalicelib.model.limits import item_counts
 from chalicelib.operator import new_resources
 from chalicelib.operator.accounts import check_account, to_json, to_line
 from chalicelib.operator.command_line import (
@@ -33,8 +34,9 @@ def add_owner(account_id: str, prefix: str, name: str, *, admin: bool) -> Item:
     check_account(account_id)
     build = new_resources.build_bot if prefix == kinds.BOT_USERS.prefix else accounts.new_user
     owner = build(account_id, new_resources.check_name(name), admin=admin)
+    uncounted = [item_counts.forget(account_id, owner.path)] if prefix == kinds.USERS.prefix else []
     try:
-        Change(OPERATOR).put(owner).commit()
+        Change(OPERATOR).put(owner).also(*uncounted).commit()
     except Taken:
         raise CommandError(f"The account {account_id} already has a user or bot with this name.") from None
     return owner

@@ -34,11 +34,14 @@ class Issuer:
 
     def credential(self, admin: Client, **more: Any) -> dict[str, Any]:
         """Return a new federated credential of the admin for this issuer."""
-        owner = {} if "owner_claim" in more else {"owner_id": admin.user}
-        claims = {"repository_id": "74", "ref": ["refs/heads/main", "refs/tags/*"]}
-        fields = {"issuer": self.url, "claims": claims, "scopes": ["backends:read", "backends:write"], **owner, **more}
-        made: dict[str, Any] = admin.create(CREDENTIALS, fields)
+        owner = {} if {"owner_claim", "owner_id"} & set(more) else {"owner_id": admin.user}
+        made: dict[str, Any] = admin.create(CREDENTIALS, self.fields(**owner, **more))
         return made
+
+    def fields(self, **more: Any) -> dict[str, Any]:
+        """Return the request for a federated credential for this issuer."""
+        claims = {"repository_id": "74", "ref": ["refs/heads/main", "refs/tags/*"]}
+        return {"issuer": self.url, "claims": claims, "scopes": ["backends:read", "backends:write"], **more}
 
     def payload(self, audience: str, **claims: Any) -> dict[str, Any]:
         now = int(time.time())

@@ -3,14 +3,17 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
+from chalicelib.model.accounts.federated_credentials import MAX_COUNT
 from tests.conftest import remember_stored, serve
 from tests.federation import issuer_server, signing
-from tests.federation.exchanges import Issuer, exchange
-from tests.served.racing import at_once
+from tests.federation.exchanges import CREDENTIALS, Issuer, exchange
+from tests.refusals import assert_refused
+from tests.served.racing import at_once, statuses
 from tests.transports import Answer, Client
 
 TIMES = 16
@@ -81,6 +84,19 @@ def test_no_valid_token_is_rejected_for_longer_than_a_minute_while_keys_rotate(r
     assert accepted
     assert time.monotonic() - rotated < 62
     assert len(issuer.server.paths) - fetched <= 4  # of two documents, at most once a minute
+
+
+def test_parallel_creations_do_not_exceed_the_limit_of_federated_credentials(raced: tuple[Client, Issuer]) -> None:
+    admin, issuer = raced
+    body, there = issuer.fields(owner_id=_owner(admin)), len(admin.get(CREDENTIALS).json["federated_credentials"])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: admin.create(CREDENTIALS, body), range(MAX_COUNT - TIMES // 2 - there)))
+    assert statuses(TIMES, lambda _: admin.post(CREDENTIALS, body)) == [201] * (TIMES // 2) + [409] * (TIMES // 2)
+    full = "An account has at most 200 federated credentials."
+    assert_refused(admin.post(CREDENTIALS, body), 409, "conflict", full)
+    last = admin.get(CREDENTIALS).json["federated_credentials"][0]
+    assert admin.delete(f"{CREDENTIALS}/{last['id']}").status == 204
+    assert admin.post(CREDENTIALS, body).status == 201
 
 
 def _people(admin: Client, issuer: Issuer) -> str:

@@ -8,6 +8,8 @@ from chalicelib import ids
 from chalicelib.model.base import kinds, records, switches
 from chalicelib.model.base.records import Described
 from chalicelib.model.base.switches import Switchable
+from chalicelib.model.limits import item_counts
+from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
@@ -83,6 +85,12 @@ def new_user(account: str, name: str, *, admin: bool) -> Item:
     id = ids.new(kinds.USERS.prefix)
     user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
+
+
+def count_new_user(account: str) -> Write:
+    """Return the write that counts a new user. It fails with TooManyItems above MAX_USERS."""
+    message = f"An account has at most {MAX_USERS} users: delete one first."
+    return item_counts.add(account, kinds.USERS.path, MAX_USERS, message)
 
 
 def name_key(account: str, name: str) -> UniqueKey:

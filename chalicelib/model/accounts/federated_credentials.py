@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from chalicelib import ids
+from chalicelib.model.base import kinds
 from chalicelib.model.base.records import References, Stored, Traced
+from chalicelib.model.limits import item_counts
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import unique_keys
 from chalicelib.storage.records.unique_keys import UniqueKey
@@ -73,6 +75,12 @@ def key_of(id: str) -> UniqueKey:
 def size(key: UniqueKey) -> int:
     """Return the size of the attributes of a key in bytes."""
     return len(json.dumps(dict(key.attributes), ensure_ascii=False).encode())
+
+
+def count_new(account: str) -> Write:
+    """Return the write that counts a new credential. It fails with TooManyItems above MAX_COUNT."""
+    message = f"An account has at most {MAX_COUNT} federated credentials."
+    return item_counts.add(account, kinds.FEDERATED_CREDENTIALS.path, MAX_COUNT, message)
 
 
 def still_enabled(id: str, failing: Exception) -> Write:

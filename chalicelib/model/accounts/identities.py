@@ -11,7 +11,7 @@ from chalicelib.model.accounts.exchanges import Refused, VerifiedToken
 from chalicelib.model.base import kinds, records
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
-from chalicelib.storage.records import items, table, unique_keys, writes
+from chalicelib.storage.records import items, unique_keys, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
@@ -23,7 +23,7 @@ _EMAIL = "email"
 
 @dataclass(frozen=True)
 class Resolved:
-    """The owner for whom an exchange acts. `binding` are the writes of a first sign-in, `user` is a new user."""
+    """The owner for whom an exchange acts. `binding` are further writes of a first sign-in, `user` is a new user."""
 
     owner: Owner
     binding: tuple[Write, ...] = ()
@@ -85,11 +85,10 @@ def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name:
         check_name(name)
     except ValueError:
         raise Refused("owner") from None
-    if len(table.newest(items.scope(account, kinds.USERS.path))) >= accounts.MAX_USERS:
-        raise Refused("owner")
     user = accounts.new_user(account, name, admin=False)
     owner = Owner(user.id, admin=False, active=accounts.is_account_active(account), name=name)
-    return Resolved(owner, user=replace(user, unique_keys=(*user.unique_keys, _with_owner(identity, owner))))
+    user = replace(user, unique_keys=(*user.unique_keys, _with_owner(identity, owner)))
+    return Resolved(owner, (accounts.count_new_user(account),), user)
 
 
 def _identity(token: VerifiedToken) -> UniqueKey:

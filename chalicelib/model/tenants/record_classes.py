@@ -104,6 +104,7 @@ CLASSES: tuple[RecordClass, ...] = (
     RecordClass("cooldowns", "A#/names/cooldown", "[0-9]+", "portable"),
     RecordClass("usage", "A#/usage/[0-9-]+", ".+", "portable"),
     RecordClass("counts of requests", "A#/limits/.+"),
+    RecordClass("counts of items", "A#/counts"),
     RecordClass("trials of edges", "A#/edge_trials"),
     RecordClass("errors of OAuth applications", "A#/oauth_errors"),
     RecordClass("idempotency keys", "A#/idempotency/.+", "request"),

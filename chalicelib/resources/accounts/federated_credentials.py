@@ -53,10 +53,9 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     if request.owner_id:
         owner = caller.owner(request.owner_id)
         copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
-    if len([*table.every(caller.scope(kinds.FEDERATED_CREDENTIALS.path))]) >= federated_credentials.MAX_COUNT:
-        raise Conflict(f"An account has at most {federated_credentials.MAX_COUNT} federated credentials.")
     present = {name: value for name, value in copied.items() if value is not None}
-    return New(stored, unique_keys=(replace(key, attributes={**key.attributes, **present}),))
+    unique_key = replace(key, attributes={**key.attributes, **present})
+    return New(stored, unique_keys=(unique_key,), also=(federated_credentials.count_new(caller.account),))
 
 
 def _check_size(key: UniqueKey) -> None:

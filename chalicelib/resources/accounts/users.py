@@ -89,11 +89,10 @@ class Users(Resource):
         )
 
     def post(self, call: Call) -> Made:
-        scope = self.scope(call)
-        if len(table.newest(scope)) >= accounts.MAX_USERS:
-            raise Conflict(f"An account has at most {accounts.MAX_USERS} users: delete one first.")
-        user = accounts.new_user(call.caller.account, call.body.name, admin=False)
-        writes.retried(lambda: call.change.put(user).commit())
+        account = call.caller.account
+        user = accounts.new_user(account, call.body.name, admin=False)
+        change = call.change.put(user).also(accounts.count_new_user(account))
+        writes.retried(change.commit)
         return Made(user)
 
     def delete(self, call: Call) -> None:

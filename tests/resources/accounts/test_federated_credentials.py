@@ -161,15 +161,6 @@ def test_only_admins_may_see_and_only_the_scope_for_all_may_change(admin: Client
     assert reader.get(path).json == made
 
 
-def test_an_account_has_at_most_200(admin: Client) -> None:
-    for _ in range(200):
-        made = admin.create(PATH, fields(admin))
-    answer = admin.post(PATH, fields(admin))
-    assert_refused(answer, 409, "conflict", "An account has at most 200 federated credentials.")
-    assert admin.delete(f"{PATH}/{made['id']}").status == 204
-    assert admin.post(PATH, fields(admin)).status == 201
-
-
 def test_earlier_formats_of_records_have_none(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECORD_FORMAT", "3")
     msg = "Federated credentials can be created once RECORD_FORMAT is 4: earlier versions ignore them."

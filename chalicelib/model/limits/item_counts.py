@@ -1,0 +1,56 @@
+"""Limits on the number of items of an account, which also hold for parallel requests.
+
+A record has an upper bound of the number of items. Each creation raises it in its transaction, deletions leave it.
+Creations that would raise it above the limit count the items first.
+"""
+
+from contextlib import suppress
+
+from chalicelib.model.base.records import LimitReached
+from chalicelib.storage.client import dynamodb
+from chalicelib.storage.client.dynamodb import OLDEST_FORMAT, Condition, ConditionFailed, Write
+from chalicelib.storage.records import items, table
+
+_PATH = "/counts"
+_CHANGED = {"revision": 1}
+_SCHEMA = {"schema": OLDEST_FORMAT}
+
+
+class TooManyItems(LimitReached):
+    """The account would have more items of a collection than its limit. The message is a sentence."""
+
+    def __init__(self, account: str, path: str, most: int, message: str) -> None:
+        super().__init__(message)
+        self.account, self.path, self.most = account, path, most
+
+    def make_room(self) -> bool:
+        """Count the items. Return whether there is room for another one."""
+        place = record_key(self.account, self.path)
+        revision = (dynamodb.get(*place) or {}).get("revision")
+        number = sum(1 for _ in table.every(items.scope(self.account, self.path)))
+        if number >= self.most:
+            return False
+        same = Condition("attribute_not_exists(#revision)")
+        if revision is not None:
+            same = Condition("#revision = :revision", {"revision": revision})
+        with suppress(ConditionFailed):  # another creation came first
+            dynamodb.do(Write.update(*place, same, sets={"count": number}, adds=_CHANGED, defaults=_SCHEMA))
+        return True
+
+
+def add(account: str, path: str, most: int, message: str) -> Write:
+    """Return the write that counts a new item. It fails with TooManyItems above the limit, after a new count."""
+    failing = TooManyItems(account, path, most, message)
+    room = Condition("#count < :most", {"most": most})
+    return Write.update(*record_key(account, path), room, adds={"count": 1, **_CHANGED}, failing=failing)
+
+
+def forget(account: str, path: str) -> Write:
+    """Return the write for a new item that the limit does not apply to. The next creation counts all items."""
+    place = record_key(account, path)
+    return Write.update(*place, Condition(""), sets={"count": None}, adds=_CHANGED, defaults=_SCHEMA)
+
+
+def record_key(account: str, path: str) -> tuple[str, str]:
+    """Return the scope and id of the count of a collection."""
+    return items.scope(account, _PATH), path.strip("/")

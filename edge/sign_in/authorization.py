@@ -22,7 +22,9 @@ from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.sign_in import visits
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider import endpoints
+from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
@@ -77,15 +79,10 @@ def _build_client(settings: Settings, counts: SignInMetrics) -> ProviderClient:
 def _build_service(
     settings: Settings, records: SignInRecords, client: ProviderClient, counts: SignInMetrics
 ) -> SignInService:
-    return SignInService(
-        records,
-        client,
-        endpoints.read(settings.oauth_endpoints),
-        sign_in_url=settings.url(settings.sign_in_host),
-        max_exchanges=settings.limits.max_oauth_exchanges,
-        clock=time.time,
-        counts=counts,
-    )
+    providers = endpoints.read(settings.oauth_endpoints)
+    limits = ExchangeLimits(settings.limits.max_oauth_exchanges)
+    dependencies = Dependencies(records, client, providers, limits, time.time, counts)
+    return SignInService(dependencies, settings.url(settings.sign_in_host))
 
 
 async def _refresh(records: SignInRecords) -> None:

@@ -3,24 +3,22 @@
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Mapping
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.process import log
-from edge.sign_in import cookies, replies, state
+from edge.sign_in import cookies, replies
 from edge.sign_in.checks import with_facts
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider.facts import Facts
-from edge.sign_in.provider.limits import ExchangeLimits
-from edge.sign_in.provider.provider_client import ApplicationRejected, ExchangeFailed, ProviderClient, Rejected
-from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.provider.provider_client import ApplicationRejected, ExchangeFailed, Rejected
 from edge.sign_in.replies import Reply
+from edge.sign_in.sealed import state
+from edge.sign_in.sealed.state import State
 from edge.sign_in.session import decisions, passes
 from edge.sign_in.session.decisions import Access
-from edge.sign_in.sign_in_metrics import SignInMetrics
-from edge.sign_in.sign_in_records import RouteOfHost, SignInRecords
+from edge.sign_in.sign_in_records import RouteOfHost
 from edge.sign_in.starter import Starter
-from edge.sign_in.state import State
 from edge.sign_in.visits import SERVICE, Visit, safe_path
 
 _UNAVAILABLE = ("server_error", "temporarily_unavailable")
@@ -34,18 +32,9 @@ _NOT_FOUND = "404: this path belongs to the sign-in service, which has no such p
 class Callbacks:
     """Answers requests to the paths of the service on a visitor's host."""
 
-    def __init__(
-        self,
-        records: SignInRecords,
-        exchange: ProviderClient,
-        providers: Mapping[str, Provider],
-        limits: ExchangeLimits,
-        starter: Starter,
-        clock: Callable[[], float],
-        counts: SignInMetrics,
-    ) -> None:
-        self._records, self._exchange, self._providers = records, exchange, providers
-        self._limits, self._starter, self._clock, self._counts = limits, starter, clock, counts
+    def __init__(self, dependencies: Dependencies, starter: Starter) -> None:
+        self._needs, self._starter = dependencies, starter
+        self._records, self._clock = dependencies.records, dependencies.clock
 
     async def answer(self, visit: Visit) -> Reply:
         """Return the response. Raises ExchangeFailed, TooManyExchanges, aws.Unavailable."""
@@ -93,7 +82,7 @@ class Callbacks:
 
     async def _complete(self, visit: Visit, rule: SignInRule, begun: State) -> Reply:
         """Return the response to the answer of the provider."""
-        provider = self._providers[rule.provider]
+        provider = self._needs.providers[rule.provider]
         if provider.has_response_issuer and visit.parameter("iss") != provider.issuer:
             return replies.page(403, replies.NOT_ACCEPTED)
         if visit.parameter("error") != "":
@@ -114,15 +103,15 @@ class Callbacks:
             link = (replies.sign_in_link(begun.path), "Sign in")
             return replies.page(403, replies.NOT_ACCEPTED, link=link)
         finally:
-            self._counts.on_sign_in(rule.provider, outcome, time.monotonic() - began)
+            self._needs.counts.on_sign_in(rule.provider, outcome, time.monotonic() - began)
 
     async def _redeem(self, visit: Visit, rule: SignInRule, begun: State, code: str) -> Reply:
         app = await self._records.application(rule)
         if app is None:
             return replies.page(503, replies.UNAVAILABLE)
-        with self._limits.one(rule.account, visit.address):
-            tokens, facts = await self._exchange.redeem(
-                self._providers[rule.provider],
+        with self._needs.limits.one(rule.account, visit.address):
+            tokens, facts = await self._needs.client.redeem(
+                self._needs.providers[rule.provider],
                 app,
                 rule,
                 code=code,

@@ -2,16 +2,12 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider.facts import Facts
-from edge.sign_in.provider.limits import ExchangeLimits
-from edge.sign_in.provider.provider_client import ExchangeFailed, ProviderClient, Rejected, Silent, Tokens
-from edge.sign_in.provider.provider_table import Provider
-from edge.sign_in.sign_in_metrics import SignInMetrics
-from edge.sign_in.sign_in_records import SignInRecords
+from edge.sign_in.provider.provider_client import ExchangeFailed, Rejected, Silent, Tokens
 
 WAIT = 5.0  # seconds for which a request waits
 _POLL = 0.25  # seconds between reads while another process asks
@@ -21,17 +17,8 @@ _TURN = 12.0  # seconds after which another process may ask
 class SessionChecks:
     """Checks sessions at their providers, one at a time for a session."""
 
-    def __init__(
-        self,
-        records: SignInRecords,
-        exchange: ProviderClient,
-        providers: Mapping[str, Provider],
-        limits: ExchangeLimits,
-        clock: Callable[[], float],
-        counts: SignInMetrics,
-    ) -> None:
-        self._records, self._exchange, self._providers = records, exchange, providers
-        self._limits, self._clock, self._counts = limits, clock, counts
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._needs, self._records, self._clock = dependencies, dependencies.records, dependencies.clock
         self._running: dict[str, asyncio.Task[Session | None]] = {}
 
     def begin(self, id: str, session: Session, rule: SignInRule) -> None:
@@ -67,17 +54,17 @@ class SessionChecks:
         if app is None:
             raise Silent
         tokens = await self._records.tokens(session)
-        with self._limits.one(rule.account):
+        with self._needs.limits.one(rule.account):
             try:
-                tokens, facts = await self._exchange.check(self._providers[rule.provider], app, rule, tokens)
+                tokens, facts = await self._needs.client.check(self._needs.providers[rule.provider], app, rule, tokens)
             except ExchangeFailed as failed:
-                self._counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
+                self._needs.counts.on_check("ended" if isinstance(failed, Rejected) else failed.outcome)
                 if not isinstance(failed, Rejected):
                     await self._records.delay_check(id, self._clock())
                     raise
                 await self._records.end_session(id)
                 return None
-        self._counts.on_check("renewed")
+        self._needs.counts.on_check("renewed")
         return await self._store(id, session, rule, tokens, facts)
 
     async def _store(self, id: str, session: Session, rule: SignInRule, tokens: Tokens, facts: Facts) -> Session | None:

@@ -2,14 +2,14 @@
 
 import hmac
 import secrets
-from collections.abc import Callable
 from urllib.parse import urlencode
 
-from edge.sign_in import confirmations, cookies, replies
+from edge.sign_in import cookies, replies
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.replies import Reply
-from edge.sign_in.sign_in_records import SignInRecords
+from edge.sign_in.sealed import confirmations
+from edge.sign_in.sealed.state import State
 from edge.sign_in.starter import Starter
-from edge.sign_in.state import State
 from edge.sign_in.visits import Visit
 
 _FORWARDED = ("code", "error", "iss")
@@ -19,8 +19,8 @@ _NOT_FOUND = "404: the sign-in service has no such page."
 class SignInHost:
     """Answers requests to the host of the service."""
 
-    def __init__(self, records: SignInRecords, starter: Starter, clock: Callable[[], float]) -> None:
-        self._records, self._starter, self._clock = records, starter, clock
+    def __init__(self, dependencies: Dependencies, starter: Starter) -> None:
+        self._records, self._clock, self._starter = dependencies.records, dependencies.clock, starter
 
     async def answer(self, visit: Visit) -> Reply:
         """Return the response. Raises NotReady, aws.Unavailable."""

@@ -3,8 +3,6 @@
 Envoy names the route. No function here decides about access by matching a path.
 """
 
-from collections.abc import Callable, Mapping
-
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from chalicelib.storage.client import aws
@@ -12,15 +10,14 @@ from edge.process import log
 from edge.sign_in import cookies, replies
 from edge.sign_in.callbacks import Callbacks
 from edge.sign_in.checks import SessionChecks
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.host import SignInHost
-from edge.sign_in.provider.limits import ExchangeLimits, TooManyExchanges
-from edge.sign_in.provider.provider_client import ApplicationRejected, ProviderClient, Silent, Unreadable
-from edge.sign_in.provider.provider_table import Provider
+from edge.sign_in.provider.limits import TooManyExchanges
+from edge.sign_in.provider.provider_client import ApplicationRejected, Silent, Unreadable
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.session import decisions, passes
 from edge.sign_in.session.decisions import Access, Decision
-from edge.sign_in.sign_in_metrics import SignInMetrics
-from edge.sign_in.sign_in_records import NotReady, SecretUnreadable, SignInRecords
+from edge.sign_in.sign_in_records import NotReady, SecretUnreadable
 from edge.sign_in.starter import Starter
 from edge.sign_in.visits import Visit
 
@@ -28,23 +25,12 @@ from edge.sign_in.visits import Visit
 class SignInService:
     """Answers checks of Envoy. `sign_in_url` is the URL of the service's own host."""
 
-    def __init__(
-        self,
-        records: SignInRecords,
-        exchange: ProviderClient,
-        providers: Mapping[str, Provider],
-        *,
-        sign_in_url: str,
-        max_exchanges: int,
-        clock: Callable[[], float],
-        counts: SignInMetrics,
-    ) -> None:
-        limits = ExchangeLimits(max_exchanges)
-        self._records, self._clock, self._counts = records, clock, counts
-        self._checks = SessionChecks(records, exchange, providers, limits, clock, counts)
-        self._starter = Starter(records, providers, sign_in_url, clock)
-        self._callbacks = Callbacks(records, exchange, providers, limits, self._starter, clock, counts)
-        self._host = SignInHost(records, self._starter, clock)
+    def __init__(self, dependencies: Dependencies, sign_in_url: str) -> None:
+        self._records, self._clock, self._counts = dependencies.records, dependencies.clock, dependencies.counts
+        self._checks = SessionChecks(dependencies)
+        self._starter = Starter(dependencies, sign_in_url)
+        self._callbacks = Callbacks(dependencies, self._starter)
+        self._host = SignInHost(dependencies, self._starter)
 
     async def answer(self, visit: Visit) -> Forward | Reply:
         """Return what becomes of a request. Every failure closes."""

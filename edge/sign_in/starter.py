@@ -2,16 +2,16 @@
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from chalicelib.model.edges.sign_in_rules import SignInRule
-from edge.sign_in import cookies, replies, state
+from edge.sign_in import cookies, replies
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider import provider_table
-from edge.sign_in.provider.provider_table import Provider
 from edge.sign_in.replies import Reply
-from edge.sign_in.sign_in_records import NotReady, SignInRecords
-from edge.sign_in.state import State
+from edge.sign_in.sealed import state
+from edge.sign_in.sealed.state import State
+from edge.sign_in.sign_in_records import NotReady
 from edge.sign_in.visits import SERVICE, Visit, safe_path
 
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
@@ -20,10 +20,9 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{22}")  # 16 random bytes
 class Starter:
     """Begins sign-ins. `url` names the service's own host. Both hosts have the same port."""
 
-    def __init__(
-        self, records: SignInRecords, named: Mapping[str, Provider], url: str, clock: Callable[[], float]
-    ) -> None:
-        self._records, self._providers, self._url, self._clock = records, named, url, clock
+    def __init__(self, dependencies: Dependencies, url: str) -> None:
+        self._records, self._providers = dependencies.records, dependencies.providers
+        self._clock, self._url = dependencies.clock, url
         port = urlsplit(url).port
         self._port = f":{port}" if port else ""
 

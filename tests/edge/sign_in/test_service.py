@@ -13,7 +13,9 @@ import pytest
 from chalicelib.model.edges import application_errors
 from chalicelib.model.sign_in import managed_apps, signing_keys
 from chalicelib.storage.client import dynamodb
+from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider import provider_table
+from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.provider_client import ProviderClient
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
@@ -22,9 +24,8 @@ from edge.sign_in.sign_in_records import SignInRecords
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.browser import SIGN_IN_HOST, Browser
 from tests.edge.sign_in.fake_providers import FakeProviders, Person
+from tests.edge.sign_in.samples import module
 from tests.transports import Client
-
-PROVIDERS = ("github", "google", "microsoft", "gitlab", "linkedin", "twitch", "facebook", "amazon")
 
 
 class Clock:
@@ -55,15 +56,9 @@ async def serving(fake: FakeProviders, clock: Clock) -> AsyncIterator[SignInServ
     """Yield the sign-in service of one host."""
     records = SignInRecords()
     exchange = ProviderClient(timeout=2, call_timeout=1, clock=clock, watch_date=lambda date: None)
-    service = SignInService(
-        records,
-        exchange,
-        provider_table.with_endpoints(fake.endpoints()),
-        sign_in_url=f"https://{SIGN_IN_HOST}",
-        max_exchanges=8,
-        clock=clock,
-        counts=SignInMetrics(),
-    )
+    named, limits = provider_table.with_endpoints(fake.endpoints()), ExchangeLimits(8)
+    dependencies = Dependencies(records, exchange, named, limits, clock, SignInMetrics())
+    service = SignInService(dependencies, f"https://{SIGN_IN_HOST}")
     await records.refresh()
     try:
         yield service
@@ -98,13 +93,7 @@ def application_error(browser: Browser) -> str:
     return found.sentence if found else ""
 
 
-def module(name: str, **lists: Any) -> dict[str, Any]:
-    own = {key: lists.pop(key) for key in list(lists) if key.endswith(("_timeout", "_duration", "_interval"))}
-    app = {"client_id": "app", "client_secret": "very secret"}
-    return {"provider": {name: {**app, **lists}}, **own}
-
-
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", provider_table.PROVIDERS)
 def test_a_user_who_may_pass_arrives_with_headers(admin: Client, providers: FakeProviders, name: str) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         answer = await browser.open("/inside?x=1")
@@ -121,7 +110,7 @@ def test_a_user_who_may_pass_arrives_with_headers(admin: Client, providers: Fake
     run(admin, providers, module(name, email_addresses=["ADA@example.com"]), test)
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", provider_table.PROVIDERS)
 def test_a_user_of_another_address_is_refused(admin: Client, providers: FakeProviders, name: str) -> None:
     async def test(browser: Browser, clock: Clock) -> None:
         answer = await browser.open("/inside")

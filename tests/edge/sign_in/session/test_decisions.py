@@ -9,21 +9,7 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.session import decisions
 from edge.sign_in.session.decisions import Access
-
-RULE = SignInRule("github", "digest", "acct_1", "edghts_1", "edghtsrt_1", "app")
-SESSION = Session(
-    account="acct_1",
-    edge="edghts_1",
-    route="edghtsrt_1",
-    provider="github",
-    client_id="app",
-    cookie_prefix="service.",
-    subject="1",
-    addresses=["ada@example.com"],
-    signed_in_at=1000,
-    seen_at=1000,
-    checked_at=1000,
-)
+from tests.edge.sign_in.samples import RULE, SESSION
 
 
 def access(session: Session | None, rule: SignInRule = RULE, now: float = 1000, client_id: str = "app") -> Access:

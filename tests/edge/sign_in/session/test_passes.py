@@ -4,26 +4,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from chalicelib.model.edges.sign_in_rules import SignInRule
-from chalicelib.model.sign_in.sessions import Session
 from edge.sign_in.provider.facts import Permission
 from edge.sign_in.session import passes
 from edge.sign_in.session.decisions import Access, Decision
 from edge.sign_in.session.tokens import SigningKey
-
-RULE = SignInRule("github", "digest", "acct_1", "edghts_1", "edghtsrt_abcdef", client_id="app")
-SESSION = Session(
-    account="acct_1",
-    edge="edghts_1",
-    route="edghtsrt_abcdef",
-    provider="github",
-    client_id="app",
-    cookie_prefix="service.",
-    subject="7",
-    signed_in_at=1000,
-    seen_at=1000,
-    checked_at=1000,
-)
+from tests.edge.sign_in.samples import RULE, SESSION
 
 
 @pytest.mark.parametrize("lifetime", [0, 30])

@@ -3,12 +3,10 @@
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from chalicelib.model.edges.sign_in_rules import SignInRule
 from edge.sign_in.provider.facts import Facts, Permission
 from edge.sign_in.session import tokens
 from edge.sign_in.session.tokens import SigningKey
-
-RULE = SignInRule("github", "digest", route="edghtsrt_1")
+from tests.edge.sign_in.samples import RULE
 
 
 def test_a_token_names_the_route_its_module_and_the_user() -> None:
@@ -16,7 +14,7 @@ def test_a_token_names_the_route_its_module_and_the_user() -> None:
     claims = tokens.make_claims(RULE, facts, Permission("a@b"), now=1000.9, lifetime=9)
     assert claims == {
         "iss": "sign-in",
-        "aud": "edghtsrt_1.digest",
+        "aud": "edghtsrt_abcdef.digest",
         "iat": 1000,
         "exp": 1009,
         "provider": "github",

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from edge.sign_in import sealing
+from edge.sign_in.sealed import sealing
 
 MAX_AGE = 600  # seconds
 _PURPOSE = b"state"

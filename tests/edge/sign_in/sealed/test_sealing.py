@@ -1,6 +1,6 @@
 """Texts that browsers carry for the sign-in service."""
 
-from edge.sign_in import sealing
+from edge.sign_in.sealed import sealing
 
 KEYS = {"one": b"1" * 32, "two": b"2" * 32}
 

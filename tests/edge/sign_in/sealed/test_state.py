@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from edge.sign_in import confirmations, state
-from edge.sign_in.confirmations import Confirmations
-from edge.sign_in.state import State
+from edge.sign_in.sealed import confirmations, state
+from edge.sign_in.sealed.confirmations import Confirmations
+from edge.sign_in.sealed.state import State
 
 KEYS = {"one": b"1" * 32, "two": b"2" * 32}
 BEGUN = State("app.example.com", "acct_1", "edghts_1", "edghtsrt_1", "aud", "login", "nonce", "verifier", "/a", 1000)

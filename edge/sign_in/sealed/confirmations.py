@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from edge.sign_in import cookies, sealing
+from edge.sign_in import cookies
+from edge.sign_in.sealed import sealing
 
 COOKIE = "__Host-confirmed"
 TOKEN_COOKIE = "__Host-confirm"  # noqa: S105  # a name

@@ -1,8 +1,8 @@
 """The cookie of sites for which a visitor has confirmed the managed application."""
 
-from edge.sign_in import confirmations, state
-from edge.sign_in.confirmations import VALIDITY, Confirmations
-from edge.sign_in.state import State
+from edge.sign_in.sealed import confirmations, state
+from edge.sign_in.sealed.confirmations import VALIDITY, Confirmations
+from edge.sign_in.sealed.state import State
 
 KEYS = {"one": b"1" * 32}
 

@@ -1,0 +1,1 @@
+"""Texts that the service seals and browsers carry: states of sign-ins, and confirmations."""

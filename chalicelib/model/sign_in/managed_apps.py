@@ -14,7 +14,6 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
-PROVIDERS = ("github", "google", "microsoft", "gitlab", "linkedin", "twitch", "facebook", "amazon")
 SCOPE = items.scope(EDGE, "/oauth_apps")
 CONTEXT = vault.context("edge", "oauth_apps")
 

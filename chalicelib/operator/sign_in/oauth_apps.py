@@ -6,9 +6,12 @@ import sys
 import click
 
 from chalicelib.model.sign_in import managed_apps
+from chalicelib.modules.oauth import EndpointOAuthProvider
 from chalicelib.operator.command_line import CommandError, OperatorGroup, json_option, reason_option
+from chalicelib.schema import shapes
 
-_PROVIDER = click.argument("provider", type=click.Choice(managed_apps.PROVIDERS), help="The identity provider.")
+_PROVIDERS = click.Choice(sorted(shapes.names(EndpointOAuthProvider)))
+_PROVIDER = click.argument("provider", type=_PROVIDERS, help="The identity provider.")
 _MAX_TEXT = 1024  # bytes of a client id or secret
 
 group = OperatorGroup("oauth-apps", help="Managed applications at identity providers.")

@@ -1,7 +1,6 @@
 """The name servers to query: those of the zone at public addresses, or those of the setting."""
 
 import asyncio
-import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -15,6 +14,7 @@ import dns.rdatatype
 import dns.resolver
 from dns.name import Name
 
+from chalicelib.federation import addresses
 from edge.process.settings import SettingError
 from edge.proofs.transport import Bounded
 
@@ -22,10 +22,6 @@ Role: TypeAlias = Literal["authoritative", "resolver"]  # a server of the zone, 
 
 _MOST_NAMES = 8  # resolved name servers
 _TIMEOUT = 1.5  # seconds for one answer of this host's resolver
-_SPECIAL = [  # public ranges that can be routed or translated to other, private addresses
-    ipaddress.ip_network(text)
-    for text in ("192.88.99.0/24", "64:ff9b::/96", "2001::/23", "2002::/16", "3fff::/20", "fec0::/10")
-]
 
 
 class Server(NamedTuple):
@@ -101,7 +97,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
     """
     if settings:
         return Fixed([Server(*it) for it in settings])
-    return Own(finder((), resolvers), may_ask=is_public)
+    return Own(finder((), resolvers), may_ask=addresses.is_public)
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
@@ -144,14 +140,6 @@ async def _resolve(finder: dns.asyncresolver.Resolver, host: Name, kind: str) ->
         return [it.address for it in await finder.resolve(host, kind, lifetime=_TIMEOUT)]
     except (dns.exception.DNSException, OSError):
         return []
-
-
-def is_public(address: str) -> bool:
-    """Return whether an address is public and does not embed another address."""
-    parsed = ipaddress.ip_address(address)
-    if not parsed.is_global or parsed.is_multicast or parsed.is_reserved:
-        return False
-    return not any(parsed in network for network in _SPECIAL if network.version == parsed.version)
 
 
 def _in_turn(lists: Iterable[Sequence[str]]) -> list[str]:

@@ -331,49 +331,6 @@ def test_servers_that_are_set_are_asked_alone_whatever_their_addresses() -> None
         assert asyncio.run(one.look("shop.example", PROOF)) == PRESENT
 
 
-@pytest.mark.parametrize(
-    ("address", "is_public"),
-    [
-        ("8.8.8.8", True),
-        ("2001:4860:4860::8888", True),
-        ("0.0.0.0", False),
-        ("10.1.2.3", False),
-        ("100.64.0.1", False),
-        ("127.0.0.1", False),
-        ("169.254.169.253", False),
-        ("172.16.0.1", False),
-        ("192.0.0.1", False),
-        ("192.88.99.1", False),
-        ("192.168.1.1", False),
-        ("198.18.0.1", False),
-        ("198.51.100.1", False),
-        ("224.0.0.251", False),
-        ("240.0.0.1", False),
-        ("255.255.255.255", False),
-        ("::", False),
-        ("::1", False),
-        ("::8.8.8.8", False),
-        ("::ffff:8.8.8.8", False),
-        ("::ffff:127.0.0.1", False),
-        ("64:ff9b::7f00:1", False),
-        ("64:ff9b:1::1", False),
-        ("100::1", False),
-        ("2001::1", False),
-        ("2001:db8::1", False),
-        ("2002:7f00:1::", False),
-        ("3fff::1", False),
-        ("5f00::1", False),
-        ("fc00::1", False),
-        ("fd00:ec2::253", False),
-        ("fe80::1", False),
-        ("fec0::1", False),
-        ("ff02::fb", False),
-    ],
-)
-def test_which_addresses_are_public(address: str, is_public: bool) -> None:
-    assert servers.is_public(address) == is_public
-
-
 def test_an_edge_needs_name_servers_or_a_resolver_that_finds_them(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"^This host has no DNS resolver .* or set DNS_SERVERS\.$"):
         servers.source((), resolvers=tmp_path / "none.conf")

@@ -88,6 +88,7 @@ _QUIET: Mapping[str, str] = {
     "edge_gateway_tunnels": "500x40",
     "edge_gateway_tunnel_limit": "1000x40",
     "edge_gateway_draining": "0x40",
+    "edge_oauth_clock_seconds": "1x40",
     "edge_gateway_handover_failed_total": "0x40",
 }
 
@@ -143,6 +144,7 @@ _CASES: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
         {'edge_oauth_sign_ins_total{outcome="silent",provider="github"}': "0+1x40"},
         ["EdgeOAuthFailing"],
     ),
+    "the clock of a host is late": ({"edge_oauth_clock_seconds": "-6x40"}, ["EdgeOAuthClockWrong"]),
     "a gateway has many connections": ({"edge_gateway_process_open_fds": "900x40"}, ["EdgeGatewayFull"]),
     "renewals do not end": ({'edge_gateway_lag_seconds{task="lease_renewal"}': "0+15x40"}, ["EdgeRenewalsLate"]),
     "a gateway misses changes": ({'edge_gateway_lag_seconds{task="changes"}': "0+15x40"}, ["EdgeChangesMissed"]),

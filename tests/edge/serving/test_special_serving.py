@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
@@ -16,6 +17,8 @@ from edge.envoy.names import https_listener
 from edge.envoy.resources import Changes
 from edge.plan import names
 from edge.process.settings import Settings
+from edge.serving.name_resources import build_name_resources
+from edge.serving.order import NameResources
 from edge.serving.special_serving import SpecialPlans, SpecialServing
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY, GROUP, NOW, A, B
@@ -119,6 +122,29 @@ def test_ports_of_tunnels_and_edges_have_listeners(serving: SpecialServing) -> N
     tcp = worlds.edge(id="edgtcp_1", hosts=[PORT], backend=GROUP)
     assert "listener:port/20001" in update(serving, records(tcp, tunnels=[tunnel]))
     assert "-listener:port/20001" in update(serving, records())
+
+
+def test_a_changed_module_sends_one_extension_one_route_resource_and_no_listener(serving: SpecialServing) -> None:
+    serving.public_keys = [{"kty": "EC", "kid": "k"}]
+    known, changed = (records(guarded(it)) for it in ((), ("example.com",)))
+    assert "extension:sign-in/edghts_1" in update(serving, known)
+    assert update(serving, changed) == {"extension:sign-in/edghts_1"}
+    before, after = (resources_of_name(it) for it in (known, changed))
+    assert (before.clusters, before.secret) == (after.clusters, after.secret)
+    assert before.scope != after.scope  # the only resource with routes of the name
+
+
+def guarded(email_domains: tuple[str, ...]) -> ServedEdge:
+    """Return an edge whose route has OAuth."""
+    digest = f"digest{email_domains}"
+    rule = SignInRule("google", digest, A, "edghts_1", "edghtsrt_1", client_id="app", email_domains=email_domains)
+    made = worlds.route()
+    return worlds.edge(replace(made, modules=replace(made.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
+
+
+def resources_of_name(known: AccountRecords) -> NameResources:
+    plan = names.plan_name(HOST, known, NOW, SERVICE)
+    return build_name_resources(plan, None, AccountView(known, SERVICE), "PEM", SETTINGS)
 
 
 def test_an_update_without_a_difference_changes_nothing(serving: SpecialServing) -> None:

@@ -34,10 +34,12 @@ class Started:
     def ssh(self, *arguments: str, key: Key | None = None) -> Ssh:
         return Ssh(ssh_command(int(self.ports["SSH_PORT"]), key or self.key, "-tt", *arguments, "127.0.0.1"))
 
-    def status(self, name: str, path: str = "/") -> str:
+    def status(self, name: str, path: str = "/", *options: str) -> str:
         port, host = self.ports["EDGE_PORT"], f"{name}.tunnels.localhost"
-        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt"), "--resolve", f"{host}:{port}:127.0.0.1"]
-        command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust]
+        trust = ["--cacert", str(self.api.local / "edge" / "authority.crt")]
+        for resolved in (host, "sign-in.tunnels.localhost"):
+            trust += ["--resolve", f"{resolved}:{port}:127.0.0.1"]
+        command = ["curl", "-s", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", *trust, *options]
         return subprocess.run([*command, f"https://{host}:{port}{path}"], capture_output=True, text=True).stdout
 
     def visit(self, name: str) -> str:

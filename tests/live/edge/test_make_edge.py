@@ -26,6 +26,7 @@ from chalicelib.model.tunnels.tunnels import Traffic
 from tests import openssl
 from tests.cloud.pages import blocks
 from tests.conftest import ROOT, free_port, serve
+from tests.edge.sign_in import fake_providers
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.processes import Started, credential, start_edge
 from tests.live.edge.running import Ssh, free_ports, ssh_command, until, upstream
@@ -34,7 +35,16 @@ pytestmark = needs_envoy
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Serve identity providers. Yield the file of their endpoints."""
+    with fake_providers.serve() as providers:
+        file = tmp_path_factory.mktemp("providers") / "endpoints.json"
+        file.write_text(json.dumps(providers.endpoints()))
+        yield file
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory, endpoints: Path) -> Iterator[Started]:
     """make run, a credential, and the edge."""
     folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
     folder.mkdir()
@@ -43,7 +53,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     try:
         key = credential(api, "key")
         printed: list[str] = []
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"}, printed)
+        settings = {"LOCAL_DIR": str(folder), "LEASE": "60", "OAUTH_ENDPOINTS": str(endpoints)}
+        edge = start_edge(api, {**ports, **settings}, printed)
         try:
             yield Started(api, ports, edge, key, tuple(printed))
         finally:
@@ -85,6 +96,37 @@ def test_the_host_key_that_it_prints_is_the_one_that_ssh_accepts_without_a_quest
     client = Ssh([strict.get(it, it) for it in command])
     client.says("is online")
     client.kill()
+
+
+def test_sessions_continue_while_the_sign_in_service_is_killed(started: Started, tmp_path: Path) -> None:
+    api, name = started.api.client(), "signed-in"
+    backend = api.create("/backends/http_response", {"body": "welcome"})["id"]
+    path = f"/edges/https/{api.create('/edges/https', {'hostports': [f'{name}.tunnels.localhost:443']})['id']}/routes"
+    module = {"provider": {"google": {"client_id": "app", "client_secret": "very secret"}}}
+    route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": backend}, "oauth": module}
+    api.create(path, route)
+    until(lambda: started.status(name) == "401")
+    jar = str(tmp_path / "jar")
+    navigates = ("-H", "sec-fetch-mode: navigate")
+    until(lambda: started.status(name, "/", *navigates, "-L", "-b", jar, "-c", jar) == "200")
+    (line,) = [it for it in Path(jar).read_text().splitlines() if "service.session." in it]
+    token = "=".join(line.split()[-2:])
+    until(lambda: started.status(name, "/", "-b", token) == "200")  # without a session id: Envoy has the key
+    statuses: Counter[str] = Counter()
+    ends = threading.Event()
+
+    def visit() -> None:
+        while not ends.is_set():
+            statuses[started.status(name, "/", "-b", token)] += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        visits = pool.submit(visit)
+        os.kill(started.child("edge sign-in"), signal.SIGKILL)
+        until(lambda: started.status(name) == "503")
+        until(lambda: started.status(name, "/", *navigates) == "302")
+        ends.set()
+        visits.result()
+    assert set(statuses) == {"200"}
 
 
 def test_the_access_log_is_opened_anew_on_sighup(started: Started) -> None:

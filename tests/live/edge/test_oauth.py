@@ -23,10 +23,13 @@ from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
 from edge.sign_in import authorization
 from edge.sign_in.sign_in_records import SignInRecords
+from infra.build import browser
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
+from tests.edge.sign_in.samples import module
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
+from tests.needs import need
 from tests.transports import Client
 
 pytestmark = needs_envoy
@@ -114,12 +117,6 @@ def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGro
     return Site(edge, admin, name, served, f"/edges/https/{made}/routes/{route}")
 
 
-def module(name: str = "google", **lists: Any) -> dict[str, Any]:
-    own = {key: lists.pop(key) for key in list(lists) if not key.startswith(("email", "teams", "org"))}
-    app = {"client_id": "app", "client_secret": "very secret"}
-    return {"provider": {name: {**app, **lists}}, **own}
-
-
 def browse(site: Site, jar: Path, *arguments: str, path: str = "/") -> str:
     """Return status and body of a page as a browser opens it, with all redirects and its cookies."""
     arguments = ("-L", "-b", str(jar), "-c", str(jar), *NAVIGATES, *site.edge.resolved("sign-in"), *arguments)
@@ -158,6 +155,31 @@ def test_a_user_who_may_pass_signs_in_and_the_upstream_learns_who_it_is(
         assert "theme=dark" in told, headers
         assert "service." not in told, headers
     assert providers.calls.count("google/token") == 1
+
+
+def test_a_browser_signs_in_and_out(
+    edge: Edge, service: None, admin: Client, providers: FakeProviders, origin: int
+) -> None:
+    need("chromium")
+    page = site(edge, admin, "browsed", TunnelGroup(labels={"app": "browsed"}))
+    edge.ssh(edge.key(admin.account), "-R", f"app=browsed:80:localhost:{origin}")
+    page.put(module(email_domains=["example.com"]))
+    until(lambda: edge.status("browsed") == "401")
+    names = "--host-resolver-rules=MAP *.tunnels.localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with browser.opened(names, "--ignore-certificate-errors") as chrome:
+        chrome.get(edge.url("browsed", "/inside?x=1"))
+        shown = chrome.find_element("tag name", "body").text
+        assert shown.startswith("GET /inside?x=1\n")
+        assert "tunnel-auth-user-email: ada@example.com" in shown
+        assert "service." not in shown
+        assert chrome.current_url == edge.url("browsed", "/inside?x=1")
+        fetched = "fetch('/again', {method: 'POST'}).then((answer) => arguments[0](answer.status))"
+        assert chrome.execute_async_script(fetched) == 200
+        assert {(it["httpOnly"], it["secure"], it["sameSite"]) for it in chrome.get_cookies()} == {(True, True, "Lax")}
+        assert providers.calls.count("google/token") == 1
+        chrome.get(edge.url("browsed", "/_service/sign-out?to=/out"))
+        assert chrome.find_element("tag name", "body").text.startswith("GET /out\n")
+        assert providers.calls.count("google/token") == 2  # the provider asks nothing
 
 
 def test_a_session_is_verified_by_envoy_without_the_service(
@@ -213,7 +235,7 @@ def test_switching_it_on_closes_connections_from_before(edge: Edge, service: Non
     with edge.connect("before", "http/1.1") as connection:
         assert get(connection, "before") == 200
         page.put(module())
-        until(lambda: get(connection, "before") in (0, 421), within=2)
+        until(lambda: get(connection, "before") in (0, 421))
 
 
 def test_a_changed_list_is_obeyed_on_open_connections(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
@@ -226,9 +248,9 @@ def test_a_changed_list_is_obeyed_on_open_connections(edge: Edge, service: None,
     with edge.connect("lists", "http/1.1") as connection:
         assert get(connection, "lists", cookie) == 200
         page.put(module(email_domains=["example.org"]))
-        until(lambda: get(connection, "lists", cookie) == 403, within=2)
+        until(lambda: get(connection, "lists", cookie) == 403)
         page.put(module(email_domains=["example.com"]))
-        until(lambda: get(connection, "lists", cookie) == 200, within=2)
+        until(lambda: get(connection, "lists", cookie) == 200)
 
 
 def test_forged_and_foreign_tokens_are_refused(edge: Edge, service: None, admin: Client, tmp_path: Path) -> None:
@@ -317,22 +339,22 @@ def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
     with edge.connect("streams", "http/1.1") as refused:
         assert get(refused, "streams", *WEB_SOCKET, path="/echo") == 401
     with edge.connect("streams", "http/1.1") as stream:
-        stream.settimeout(10)
+        stream.settimeout(30)
         assert get(stream, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
         for domain in ("example.com", "example.org", "example.net"):
             page.put(module(email_domains=["example.com", domain]))
             assert echo(stream) == FRAME
         page.put(module(email_domains=["example.org"]))
-        until(lambda: edge.status("streams", "-b", cookie.removeprefix("cookie: ")) == "403", within=3)
+        until(lambda: edge.status("streams", "-b", cookie.removeprefix("cookie: ")) == "403")
         assert echo(stream) == FRAME
         page.put(module(auth_check_interval=3))
-        until(lambda: edge.status("streams", "-b", cookie.removeprefix("cookie: ")) == "200", within=3)
+        edge.settle()  # the service obeys a change before Envoy has the route with the new limit
         with edge.connect("streams", "http/1.1") as short:
-            short.settimeout(10)
+            short.settimeout(30)
             assert get(short, "streams", *WEB_SOCKET, cookie, path="/echo") == 101
             began = time.monotonic()
             assert short.recv(1) == b""
-            assert 2 < time.monotonic() - began < 5
+            assert time.monotonic() - began > 2
         assert echo(stream) == FRAME
 
 
@@ -343,7 +365,7 @@ def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Cl
     assert edge.status("cors", "-X", "OPTIONS") == "200"
     assert edge.status("cors", "-X", "POST", "-H", "x-http-method-override: OPTIONS") == "401"
     page.put(module(options_passthrough=False))
-    until(lambda: edge.status("cors", "-X", "OPTIONS") == "401", within=3)
+    until(lambda: edge.status("cors", "-X", "OPTIONS") == "401")
 
 
 def test_paths_of_the_service_reach_no_upstream(edge: Edge, service: None, admin: Client) -> None:

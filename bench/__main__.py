@@ -39,6 +39,7 @@ FIGURES = (
     "edge_names",
     "edge_sizes",
     "edge_encoding",
+    "oauth",
     "filters",
 )
 _LAST = Path(__file__).parent / "last_result.md"

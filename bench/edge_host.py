@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
@@ -33,7 +33,10 @@ _STATS_PATH = "/stats/prometheus?filter=.*"
 
 @dataclass
 class Host:
-    """A running host. `listening` and `ready` are the seconds until control listens, and until Envoy does."""
+    """A running host with its settings.
+
+    `listening` and `ready` are the seconds until control listens, and until Envoy does.
+    """
 
     folder: Path
     port: int
@@ -43,6 +46,7 @@ class Host:
     listening: float
     ready: float
     calls_listening: int
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def control_memory(self) -> int:
@@ -57,12 +61,12 @@ class Host:
     @property
     def control_cpu(self) -> float:
         """Return the CPU seconds of control."""
-        return _cpu(self.control)
+        return cpu(self.control)
 
     @property
     def envoy_cpu(self) -> float:
         """Return the CPU seconds of Envoy."""
-        return _cpu(self.envoy)
+        return cpu(self.envoy)
 
     def count_calls(self) -> int:
         """Return the number of control's calls to the store."""
@@ -80,9 +84,13 @@ class Host:
 
     def estimated(self) -> int:
         """Return the bytes that control expects loaded names to take in Envoy."""
+        return int(float(found[1])) if (found := _ESTIMATED.search(self.metrics())) else 0
+
+    def metrics(self) -> str:
+        """Return the metrics of the host in Prometheus's format."""
         with urlopen(f"http://{HOST}:{self.metrics_port}/metrics", timeout=60) as answer:
-            found = _ESTIMATED.search(answer.read().decode())
-        return int(float(found[1])) if found else 0
+            content: bytes = answer.read()
+        return content.decode()
 
     def stats(self, path: str = _STATS_PATH) -> str:
         """Return Envoy's counters in Prometheus's format."""
@@ -122,18 +130,28 @@ def running(**settings: str) -> Iterator[Host]:
         texts = {name: str(port) for name, port in ports.items()}
         environment = {**os.environ, "EDGE_DIR": named, **texts, **settings}
         counts, began = folder / "calls.json", time.monotonic()
-        control = stack.enter_context(_running(folder / "control.log", environment, ROOT, *_CONTROL, str(counts)))
+        control = stack.enter_context(run_program(folder / "control.log", environment, ROOT, *_CONTROL, str(counts)))
         wait_until(lambda: _is_listening(folder / "discovery.sock"))
         listening, calls = time.monotonic() - began, sum(json.loads(counts.read_text()).values())
         command = str(_ENVOY), *envoy_parent.ENVOY_ARGUMENTS
-        envoy = stack.enter_context(_running(folder / "envoy.log", {}, folder, *command))
+        envoy = stack.enter_context(run_program(folder / "envoy.log", {}, folder, *command))
         wait_until(lambda: _can_connect(ports["EDGE_PORT"]))
         ready = time.monotonic() - began
-        yield Host(folder, ports["EDGE_PORT"], ports["METRICS_PORT"], control.pid, envoy.pid, listening, ready, calls)
+        yield Host(
+            folder,
+            ports["EDGE_PORT"],
+            ports["METRICS_PORT"],
+            control.pid,
+            envoy.pid,
+            listening,
+            ready,
+            calls,
+            environment,
+        )
 
 
 @contextlib.contextmanager
-def _running(
+def run_program(
     log: Path, environment: Mapping[str, str], folder: Path, *command: str
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a program in this block. Its output is in `log`."""
@@ -172,7 +190,8 @@ def _can_connect(port: int) -> bool:
     return False
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
+    """Return the CPU seconds of a process."""
     return time.clock_gettime(~pid << 3 | 2)  # Linux's id of the CPU clock of a process
 
 

@@ -12,8 +12,8 @@ from edge.process.settings import ADMIN_SOCKET, DRAIN_TIMEOUT, Settings
 _NO_RESET = "envoy.reloadable_features.enable_send_rst_on_user_space_socket"
 _PROGRAM_SIZE = 10_000  # of an expression; with the default of 100, `claims` and user agent filters would be rejected
 _RELEASE = v3.MemoryAllocatorManager(bytes_to_release=32 << 20, memory_release_interval=parts.seconds(1))  # free memory
-# Counters of each name or certificate, which control knows itself. Creating them takes half of a start.
-_UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.")
+# Counters of each name, certificate or edge, which control knows itself. They take half of a start, and memory.
+_UNCOUNTED = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
 _LISTENERS = parts.copy(parts.ADS)
 _LISTENERS.initial_fetch_timeout.CopyFrom(parts.seconds(0))  # without listeners, Envoy must not count as ready
 

@@ -25,7 +25,8 @@ def test_envoy_is_started_with_where_control_is_and_its_limits() -> None:
         "envoy.resource_limits.listener.http.connection_limit": 2000,
         "envoy.resource_limits.listener.https.connection_limit": 22_000,
     }
-    uncounted = [{"prefix": "cluster.name."}, {"prefix": "http.https.rds."}, {"prefix": "sds."}]
+    prefixes = ("cluster.name.", "http.https.rds.", "sds.", "extension_config_discovery.")
+    uncounted = [{"prefix": it} for it in prefixes]
     assert found["stats_config"] == {"stats_matcher": {"exclusion_list": {"patterns": uncounted}}}
     limits = Limits(max_connections=7, max_heap_mib=3)
     connections, heap, _ = messages.to_json(overload.build_manager(limits))["resource_monitors"]

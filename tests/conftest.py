@@ -171,6 +171,7 @@ def recorded_logs(store: None) -> Iterator[None]:
 
 # Those that share what is slow to start run in one process, but for files that start such for themselves.
 ALONE = {
+    "tests/served/test_exchanges_raced.py",
     "tests/served/test_faults.py",
     "tests/served/test_kept.py",
     "tests/served/test_recorded_states.py",

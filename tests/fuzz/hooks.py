@@ -65,6 +65,21 @@ def _headers(body: Body) -> None:
         body["headers"] = {name.lower(): value for name, value in body["headers"].items()}
 
 
+def _header_changes(body: Body) -> None:
+    """Change each header once, with values that together fit the module."""
+    for module in (body.get("request_headers"), body.get("response_headers"), body):
+        if module and isinstance(module.get("add"), dict):
+            module["add"] = {name.lower(): value[:200].strip() for name, value in module["add"].items()}
+        if module and isinstance(module.get("remove"), list):
+            module["remove"] = sorted({name.lower() for name in module["remove"]})
+
+
+def _managed_certificate(body: Body) -> None:
+    """Name a certificate or a policy for automatic ones: a domain has one of them."""
+    if body.get("certificate_management_policy"):
+        body.pop("certificate_id", None)
+
+
 def _hostports(body: Body) -> None:
     if body.get("hostports"):
         body["hostports"] = sorted({hostport.lower() for hostport in body["hostports"]})
@@ -120,7 +135,18 @@ def _one_subject(body: Body) -> None:
         body["serial"] = str(1 + secrets.randbelow(2**63))
 
 
-_REPAIRS = (_owner, _key_type, _certificate, _headers, _hostports, _termination, _one_provider, _bounds)
+_REPAIRS = (
+    _owner,
+    _key_type,
+    _certificate,
+    _headers,
+    _header_changes,
+    _managed_certificate,
+    _hostports,
+    _termination,
+    _one_provider,
+    _bounds,
+)
 
 
 @schemathesis.hook

@@ -9,7 +9,9 @@ from chalicelib.schema.rules import After, entries, if_null, max_encoded
 N = TypeVar("N", bound=str)
 NAME_SCHEMA = {"pattern": f"^{header_changes.NAME}$"}
 _MAX_ENCODED = 3072  # characters in the encoding of a response
-_Value = Annotated[str, After(header_changes.check_value, {"maxLength": MAX_VALUE})]
+_Value = Annotated[
+    str, After(header_changes.check_value, {"maxLength": MAX_VALUE, "pattern": f"^{header_changes.VALUE}$"})
+]
 _ONCE = After(header_changes.check_once)
 
 Added = Annotated[dict[N, _Value], entries(0, MAX_CHANGES), _ONCE, max_encoded(_MAX_ENCODED), if_null({})]

@@ -26,7 +26,8 @@ _API = httpx.Client(
 )
 _KEY = _API.get("/api_keys/self").raise_for_status().json()
 _AUTHORITY = _API.post("/ssh_certificate_authorities", json={}).raise_for_status().json()
-_KEPT = {_KEY["id"], _AUTHORITY["id"]}  # never deleted, nor bounded by a policy: the run needs them
+_IP_POLICY = _API.post("/ip_policies", json={}).raise_for_status().json()
+_KEPT = {_KEY["id"], _AUTHORITY["id"], _IP_POLICY["id"]}  # never deleted, nor bounded by a policy: the run needs them
 
 
 def _owner(body: Body) -> None:
@@ -78,6 +79,13 @@ def _managed_certificate(body: Body) -> None:
     """Name a certificate or a policy for automatic ones: a domain has one of them."""
     if body.get("certificate_management_policy"):
         body.pop("certificate_id", None)
+
+
+def _ip_policy(body: Body) -> None:
+    """Name a policy that is there, with an action, which this one does not have."""
+    if "ip_policy_id" in body:
+        body["ip_policy_id"] = _IP_POLICY["id"]
+        body["action"] = body.get("action") or "allow"
 
 
 def _hostports(body: Body) -> None:
@@ -142,6 +150,7 @@ _REPAIRS = (
     _headers,
     _header_changes,
     _managed_certificate,
+    _ip_policy,
     _hostports,
     _termination,
     _one_provider,

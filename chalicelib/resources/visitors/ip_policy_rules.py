@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -14,23 +15,21 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import MAX_RULES, IpPolicyRule, TooManyRules
 from chalicelib.schema.fields import DescribedShape, Ref, Shown
-from chalicelib.schema.rules import After, form, id_of, if_empty, unless_blank
+from chalicelib.schema.rules import After, id_of, if_empty, unless_blank
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
 
-_MAX_CIDR = 64  # characters
+_CIDR = re.compile(r"[0-9A-Fa-f:.]{1,45}(/[0-9]{1,3})?")
 
 
 def _check_cidr(text: str) -> str:
+    if not _CIDR.fullmatch(text):
+        raise ValueError("must be an IP address or a network in CIDR notation")
     ip_policies.parse_cidr(text)
     return text
 
 
-Cidr = Annotated[
-    str,
-    form(r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?", "must be an IP address or a network in CIDR notation", most=_MAX_CIDR),
-    After(_check_cidr),
-]
+Cidr = Annotated[str, After(_check_cidr, {"format": "network"})]
 
 
 class IPPolicyRuleChange(DescribedShape):

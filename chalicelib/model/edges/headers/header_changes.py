@@ -16,6 +16,7 @@ MAX_NAME, MAX_VALUE = 64, 1024  # characters
 
 NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
 _VALUE = r"[\t\x20-\x7e]*"
+VALUE = r"([!-~]([\t -~]*[!-~])?)?"  # neither begins nor ends with a space or tab
 _CONNECTION = r"connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
 _REQUEST = re.compile(rf"(?:{_CONNECTION}|expect|x-request-id)")
 _RESPONSE = re.compile(rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)")

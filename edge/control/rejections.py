@@ -1,4 +1,4 @@
-"""Envoy's errors about the edges of this host. Pure.
+"""Envoy's errors about the edges and certificates of this host. Pure.
 
 Errors contain no file names and no ids of other resources, which could belong to other accounts.
 """
@@ -37,17 +37,19 @@ class _Rejected:
 
 
 class Rejections:
-    """Envoy's errors about edges.
+    """Envoy's errors about edges, and about the certificates of all names.
 
-    `write` receives the account, the edge, and the report (None to remove it) after each change.
+    `write` receives the account, the edge or certificate, and the report (None to remove it) after each change.
     """
 
     def __init__(self, host: str, write: Callable[[str, str, Report | None], None]) -> None:
         self._host, self._write = host, write
         self._rejected: dict[str, _Rejected] = {}  # by edge
+        self._certificates: dict[str, str] = {}  # accounts of rejected certificates, by certificate
 
     def report_name(self, plan: NamePlan, errors: NameErrors) -> None:
-        """Replace the errors about the hostport of a name."""
+        """Replace the errors about the hostport of a name, and add those about certificates."""
+        self._report_certificates(plan.account, errors.certificates)
         if (edge := plan.edge or plan.refused_by) is None:
             return
         names = (plan.name, f"{domains.WILDCARD}{plan.name.partition('.')[2]}")
@@ -70,6 +72,7 @@ class Rejections:
         The next request for a refused name reports its error again.
         """
         changed = {it for it in places if is_relevant(it)}
+        self._forget_certificates(changed)
         owners = {it.id if it.scope == accounts.SCOPE else it.scope.partition("#")[0] for it in changed}
         for edge in self._rejected.keys() & {it.id for it in changed}:
             self._replace(edge, self._rejected[edge], {})
@@ -83,6 +86,19 @@ class Rejections:
         if found is None or found.revision != revision:
             return {}
         return {name: error for errors in found.errors.values() for name, error in errors.items()}
+
+    def _report_certificates(self, account: str, errors: Errors) -> None:
+        """Report certificates, each until its record changes: Envoy gets it only once from this process."""
+        for id, error in errors.items():
+            if id not in self._certificates:
+                self._certificates[id] = account
+                at = clock.rfc3339(clock.now())
+                self._write(account, id, Report(0, at, self._host, {id: redact(error, {id})}))
+
+    def _forget_certificates(self, changed: Iterable[Place]) -> None:
+        for place in changed:
+            if kinds.at(place.scope.partition("#")[2]) is kinds.TLS_CERTIFICATES and place.id in self._certificates:
+                self._write(self._certificates.pop(place.id), place.id, None)
 
     def _put(self, plan: Plan, source: str, errors: Errors) -> None:
         edge = plan.edge

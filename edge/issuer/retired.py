@@ -1,4 +1,4 @@
-"""Revocation of certificates of lost domains, and deletion of replaced certificates."""
+"""Revocation of certificates of lost domains, deletion of replaced ones, and replacement of those Envoy rejects."""
 
 import asyncio
 import time
@@ -7,12 +7,14 @@ from typing import Protocol
 
 from cryptography import x509
 
-from chalicelib.model.names import issued_certificates, replaced_certificates
+from chalicelib.model.names import issued_certificates, renewal_schedule, replaced_certificates
 from chalicelib.model.names.issued_certificates import LostCertificate
+from chalicelib.model.names.replaced_certificates import RejectedCertificate, ReplacedCertificate
 from chalicelib.storage.client import aws
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.references import InUse
 from edge.issuer.attempts import AttemptFailed
+from edge.issuer.rules import outcomes
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
@@ -34,11 +36,12 @@ class Retired:
         self._ca, self._interval, self._now = ca, interval, now
 
     async def serve(self) -> None:
-        """Revoke and delete certificates, until cancelled."""
+        """Revoke, replace and delete certificates, until cancelled."""
         await PeriodicTask("retired", self._run, self._interval, failures=aws.AwsError).run()
 
     async def _run(self) -> None:
         await asyncio.to_thread(self.revoke_lost)
+        await asyncio.to_thread(self.replace_rejected)
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:
@@ -63,11 +66,46 @@ class Retired:
                 log.event("certificate_revoked", certificate=lost.certificate_id)
         issued_certificates.forget_lost(lost)
 
-    def delete_replaced(self) -> None:
-        """Delete certificates that were replaced a day ago. Raises aws.AwsError."""
-        for replaced in replaced_certificates.find_due(int(self._now())):
+    def replace_rejected(self) -> None:
+        """Order another certificate, in a day, for each domain whose certificate Envoy rejects. Raises aws.AwsError."""
+        for rejected in replaced_certificates.list_rejected():
             try:
+                self._replace(rejected)
+            except MalformedRecord:
+                log.event("certificate_malformed", certificate=rejected.certificate_id)
+
+    def _replace(self, rejected: RejectedCertificate) -> None:
+        """Begin a job unless there is one. Raises MalformedRecord, aws.AwsError."""
+        due, id = replaced_certificates.find_renewal(rejected.account, rejected.certificate_id), rejected.certificate_id
+        renewal = due.entry.renewal if due else None
+        if due is None or renewal is None or renewal.certificate_id != id or renewal.is_claimed or renewal.started_at:
+            return
+        if renewal_schedule.postpone(due, outcomes.reject(renewal, int(self._now()))):
+            log.event("ca_failed", code="internal", reason="Envoy rejects the certificate", certificate=id)
+
+    def delete_replaced(self) -> None:
+        """Delete certificates that were replaced a day ago. Raises aws.AwsError.
+
+        One stays while Envoy rejects the certificate that replaced it.
+        """
+        due = replaced_certificates.find_due(int(self._now()))
+        rejected = replaced_certificates.list_rejected() if due else frozenset()
+        for replaced in due:
+            try:
+                if self._is_needed(replaced, rejected):
+                    continue
                 if replaced_certificates.delete(replaced):
                     log.event("replaced_certificate_deleted", certificate=replaced.certificate_id)
             except (InUse, MalformedRecord) as error:  # the account uses it elsewhere
                 log.event("replaced_certificate_kept", certificate=replaced.certificate_id, error=type(error).__name__)
+
+    def _is_needed(self, replaced: ReplacedCertificate, rejected: frozenset[RejectedCertificate]) -> bool:
+        """Return whether a host may serve a replaced certificate. Raises MalformedRecord, aws.AwsError.
+
+        After a restart a host reports a rejection only with the next visitor, but the job remains until Envoy accepts
+        another certificate.
+        """
+        if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
+            return True
+        due = replaced_certificates.find_renewal(replaced.account, replaced.certificate_id)
+        return due is not None and due.entry.renewal.started_at > 0 and due.entry.renewal.renews_at > self._now()

@@ -7,6 +7,7 @@ import pytest
 from cryptography import x509
 
 from chalicelib import clock
+from chalicelib.model.edges import edge_status
 from chalicelib.model.tls import acme_accounts
 from chalicelib.storage import vault
 from chalicelib.storage.client import dynamodb
@@ -42,7 +43,10 @@ def work(client: Client) -> None:
         first = client.get(address).json["certificate"]["id"]
         client.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}})
         _poll(World(), later=61)
-        Retired(_Ca(), 60, now=lambda: clock.seconds() + _DAY + 100).delete_replaced()
+        edge_status.announce("host", lease=60)
+        retired = Retired(_Ca(), 60, now=lambda: clock.seconds() + _DAY + 100)
+        retired.replace_rejected()
+        retired.delete_replaced()
         assert client.get(f"/tls_certificates/{first}").status == 404
         last = client.get(address).json["certificate"]["id"]
         lost = {"scope": "edge#/revocations", "id": f"{client.account}/{last}", "body": {}, "revision": 1}

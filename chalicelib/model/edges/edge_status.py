@@ -1,4 +1,4 @@
-"""The reports of edge hosts: parts of edges that Envoy rejected, and the results of trials.
+"""The reports of edge hosts: parts of edges and certificates that Envoy rejected, and the results of trials.
 
 Each host writes to a separate scope, so that its reports can be removed with it. A trial stays if its host ends.
 The record of the edge does not change and no audit event is written.
@@ -76,7 +76,7 @@ class EdgeStatus:
 
 @dataclass(frozen=True)
 class Report:
-    """A host's report about a revision of an edge.
+    """A host's report about a revision of an edge, or about a certificate, with the revision 0.
 
     `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. Envoy accepted all other
     parts.
@@ -139,7 +139,7 @@ def remove(account: str, edge_id: str, host: str) -> None:
 
 
 def read_statuses(host: str) -> dict[tuple[str, str], Report]:
-    """Return the reports of a host, live or not, by account and edge. Raises aws.Unavailable."""
+    """Return the reports of a host, live or not, by account and edge or certificate. Raises aws.Unavailable."""
     return {_parse_id(item.id): _decode(host, item.body) for item in table.every(_scope(host))}
 
 

@@ -97,13 +97,18 @@ def order_now(account: str, id: str, now: int) -> RenewalEntry | None:
 
     Return its entry, or None if it has no policy, or an attempt is running.
     """
+    due = find(account, id)
+    if due is None or due.entry.renewal.is_claimed:
+        return None
+    after = _write(due, renewals.order_again(due.entry.renewal, now))
+    return after.entry if after else None
+
+
+def find(account: str, id: str) -> DueRenewal | None:
+    """Return the entry of a reservation with a policy, or None. Raises MalformedRecord, aws.Unavailable."""
     item = table.find(items.scope(account, kinds.RESERVED_DOMAINS.path), id)
     renewal = read(item) if item and has_policy(item) else None
-    if item is None or renewal is None or renewal.is_claimed:
-        return None
-    due = DueRenewal(RenewalEntry(account, id, renewal), item)
-    after = _write(due, renewals.order_again(renewal, now))
-    return after.entry if after else None
+    return DueRenewal(RenewalEntry(account, id, renewal), item) if renewal else None
 
 
 def claim(due: DueRenewal, now: int, until: int) -> DueRenewal | None:

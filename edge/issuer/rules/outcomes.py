@@ -7,6 +7,7 @@ from edge.issuer.rules.renewal_times import Plan, Validity
 
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
 _SPREAD = 0.2  # the share by which an interval varies at random
+_DAILY = _INTERVALS[-1]
 _PAUSE = 60 * 60  # seconds until the certificate of a suspended account is due again
 _MAX_SENTENCE = 255  # bytes of a sentence of the CA
 
@@ -46,6 +47,19 @@ def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
         due_at=failure.not_before,
         started_at=renewal.started_at or now,
         not_before=failure.not_before,
+        error_code=failure.code,
+        msg=failure.msg,
+    )
+
+
+def reject(renewal: Renewal, now: int) -> Renewal:
+    """Return the state of a domain whose certificate Envoy rejects: another one is ordered daily."""
+    failure = internal()
+    return replace(
+        renewal,
+        due_at=now + _DAILY,
+        started_at=now,
+        attempts=len(_INTERVALS),
         error_code=failure.code,
         msg=failure.msg,
     )

@@ -64,9 +64,9 @@ def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameError
     world = World()
 
     assert world.report(errors) == expected
-    assert world.reported == ({WILD.id: expected} if expected else {})
+    assert world.reported == ({WILD.id: expected} if expected else {}) | {it: {it: "weak"} for it in errors.certificates}
     assert world.report(NameErrors()) == {}
-    assert world.reported == {}
+    assert WILD.id not in world.reported
 
 
 def test_names_below_a_wildcard_share_one_report() -> None:
@@ -83,6 +83,18 @@ def test_a_name_without_an_edge_is_not_reported() -> None:
     world.rejections.report_name(NamePlan(NAME, A, refusal="unknown"), REFUSED)
     assert world.report(REFUSED, name="x.elsewhere.example") == {}
     assert world.writes == 0
+
+
+def test_a_rejected_certificate_is_reported_until_it_changes() -> None:
+    world = World()
+    for _ in range(2):  # the second time with other visitors of the tunnel
+        world.rejections.report_name(NamePlan(NAME, A, OTHER), NameErrors(certificates={OWN: f"{OTHER} is weak"}))
+    world.rejections.report_name(NamePlan(NAME, A, OTHER), NameErrors())
+    world.rejections.forget([TUNNEL, MADE, CERTIFICATE._replace(id=OTHER)])
+    assert (world.reported, world.writes) == ({OWN: {OWN: "… is weak"}}, 1)
+
+    world.rejections.forget([CERTIFICATE])
+    assert world.reported == {}
 
 
 def test_a_name_that_its_edge_refuses_is_reported() -> None:

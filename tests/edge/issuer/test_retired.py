@@ -1,4 +1,4 @@
-"""Revocation of certificates of lost domains, and deletion of replaced ones."""
+"""Revocation of certificates of lost domains, deletion of replaced ones, and replacement of those Envoy rejects."""
 
 from dataclasses import dataclass, field
 
@@ -6,13 +6,15 @@ import pytest
 from cryptography import x509
 
 from chalicelib import clock
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import Report
 from chalicelib.model.names import issued_certificates
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.retired import Retired
 from edge.issuer.rules import outcomes
-from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved
+from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved, status
 from tests.edge.issuer.fake_ca import World
 from tests.transports import Client
 
@@ -91,3 +93,50 @@ def test_a_replaced_certificate_that_the_account_has_deleted_is_forgotten(admin:
     retired(Revocations(), DAY + 10).delete_replaced()
     events = admin.get(f"/audit_events?resource_id={first}").json["audit_events"]
     assert [it["action"] for it in events] == ["tls_certificate.delete", "tls_certificate.create"]
+
+
+def rejected(client: Client, id: str) -> None:
+    """Report a certificate as rejected, as a live edge host does."""
+    edge_status.announce("host", lease=60)
+    edge_status.write(client.account, id, Report(0, clock.rfc3339(clock.now()), "host", {id: "weak"}))
+
+
+def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Client) -> None:
+    address = reserved(admin)
+    issuer = Issuer(WindowedCa(World()))
+    issuer.run()
+    first = admin.get(address).json["certificate"]["id"]
+    admin.patch(address, {"certificate_management_policy": {"authority": "letsencrypt", "private_key_type": "rsa"}})
+    issuer.later = 61
+    issuer.run()
+    second, began = admin.get(address).json["certificate"]["id"], clock.seconds()
+    rejected(admin, second)
+    for _ in range(2):
+        retired(Revocations()).replace_rejected()
+    job = status(admin, address)["provisioning_job"]
+    assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - began in (DAY, DAY + 1)) == ("internal", True)
+    retired(Revocations(), DAY - 10).delete_replaced()
+    edge_status.remove_host("host")  # a host that starts again reports it with the next visitor
+    retired(Revocations(), DAY + 100).delete_replaced()
+    assert admin.get(f"/tls_certificates/{first}").status == 200
+
+    issuer.later = DAY + 62
+    issuer.run()
+    third = admin.get(address).json["certificate"]["id"]
+    assert status(admin, address)["provisioning_job"] is None
+    rejected(admin, second)
+    retired(Revocations(), DAY + 100).delete_replaced()
+    assert admin.get(f"/tls_certificates/{first}").status == 200
+    edge_status.remove_host("host")
+    retired(Revocations(), 2 * DAY + 100).delete_replaced()
+    assert [it["id"] for it in admin.get("/tls_certificates").json["tls_certificates"]] == [third]
+
+
+def test_a_rejected_certificate_that_no_policy_uses_has_no_job(admin: Client) -> None:
+    address = reserved(admin)
+    Issuer(WindowedCa(World())).run()
+    first = admin.get(address).json["certificate"]["id"]
+    admin.delete(f"{address}/certificate_management_policy")
+    rejected(admin, first)
+    retired(Revocations()).replace_rejected()
+    assert status(admin, address) is None

@@ -3,7 +3,6 @@
 Errors of the CA become failures. This file is the only one that imports `acme` and `josepy`.
 """
 
-import base64
 import json
 import threading
 import time
@@ -34,7 +33,7 @@ OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
 
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # of a request with a rejected nonce
-_ABSENT = frozenset({400, 401, 403, 404, 410})  # statuses of an order that the CA has forgotten
+_ABSENT = frozenset({404, 410})  # statuses of an order that the CA has forgotten
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -43,12 +42,16 @@ _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
 
 @dataclass(frozen=True)
 class CaSettings:
-    """The CA and our account there. `eab` is the key id and key of an external account binding, or None."""
+    """The CA and our account there. `account` is its URL, "" if it is not known.
+
+    `eab` is the key id and key of an external account binding, or None.
+    """
 
     directory: str
     contact: str = ""
     profile: str = ""
     bundle: str = ""
+    account: str = ""
     eab: tuple[str, str] | None = field(default=None, repr=False)
 
 
@@ -63,8 +66,11 @@ class _Client(client.ClientV2):
 
     def _post(self, *args: Any, **kwargs: Any) -> requests.Response:
         for _ in range(_MAX_REPEATS):
-            with _suppress_rejected_nonces():
+            try:
                 return super()._post(*args, **kwargs)
+            except messages.Error as error:
+                if error.code != "badNonce":
+                    raise
         return super()._post(*args, **kwargs)
 
 
@@ -82,7 +88,8 @@ class AcmeClient:
     def __init__(
         self, settings: CaSettings, key: EllipticCurvePrivateKey, *, now: Callable[[], float] = time.time
     ) -> None:
-        self._settings, self._now, self._retry_after, self._status = settings, now, 0, 0
+        self._settings, self._account, self._now = settings, settings.account, now
+        self._retry_after = self._status = 0
         self._lock, self._connected = threading.RLock(), False
         self._net = self._network(key)
 
@@ -103,7 +110,7 @@ class AcmeClient:
     def order(self, names: Sequence[str], replaces: x509.Certificate | None = None) -> str:
         """Order a certificate; return the URL of the order. Raises AttemptFailed."""
         identifiers = [messages.Identifier(typ=messages.IDENTIFIER_FQDN, value=name) for name in names]
-        named = renewal_id(replaces) if replaces else None
+        named = renewal_times.identify(replaces) if replaces else None
         new = NewOrder(identifiers=identifiers, profile=self._settings.profile or None, replaces=named)
         with self._requests() as acme:
             return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
@@ -150,7 +157,7 @@ class AcmeClient:
         if not self.knows_renewals:
             return None
         with self._requests() as acme:
-            url = f"{acme.directory['renewalInfo']}/{renewal_id(certificate)}"
+            url = f"{acme.directory['renewalInfo']}/{renewal_times.identify(certificate)}"
             response = self._net.get(url, content_type="application/json")
             window = messages.RenewalInfo.from_json(response.json()).suggested_window
         start, end = int(window.start.timestamp()), int(window.end.timestamp())
@@ -239,17 +246,26 @@ class AcmeClient:
         return made
 
     def _connect(self) -> _Client:
-        """Read the directory, and register the account or find it."""
+        """Read the directory, and register the account or find it.
+
+        A known account is not registered: if another issuer has changed its key, that would make a second account.
+        """
         if not self._connected:
             self._net.account = None
             self._acme = _Client(_Client.get_directory(self._settings.directory, self._net), self._net)
-            own = {**self._contact(), **self._binding(self._acme.directory)}
-            try:
-                self._acme.new_account(messages.NewRegistration.from_data(terms_of_service_agreed=True, **own))
-            except errors.ConflictError as known:
-                self._net.account = messages.RegistrationResource(uri=known.location, body=messages.Registration())
+            url = self._account or self._register(self._acme)
+            self._net.account = messages.RegistrationResource(uri=url, body=messages.Registration())
             self._connected = True
         return self._acme
+
+    def _register(self, acme: _Client) -> str:
+        """Return the URL of the account, which is registered if the CA has none with its key."""
+        own = {**self._contact(), **self._binding(acme.directory)}
+        try:
+            new = messages.NewRegistration.from_data(terms_of_service_agreed=True, **own)
+            return str(acme.new_account(new).uri)
+        except errors.ConflictError as known:
+            return str(known.location)
 
     @contextmanager
     def _requests(self) -> Iterator[_Client]:
@@ -259,28 +275,14 @@ class AcmeClient:
                 self._status = 0
                 yield self._connect()
         except messages.Error as error:
-            self._connected &= error.code != "accountDoesNotExist"  # then it is registered again
+            if error.code == "accountDoesNotExist":  # then it is registered again
+                self._connected, self._account = False, ""
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
-            raise _RequestFailed(_failure(error, not_before), str(error), self._status) from None
+            is_ours = error.code == "unauthorized"  # for example after a change of the key, not the domain's mistake
+            failure = outcomes.internal() if is_ours else _failure(error, not_before)
+            raise _RequestFailed(failure, str(error), self._status) from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:
             raise _RequestFailed(outcomes.ca_unreachable(), f"{type(error).__name__}: {error}", self._status) from None
-
-
-@contextmanager
-def _suppress_rejected_nonces() -> Iterator[None]:
-    """Ignore that the CA has rejected a nonce."""
-    try:
-        yield
-    except messages.Error as error:
-        if error.code != "badNonce":
-            raise
-
-
-def renewal_id(certificate: x509.Certificate) -> str:
-    """Return the identifier of a certificate in renewal information (RFC 9773, section 4.1)."""
-    issuer = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
-    serial = certificate.serial_number.to_bytes(certificate.serial_number.bit_length() // 8 + 1)
-    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (issuer, serial))
 
 
 def _failure(error: messages.Error, not_before: int) -> Failure:

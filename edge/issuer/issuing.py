@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import dns.name
 
 from chalicelib.federation import addresses
+from chalicelib.model.tls import acme_accounts
 from chalicelib.storage.client import aws
 from edge.issuer import account_keeping, issuer_settings
 from edge.issuer.account_keeping import AccountKeeper
@@ -65,9 +66,10 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
 def connect(own: IssuerSettings) -> AcmeClient:
     """Return the client of the CA with the account of this service. Raises SettingError if the store fails."""
     eab = (own.eab_kid, own.eab_hmac) if own.eab_kid else None
-    settings = CaSettings(own.directory, own.contact, own.profile, own.bundle, eab)
     try:
-        return AcmeClient(settings, account_keeping.read_key(own.directory))
+        key, known = account_keeping.read_key(own.directory), acme_accounts.find(own.directory)
+        url = known.url if known else ""
+        return AcmeClient(CaSettings(own.directory, own.contact, own.profile, own.bundle, url, eab), key)
     except aws.AwsError as error:
         raise SettingError(f"The store cannot be used ({error.code}): check the table and the key.") from None
 

@@ -3,9 +3,12 @@
 Times are Unix seconds.
 """
 
+import base64
 import email.utils
 import hashlib
 from dataclasses import dataclass
+
+from cryptography import x509
 
 _DAY = 86400
 _SHORT = 10 * _DAY  # the lifetime below which half of it is left at the renewal, instead of a third
@@ -72,6 +75,13 @@ def parse_retry_after(retry_after: str, now: float) -> int:
         return max(0, int(email.utils.parsedate_to_datetime(retry_after).timestamp() - now))
     except (TypeError, ValueError):
         return 0
+
+
+def identify(certificate: x509.Certificate) -> str:
+    """Return the identifier of a certificate in renewal information (RFC 9773, section 4.1)."""
+    issuer = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
+    serial = certificate.serial_number.to_bytes(certificate.serial_number.bit_length() // 8 + 1)
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (issuer, serial))
 
 
 def _share(certificate_id: str) -> float:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,9 +16,10 @@ from chalicelib.model.tls import acme_accounts
 from chalicelib.model.tls.tls_certificates import open_private_key, read_certificates
 from edge.issuer import account_keeping, key_making
 from edge.issuer.account_keeping import AccountKeeper
-from edge.issuer.acme_client import AcmeClient, CaSettings, renewal_id
+from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
+from edge.issuer.rules import renewal_times
 from edge.process.settings import SettingError
 from tests import pebble
 from tests.conftest import free_port
@@ -68,6 +70,30 @@ def test_the_key_of_an_account_can_be_changed(settings: CaSettings) -> None:
     assert client.status(client.order([DOMAIN])) == "pending"
     assert AcmeClient(settings, new).authority == before
     assert AcmeClient(settings, old).authority != before
+
+
+def test_an_order_survives_that_another_issuer_changes_the_key(settings: CaSettings) -> None:
+    old, new = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    first = AcmeClient(settings, old)
+    known = replace(settings, account=first.authority.account_url)
+    second = AcmeClient(known, old)
+    order = second.order([DOMAIN])
+    first.change_key(new)
+    for client in (second, AcmeClient(known, old)):
+        with pytest.raises(AttemptFailed) as failed:
+            client.status(order)
+        assert failed.value.failure.code == "internal"
+    assert AcmeClient(known, new).status(order) == "pending"
+
+
+def test_an_account_that_the_ca_has_lost_is_registered_again(settings: CaSettings) -> None:
+    lost = replace(settings, account=settings.directory.replace("/dir", "/my-account/none"))
+    client = AcmeClient(lost, client_key())
+    with pytest.raises(AttemptFailed) as failed:
+        client.order([DOMAIN])
+    assert failed.value.failure.code == "ca_unreachable"
+    assert client.status(client.order([DOMAIN])) == "pending"
+    assert client.authority.account_url != lost.account
 
 
 def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Client) -> None:
@@ -159,7 +185,7 @@ def test_a_certificate_is_named_as_in_rfc_9773() -> None:
     builder = x509.CertificateBuilder(serial_number=0x87654321).subject_name(x509.Name([])).issuer_name(x509.Name([]))
     builder = builder.public_key(key.public_key()).not_valid_before(START).not_valid_after(START + timedelta(days=1))
     named = builder.add_extension(x509.AuthorityKeyIdentifier(issuer, None, None), critical=False)
-    assert renewal_id(named.sign(key, hashes.SHA256())) == "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
+    assert renewal_times.identify(named.sign(key, hashes.SHA256())) == "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"
 
 
 def test_an_unknown_order_and_an_absent_ca_fail_with_their_codes(settings: CaSettings) -> None:

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from chalicelib import clock
-from edge.issuer.acme_client import renewal_id
+from edge.issuer.rules import renewal_times
 from tests.live.edge.acme import issuing
 from tests.live.edge.acme.issuing import Issuing
 from tests.live.edge.conftest import needs_envoy
@@ -80,7 +80,7 @@ def test_the_operators_certificate_comes_from_the_ca(world: Issuing) -> None:
 
 def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) -> None:
     before = world.issued(world.app)
-    replaced = renewal_id(before)
+    replaced = renewal_times.identify(before)
     world.ca.windows[replaced] = time.time() - 20, time.time() - 10
     with visitors(world, 10) as responses:
         world.set_ahead(world.ca.recheck_after + 1)

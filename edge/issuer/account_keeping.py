@@ -1,14 +1,20 @@
 """The account at the CA: its key, what the table says about it, and changes of the key. Blocks."""
 
 import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from chalicelib.crypto import keys
 from chalicelib.model.tls import acme_accounts
+from chalicelib.model.tls.acme_accounts import CaaState
 from chalicelib.storage.client import aws
 from edge.issuer.acme_client import AcmeClient
 from edge.issuer.attempts import AttemptFailed
+from edge.issuer.rules import caa
+from edge.issuer.rules.caa import CaaRecord, Wish
+from edge.issuer.rules.preflight import CaAccount
 from edge.process import log
 from edge.process.settings import SettingError
 from edge.process.tasks import PeriodicTask
@@ -31,10 +37,19 @@ def _load(der: bytes) -> EllipticCurvePrivateKey:
 
 
 class AccountKeeper:
-    """Describes the account of a client in the table, and changes its key when the operator requests it."""
+    """Describes the account of a client in the table, and changes its key when the operator requests it.
 
-    def __init__(self, directory: str, ca: AcmeClient, interval: float) -> None:
-        self._directory, self._ca, self._interval = directory, ca, interval
+    `find_caa` returns the CAA records of the tunnel domain, or None if they are unknown. It blocks.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        ca: AcmeClient,
+        interval: float,
+        find_caa: Callable[[], Sequence[CaaRecord] | None] = lambda: None,
+    ) -> None:
+        self._directory, self._ca, self._interval, self._find_caa = directory, ca, interval, find_caa
 
     async def serve(self) -> None:
         """Keep the account, until cancelled. Raises SettingError when its key has changed: then start again."""
@@ -54,10 +69,23 @@ class AccountKeeper:
             log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
             return
         known = acme_accounts.find(self._directory)
-        if known and (known.url, known.identities) != (authority.account_url, [*authority.identities]):
-            acme_accounts.describe(self._directory, authority.account_url, authority.identities)
-        if known and known.rotates:
+        if known is None:
+            return
+        state = self._check_caa(authority) or known.caa
+        current = replace(known, url=authority.account_url, identities=[*authority.identities], caa=state)
+        if current != known:
+            acme_accounts.describe(current)
+        if known.rotates:
             self._rotate()
+
+    def _check_caa(self, authority: CaAccount) -> CaaState:
+        """Return whether CAA records protect the names of tunnels, "" if they are unknown."""
+        records = self._find_caa()
+        if records is None:
+            return ""
+        identities = authority.identities or (acme_accounts.DEFAULT_IDENTITY,)
+        wish = Wish(identities, authority.account_url, "dns-01")
+        return "published" if caa.protects(records, wish) else "missing"
 
     def _rotate(self) -> None:
         """Change the key at the CA, and then in the table."""

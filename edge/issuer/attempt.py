@@ -10,11 +10,12 @@ from cryptography import x509
 
 from chalicelib.model.accounts import accounts
 from chalicelib.model.names import issued_certificates, renewal_schedule
+from chalicelib.model.names.issued_certificates import UnfinishedOrder
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls.renewals import Method, Renewal
 from edge.issuer import key_making, ordering
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import CESSATION, AttemptFailed
 from edge.issuer.key_making import MakeKey
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.ordering import Obtained, OrderingCa, Wanted
@@ -36,6 +37,9 @@ class AttemptCa(OrderingCa, Protocol):
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
+
+    def revoke(self, certificate: x509.Certificate, reason: int) -> None:
+        """Revoke a certificate. Raises AttemptFailed."""
 
 
 Preflight = Callable[[str, ReservedDomain], Method]  # of a reservation and its id; raises AttemptFailed
@@ -64,22 +68,25 @@ class Attempt:
     def run(self, due: DueRenewal) -> None:
         """Make an attempt at a claimed entry, and store its outcome. Raises aws.Unavailable."""
         stored, renewal = due.stored, due.entry.renewal
-        if stored is None:
-            self._clean(due)
-            return
-        if not accounts.is_account_active(due.entry.account):
+        if stored and not accounts.is_account_active(due.entry.account):
             renewal_schedule.conclude(due, outcomes.pause(renewal, self._second), self._second)
             return
         try:
+            if stored is None:
+                self._clean(due)
+                return
             current = self._read_current(due, renewal)
             if current and not renewal.started_at and current.plan.renews_at > self._second:
                 renewal_schedule.conclude(due, outcomes.postpone(renewal, current.plan), self._second)
                 return
             self._order(due, stored, self._find_replaced(current))
         except AttemptFailed as failed:
-            self._report(stored.domain, failed)
-            failure = outcomes.fail(renewal, failed.failure, self._second, self.random())
-            renewal_schedule.conclude(due, failure, self._second)
+            self._report(stored.domain if stored else "", failed)
+            failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
+            if stored:
+                renewal_schedule.conclude(due, failure, self._second)
+            else:  # what is left of the attempt is removed later
+                renewal_schedule.postpone(due, failure)
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
         """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
@@ -111,6 +118,9 @@ class Attempt:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
         order = store.find()
+        if not stored.is_verified:
+            self._give_up(store, order)
+            raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if order is None:
             store.require_room()
         store.method = order.method if order else self.preflight(due.entry.reservation, stored)
@@ -128,19 +138,29 @@ class Attempt:
         plan = find_plan(self.ca, id, certificate, self._second)
         done = outcomes.succeed(due.entry.renewal, id, plan, find_validity(certificate))
         counted = () if is_renewal else (self.counts.count_issued(domain, self._second),)
-        if issued_certificates.record(due, obtained.order, obtained.chain, done, counted):
-            log.event("certificate_issued", domain=domain, certificate=id)
-        else:
-            log.event("certificate_unused", domain=domain, certificate=id)
+        result = issued_certificates.record(due, obtained.order, obtained.chain, done, counted)
+        log.event("certificate_issued" if result == "recorded" else "certificate_unused", domain=domain, certificate=id)
+        if result == "unwanted":
+            self._give_up(self._store(due, domain), obtained.order)
+            raise AttemptFailed(outcomes.domain_unproved(domain), "the proof or the policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
         """Remove what an attempt has left of a domain without a policy, and its entry."""
         if order := issued_certificates.find_order(due):
-            store = self._store(due, order.domain)
-            store.method = order.method
-            store.withdraw()
-            issued_certificates.drop_order(due)
+            self._give_up(self._store(due, order.domain), order)
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
+
+    def _give_up(self, store: StoredOrder, order: UnfinishedOrder | None) -> None:
+        """Remove an order and what its attempt has left, and revoke its certificate. Raises AttemptFailed."""
+        if order is None:
+            return
+        store.method = order.method
+        store.withdraw()
+        if self.ca.status(order.url) == "valid":
+            certificate = x509.load_pem_x509_certificate(self.ca.download(order.url).encode())
+            self.ca.revoke(certificate, CESSATION)
+            log.event("certificate_revoked", certificate=order.certificate_id)
+        issued_certificates.drop_order(store.due)
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:

@@ -5,6 +5,8 @@ from typing import Any
 
 from edge.issuer.rules.outcomes import Failure
 
+CESSATION = 5  # the reason "cessation of operation" of a revocation (RFC 5280, section 5.3.1)
+
 
 @dataclass(frozen=True)
 class Challenge:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import dns.name
 
@@ -14,6 +15,7 @@ from edge.issuer import account_keeping, issuer_settings
 from edge.issuer.account_keeping import AccountKeeper
 from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
+from edge.issuer.checks import domain_checks
 from edge.issuer.checks.domain_checks import DomainChecks
 from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.issuer_settings import IssuerSettings
@@ -55,7 +57,9 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
         return {"attempts": issuer.count}
 
     measured = ProcessMetrics("issuer", gauges, dict, log.ISSUER_EVENTS)
-    account = AccountKeeper(own.directory, ca, parameters.pace.retire)
+    lookups = Resolver(servers.source(settings.dns_servers))
+    find_caa = partial(domain_checks.find_caa, lookups, settings.tunnel_domain)
+    account = AccountKeeper(own.directory, ca, parameters.pace.retire, find_caa)
     work = [issuer.serve(), retired.serve(), account.serve()]
     if own.orders_operator:
         work.append(_order_for_operator(settings, attempt, parameters.pace))

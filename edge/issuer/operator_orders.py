@@ -50,7 +50,7 @@ class OperatorOrders:
             self._attempt(claimed)
         except AttemptFailed as failed:
             log.event("ca_failed", domain=self.domain, code=failed.failure.code, reason=failed.reason)
-            after = outcomes.fail(claimed.renewal, failed.failure, int(self.now()), 0.5)
+            after = outcomes.fail(claimed.renewal, failed.failure, int(self.now()), 0.5, failed.reason)
             operator_certificate.write_renewal(claimed, after)
 
     def _attempt(self, claimed: OperatorRenewal) -> None:

@@ -50,7 +50,7 @@ class OrderCounts:
 
     def list_all(self, now: int) -> list[int]:
         """Return the times of the orders of all accounts that count for their bound."""
-        every = _set("all", self.bounds.every)
+        every = _set(order_times.ALL.id, self.bounds.every)
         return order_times.read({"every": every}, now)["every"]
 
     def _sets(self, account: str, domain: str) -> Mapping[str, TimeSet]:
@@ -59,7 +59,7 @@ class OrderCounts:
             "failed": _set(f"failed/{domain}", bounds.failed),
             "issued": _set(f"issued/{domain}", bounds.issued),
             "account": _bounded(f"account/{account}", bounds.account),
-            "every": _bounded("all", bounds.every),
+            "every": _bounded(order_times.ALL.id, bounds.every),
             "registered": _bounded(f"registered/{domains.registrable(domain)}", bounds.registered),
         }
 

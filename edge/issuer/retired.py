@@ -7,19 +7,20 @@ from typing import Protocol
 
 from cryptography import x509
 
+from chalicelib.model.edges import edge_status
+from chalicelib.model.edges.edge_status import RejectedCertificate
 from chalicelib.model.names import issued_certificates, renewal_schedule, replaced_certificates
 from chalicelib.model.names.issued_certificates import LostCertificate
-from chalicelib.model.names.replaced_certificates import RejectedCertificate, ReplacedCertificate
+from chalicelib.model.names.replaced_certificates import ReplacedCertificate
 from chalicelib.storage.client import aws
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.references import InUse
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import CESSATION, AttemptFailed
 from edge.issuer.rules import outcomes
 from edge.process import log
 from edge.process.tasks import PeriodicTask
 
 _AT_ONCE = 100  # revocations after one read
-_CESSATION = 5  # the reason "cessation of operation" (RFC 5280, section 5.3.1)
 
 
 class RevokingCa(Protocol):
@@ -62,13 +63,13 @@ class Retired:
         if pem := issued_certificates.read_chain(lost.account, lost.certificate_id):
             certificate = x509.load_pem_x509_certificate(pem.encode())
             if certificate.not_valid_after_utc.timestamp() > self._now():
-                self._ca.revoke(certificate, _CESSATION)
+                self._ca.revoke(certificate, CESSATION)
                 log.event("certificate_revoked", certificate=lost.certificate_id)
         issued_certificates.forget_lost(lost)
 
     def replace_rejected(self) -> None:
         """Order another certificate, in a day, for each domain whose certificate Envoy rejects. Raises aws.AwsError."""
-        for rejected in replaced_certificates.list_rejected():
+        for rejected in edge_status.list_rejected_certificates():
             try:
                 self._replace(rejected)
             except MalformedRecord:
@@ -76,7 +77,7 @@ class Retired:
 
     def _replace(self, rejected: RejectedCertificate) -> None:
         """Begin a job unless there is one. Raises MalformedRecord, aws.AwsError."""
-        due, id = replaced_certificates.find_renewal(rejected.account, rejected.certificate_id), rejected.certificate_id
+        due, id = issued_certificates.find_renewal(rejected.account, rejected.certificate_id), rejected.certificate_id
         renewal = due.entry.renewal if due else None
         if due is None or renewal is None or renewal.certificate_id != id or renewal.is_claimed or renewal.started_at:
             return
@@ -89,7 +90,7 @@ class Retired:
         One stays while Envoy rejects the certificate that replaced it.
         """
         due = replaced_certificates.find_due(int(self._now()))
-        rejected = replaced_certificates.list_rejected() if due else frozenset()
+        rejected = edge_status.list_rejected_certificates() if due else frozenset()
         for replaced in due:
             try:
                 if self._is_needed(replaced, rejected):
@@ -107,5 +108,5 @@ class Retired:
         """
         if RejectedCertificate(replaced.account, replaced.replaced_by) in rejected:
             return True
-        due = replaced_certificates.find_renewal(replaced.account, replaced.certificate_id)
+        due = issued_certificates.find_renewal(replaced.account, replaced.certificate_id)
         return due is not None and due.entry.renewal.started_at > 0 and due.entry.renewal.renews_at > self._now()

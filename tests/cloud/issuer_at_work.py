@@ -26,6 +26,7 @@ from tests.edge.issuer import operator_world
 from tests.edge.issuer.attempting import POLICY, WindowedCa
 from tests.edge.issuer.fake_ca import DOMAIN, Killed, World
 from tests.edge.issuer.operator_world import NAMES, Zone
+from tests.proving import prove
 from tests.transports import Client
 
 _DIRECTORY = "https://ca.example/directory"
@@ -38,7 +39,9 @@ def work(client: Client) -> None:
         setting.setenv("ACME_DIRECTORY", _DIRECTORY)
         setting.setenv("ACME_DNS_ZONE", "acme.example")
         body = {"domain": DOMAIN, "certificate_management_policy": POLICY}
-        address = f"/reserved_domains/{client.create('/reserved_domains', body)['id']}"
+        made = client.create("/reserved_domains", body)
+        prove(made["id"])
+        address = f"/reserved_domains/{made['id']}"
         _poll(World())
         first = client.get(address).json["certificate"]["id"]
         client.patch(address, {"certificate_management_policy": {**POLICY, "private_key_type": "rsa"}})

@@ -7,9 +7,10 @@ The record of the edge does not change and no audit event is written.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from chalicelib import clock
+from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.model.edges import application_errors
 from chalicelib.model.edges.application_errors import ApplicationError
@@ -102,6 +103,13 @@ class Reports:
     application_errors: Mapping[str, ApplicationError] = field(default_factory=dict)
 
 
+class RejectedCertificate(NamedTuple):
+    """A certificate of an account that Envoy rejects on a live edge host."""
+
+    account: str
+    certificate_id: str
+
+
 NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
@@ -141,6 +149,12 @@ def remove(account: str, edge_id: str, host: str) -> None:
 def read_statuses(host: str) -> dict[tuple[str, str], Report]:
     """Return the reports of a host, live or not, by account and edge or certificate. Raises aws.Unavailable."""
     return {_parse_id(item.id): _decode(host, item.body) for item in table.every(_scope(host))}
+
+
+def list_rejected_certificates() -> frozenset[RejectedCertificate]:
+    """Return the certificates that live edge hosts report as rejected. Raises aws.Unavailable."""
+    reports = (it for host in list_hosts() for it in read_statuses(host))
+    return frozenset(RejectedCertificate(*it) for it in reports if kinds.TLS_CERTIFICATES.has(it[1]))
 
 
 def remove_host(host: str) -> None:

@@ -6,7 +6,7 @@ the unfinished order. So an issuer that takes over another one's order completes
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chalicelib import clock, ids
 from chalicelib.model.audit import trail
@@ -27,6 +27,8 @@ from chalicelib.storage.records.references import replace_references
 
 if TYPE_CHECKING:
     from chalicelib.crypto.chains import Chain
+
+RecordResult = Literal["recorded", "overtaken", "unwanted"]
 
 ORDERS, _REVOCATIONS = items.scope(EDGE, "/orders"), items.scope(EDGE, "/revocations")
 _KEPT_FOR = 7 * 24 * 60 * 60  # seconds: a CA forgets an unfinished order before
@@ -75,15 +77,16 @@ def drop_order(due: DueRenewal) -> None:
 
 def record(
     due: DueRenewal, order: UnfinishedOrder, chain: "Chain", renewal: Renewal, others: Iterable[Write] = ()
-) -> bool:
+) -> RecordResult:
     """Store a certificate, its event, and the domain's reference to it, in one transaction. It ends the claim.
 
     `others` are further writes of the transaction. If the policy asks for another type of keys by now, the next order
-    follows. Return False, without a write, if the claim was lost, or the policy has ended. Raises aws.Unavailable.
+    follows. Nothing is written if the claim was lost, or the certificate is unwanted: the policy or the proof has
+    ended. Raises aws.Unavailable.
     """
     before = table.find(due.entry.scope, due.entry.reservation)
     if before is None or not renewal_schedule.has_policy(before) or _is_lost(before):
-        return False
+        return "unwanted"
     done, issued = replace(renewal, is_claimed=False, certificate_id=order.certificate_id), _item(due, order, chain)
     if not _has_wanted_key(issued, before):
         done = renewals.order_again(done, clock.seconds())
@@ -93,8 +96,8 @@ def record(
     try:
         change.also(*own, *others).commit()
     except writes.Overtaken:
-        return False
-    return True
+        return "overtaken"
+    return "recorded"
 
 
 def _is_lost(reservation: Item) -> bool:
@@ -121,17 +124,33 @@ def find_reservation(certificate: Item) -> Item | None:
     return found if found and renewal_schedule.has_policy(found) else None
 
 
+def find_renewal(account: str, certificate_id: str) -> DueRenewal | None:
+    """Return the state of the domain that a certificate was issued for, or None.
+
+    Raises MalformedRecord, aws.Unavailable.
+    """
+    item = table.find(items.scope(account, kinds.TLS_CERTIFICATES.path), certificate_id)
+    reservation = item.unseen.get(RESERVATION) if item else None
+    return renewal_schedule.find(account, reservation) if isinstance(reservation, str) else None
+
+
 def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
-    """Return a lost reservation without its issued certificate, and the write that makes the issuer revoke it."""
-    id = reservation.body.get("issued_certificate_id")
+    """Return a lost reservation without its issued certificate, and the writes that make the issuer revoke it.
+
+    The next proof of the domain is followed by an order.
+    """
+    renewal = renewal_schedule.read_valid(reservation)
+    id = reservation.body.get("issued_certificate_id") or (renewal.certificate_id if renewal else "")
+    reservation, others = renewal_schedule.lose(reservation, clock.seconds())
     if not id:
-        return reservation, []
+        return reservation, others
     body = {name: value for name, value in reservation.body.items() if name != "issued_certificate_id"}
     lost = {"scope": _REVOCATIONS, "id": f"{reservation.account}/{id}", "body": {}, "revision": 1}
+    others.append(Write.put(lost))
     if id != reservation.body.get("certificate_id"):
-        return replace(reservation, body=body), [Write.put(lost)]
+        return replace(reservation, body=body), others
     references = replace_references(reservation.references, {"": ()})
-    return replace(reservation, body={**body, "certificate_id": ""}, references=references), [Write.put(lost)]
+    return replace(reservation, body={**body, "certificate_id": ""}, references=references), others
 
 
 def find_lost(most: int) -> list[LostCertificate]:

@@ -160,6 +160,14 @@ def read(reservation: Item) -> Renewal | None:
     return None if copy is None else decoding.decode(Renewal, copy)
 
 
+def read_valid(reservation: Item) -> Renewal | None:
+    """Return the state of a reservation's certificate, or None without one or if it is malformed."""
+    try:
+        return read(reservation)
+    except MalformedRecord:  # the issuer removes its entry
+        return None
+
+
 def begin(account: str, id: str) -> tuple[dict[str, object], list[Write]]:
     """Return the hidden values of a new reservation with a policy, and the write of its entry."""
     entry = RenewalEntry(account, id, renewals.begin(int(ids.created_at(id).timestamp())))
@@ -179,9 +187,18 @@ def follow(before: Item, after: Item, now: int) -> tuple[Item, list[Write]]:
 
 def _follow(before: Item, after: Item, renewal: Renewal, now: int) -> Renewal:
     old, new = ReservedDomain.of(before.body), ReservedDomain.of(after.body)
+    if old.issued_certificate_id and not new.issued_certificate_id and new.progress and not new.progress.holds:
+        return renewals.lose(renewal, now)
     if old.policy != new.policy or (old.certificate_id and not new.certificate_id):
         return renewals.order_again(renewal, now)
     return renewals.hasten(renewal, now)
+
+
+def lose(reservation: Item, now: int) -> tuple[Item, list[Write]]:
+    """Return a lost reservation with a job, and the writes of its entry."""
+    if read_valid(reservation) is None or not has_policy(reservation):
+        return reservation, []
+    return _changed(reservation, lambda renewal: renewals.lose(renewal or renewals.begin(now), now))
 
 
 def end(reservation: Item) -> tuple[Item, list[Write]]:
@@ -189,10 +206,7 @@ def end(reservation: Item) -> tuple[Item, list[Write]]:
 
     A claimed entry stays: the issuer removes it after the rest of its attempt.
     """
-    try:
-        renewal = read(reservation)
-    except MalformedRecord:  # the issuer removes an entry without a reservation
-        renewal = None
+    renewal = read_valid(reservation)
     if renewal is None or renewal.is_claimed:
         return reservation, []
     unseen = {name: value for name, value in reservation.unseen.items() if name != RENEWAL}

@@ -51,6 +51,12 @@ class ReservedDomain(Described):
         """Return the proof, or None if the domain requires none. Raises MalformedRecord."""
         return decoding.decode(Proof, self.proof) if self.proof else None
 
+    @property
+    def is_verified(self) -> bool:
+        """Return whether the domain is proved now, without a grace period. Raises MalformedRecord."""
+        progress = self.progress
+        return progress is not None and progress.status == "verified"
+
     def to_record(self) -> dict[str, Any]:
         record = super().to_record()
         return {name: value for name, value in record.items() if value or name != "issued_certificate_id"}

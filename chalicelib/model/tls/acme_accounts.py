@@ -7,7 +7,7 @@ between them, another one repeats the second step.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from chalicelib.model.base.kinds import EDGE
 from chalicelib.storage import vault
@@ -15,19 +15,27 @@ from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items
 
+DEFAULT_IDENTITY = "letsencrypt.org"  # in CAA records, of a CA that names none in its directory
 _ID = "acme"
 _CONTEXT = vault.context(EDGE, _ID)
 _EXISTS = Condition("attribute_exists(#id)")
 
 
+CaaState = Literal["", "published", "missing"]
+
+
 @dataclass(frozen=True)
 class AcmeAccount:
-    """An account at a CA, as it was last seen. `rotates` is true if its key should be changed."""
+    """An account at a CA, as it was last seen. `rotates` is true if its key should be changed.
+
+    `caa` says whether CAA records of the tunnel domain admit only this account, "" if no issuer has found out.
+    """
 
     directory: str
     url: str = ""
     identities: list[str] = field(default_factory=list)
     rotates: bool = False
+    caa: CaaState = ""
 
 
 def find_or_create(directory: str, generate: Callable[[], bytes]) -> bytes:
@@ -53,10 +61,10 @@ def find(directory: str) -> AcmeAccount | None:
     return decoding.decode(AcmeAccount, record["body"]) if record else None
 
 
-def describe(directory: str, url: str, identities: tuple[str, ...]) -> None:
-    """Store what the CA says about an account. Raises aws.Unavailable."""
-    sets = {"body.url": url, "body.identities": list(identities)}
-    dynamodb.do(Write.update(_scope(directory), _ID, _EXISTS, sets=sets))
+def describe(account: AcmeAccount) -> None:
+    """Store what the CA and the DNS say about an account. Raises aws.Unavailable."""
+    sets = {"body.url": account.url, "body.identities": account.identities, "body.caa": account.caa}
+    dynamodb.do(Write.update(_scope(account.directory), _ID, _EXISTS, sets=sets))
 
 
 def request_rotation(directory: str) -> bool:

@@ -26,6 +26,9 @@ class TimeSet:
     most: int = 0
 
 
+ALL = TimeSet("all", 3 * 60 * 60, 250)  # orders of all accounts, without renewals
+
+
 def read(sets: Mapping[str, TimeSet], now: int) -> dict[str, list[int]]:
     """Return the times of each set, as Unix seconds. Older ones are removed. Raises aws.Unavailable."""
     records = dynamodb.get_each(*((_SCOPE, it.id) for it in sets.values()))

@@ -40,6 +40,7 @@ class Renewal:
     urgent_at: int = 0  # from then on a renewal comes before all others
     error_code: ErrorCode = ""
     msg: str = ""
+    reason: str = ""  # for the operator
     certificate_id: str = ""  # the last issued certificate
 
     @property
@@ -58,6 +59,11 @@ def order_again(renewal: Renewal, now: int) -> Renewal:
     if renewal.is_claimed:  # the issuer sees the change when its attempt ends
         return renewal
     return _hasten(replace(renewal, started_at=renewal.started_at or now), now)
+
+
+def lose(renewal: Renewal, now: int) -> Renewal:
+    """Return the state of a domain that another account has proved: a new proof requires another certificate."""
+    return order_again(replace(renewal, renews_at=0, urgent_at=0, certificate_id=""), now)
 
 
 def hasten(renewal: Renewal, now: int) -> Renewal:

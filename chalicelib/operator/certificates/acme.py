@@ -10,12 +10,15 @@ from chalicelib.model.names import operator_certificate, renewal_schedule
 from chalicelib.model.names.renewal_schedule import RenewalEntry
 from chalicelib.model.names.reservations import PROVED_DOMAIN
 from chalicelib.model.tls import acme_accounts, certificate_policies, order_times
-from chalicelib.model.tls.order_times import TimeSet
 from chalicelib.model.tls.renewals import Renewal
 from chalicelib.operator.command_line import CommandError, OperatorGroup, reason_option
 from chalicelib.storage.records import table
 
-_ALL = TimeSet("all", 3 * 60 * 60)  # orders of all accounts in the period of their bound
+_CAA = {
+    "": "CAA not checked by an issuer yet",
+    "published": "CAA published",
+    "missing": "CAA missing: publish this record, so that no other CA or account gets certificates for tunnels",
+}
 _MAX_LINES = 20  # of failures
 
 group = OperatorGroup("acme", help="Automatic certificates.")
@@ -29,13 +32,16 @@ def list_status(tunnel_domain: str, now: int) -> Iterator[str]:
     account = acme_accounts.find(directory)
     yield f"directory {directory}"
     yield f"account {account.url if account and account.url else 'none yet: the issuer registers it'}"
-    yield f"orders {len(order_times.read({'all': _ALL}, now)['all'])} in three hours, without renewals"
+    every = order_times.ALL
+    taken = len(order_times.read({"all": every}, now)["all"])
+    yield f"orders {taken} in three hours without renewals, {max(0, every.most - taken)} left"
     entries = list(renewal_schedule.list_entries())
     failing = [it for it in entries if it.renewal.error_code]
     running = sum(it.renewal.is_claimed for it in entries)
     yield f"domains {len(entries)}, running {running}, failing {len(failing)}"
     if tunnel_domain and account and account.url:
         yield f"CAA {_build_caa(tunnel_domain, account.url, account.identities)}"
+        yield _CAA[account.caa]
     if tunnel_domain and certificate_policies.zone():
         yield f"alias _acme-challenge.{tunnel_domain}. CNAME {operator_certificate.alias_target()}."
         yield f"operator {_describe(operator_certificate.read_renewal().renewal)}"
@@ -58,7 +64,8 @@ def renew(domain: str) -> RenewalEntry:
 
 def _build_caa(domain: str, account_url: str, identities: Sequence[str]) -> str:
     """Return the CAA record that lets only the account of this service order certificates, by DNS."""
-    value = f"{identities[0] if identities else 'letsencrypt.org'}; accounturi={account_url}; validationmethods=dns-01"
+    identity = identities[0] if identities else acme_accounts.DEFAULT_IDENTITY
+    value = f"{identity}; accounturi={account_url}; validationmethods=dns-01"
     return f'{domain}. CAA 0 issue "{value}"'
 
 
@@ -66,7 +73,8 @@ def _describe(renewal: Renewal) -> str:
     """Return the state of a certificate in a few words."""
     if renewal.error_code:
         retries_at = clock.rfc3339(clock.at(renewal.due_at))
-        return f"{renewal.error_code} after {renewal.attempts} attempts, again at {retries_at}: {renewal.msg}"
+        reason = f" ({renewal.reason})" if renewal.reason else ""
+        return f"{renewal.error_code} after {renewal.attempts} attempts, again at {retries_at}: {renewal.msg}{reason}"
     return f"renews at {clock.rfc3339(clock.at(renewal.renews_at))}" if renewal.renews_at else "has no certificate"
 
 

@@ -52,9 +52,8 @@ class DomainChecks:
         domain, target = stored.domain, certificate_policies.alias_target(id)
         if domain.startswith(WILDCARD) and not target:
             raise AttemptFailed(outcomes.internal(), f"{domain} has a policy, which needs ACME_DNS_ZONE")
-        is_verified = stored.progress is not None and stored.progress.status == "verified"
-        alias = asyncio.run(self._find_alias(domain, target)) if is_verified and target else "absent"
-        _require(preflight.check_domain(domain, is_verified=is_verified, alias=alias, target=target))
+        alias = asyncio.run(self._find_alias(domain, target)) if stored.is_verified and target else "absent"
+        _require(preflight.check_domain(domain, is_verified=stored.is_verified, alias=alias, target=target))
         method = preflight.choose_method(domain, alias)
         self._check_caa(domain, method)
         if method == "http-01":
@@ -81,9 +80,7 @@ class DomainChecks:
 
     def _find_caa(self, domain: str) -> list[CaaRecord]:
         """Return the CAA records of a domain. If they are unknown, the CA decides."""
-        texts = asyncio.run(self.dns.find_caa(domain))
-        parts = (text.split(" ", 2) for text in texts or ())
-        return [CaaRecord(int(flags), tag, value) for flags, tag, value in parts]
+        return find_caa(self.dns, domain) or []
 
     def _probe(self, domain: str) -> Sequence[HttpAnswer]:
         """Publish a token, and fetch its answer from the public addresses of a domain."""
@@ -104,6 +101,15 @@ class DomainChecks:
             if answer.is_ours or time.monotonic() >= until:
                 return answer
             time.sleep(_PAUSE)
+
+
+def find_caa(dns: Lookups, domain: str) -> list[CaaRecord] | None:
+    """Return the CAA records that apply to a domain, or None if they are unknown. Blocks."""
+    texts = asyncio.run(dns.find_caa(domain))
+    if texts is None:
+        return None
+    parts = (text.split(" ", 2) for text in texts)
+    return [CaaRecord(int(flags), tag, value) for flags, tag, value in parts]
 
 
 def _require(failure: Failure | None) -> None:

@@ -34,6 +34,24 @@ def admits(records: Iterable[CaaRecord], wish: Wish) -> bool:
     return not relevant or not wish.identities or any(_admits(it.value, wish) for it in relevant)
 
 
+def protects(records: Iterable[CaaRecord], wish: Wish) -> bool:
+    """Return whether CAA records admit only the account of an order, and only by its challenge."""
+    issuing = [it for it in records if it.tag.lower() in ("issue", "issuewild")]
+    return any(it.tag.lower() == "issue" for it in issuing) and all(
+        _is_empty(it.value) or (_admits(it.value, wish) and _names(it.value, wish)) for it in issuing
+    )
+
+
+def _is_empty(value: str) -> bool:
+    return not value.partition(";")[0].strip()
+
+
+def _names(value: str, wish: Wish) -> bool:
+    """Return whether a record that admits an order names its account, and no other challenge."""
+    parts = {"".join(part.split()).lower() for part in value.split(";")[1:]}
+    return {f"accounturi={wish.account_url}".lower(), f"validationmethods={wish.method}"} <= parts
+
+
 def _admits(value: str, wish: Wish) -> bool:
     issuer, *parts = (part.strip() for part in value.split(";"))
     if issuer.lower().removesuffix(".") not in wish.identities:

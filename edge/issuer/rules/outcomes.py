@@ -24,8 +24,11 @@ class Failure:
     not_before: int = 0
 
 
-def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal:
-    """Return the state after a failed attempt. `random` is from 0 to 1. The order stays, to be continued."""
+def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: str = "") -> Renewal:
+    """Return the state after a failed attempt. `random` is from 0 to 1. The order stays, to be continued.
+
+    The `reason` is for the operator.
+    """
     interval = _INTERVALS[min(renewal.attempts, len(_INTERVALS) - 1)]
     retries_at = now + int(interval * (1 + _SPREAD * (2 * random - 1)))
     return replace(
@@ -37,6 +40,7 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float) -> Renewal
         not_before=failure.not_before,
         error_code=failure.code,
         msg=failure.msg,
+        reason=_clean(reason) if failure.code in ("ca_unreachable", "internal") else "",
     )
 
 
@@ -49,6 +53,7 @@ def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
         not_before=failure.not_before,
         error_code=failure.code,
         msg=failure.msg,
+        reason="",
     )
 
 
@@ -62,6 +67,7 @@ def reject(renewal: Renewal, now: int) -> Renewal:
         attempts=len(_INTERVALS),
         error_code=failure.code,
         msg=failure.msg,
+        reason="Envoy rejects the certificate",
     )
 
 

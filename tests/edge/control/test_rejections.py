@@ -64,7 +64,9 @@ def test_errors_are_reported_by_hostport_route_and_certificate(errors: NameError
     world = World()
 
     assert world.report(errors) == expected
-    assert world.reported == ({WILD.id: expected} if expected else {}) | {it: {it: "weak"} for it in errors.certificates}
+    assert world.reported == ({WILD.id: expected} if expected else {}) | {
+        it: {it: "weak"} for it in errors.certificates
+    }
     assert world.report(NameErrors()) == {}
     assert WILD.id not in world.reported
 

@@ -16,6 +16,7 @@ from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.rules.renewal_times import RenewalWindow
 from tests.conftest import stored
 from tests.edge.issuer.fake_ca import DOMAIN, Ca, World
+from tests.proving import prove
 from tests.transports import Client
 
 POLICY = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
@@ -74,6 +75,7 @@ class Issuer:
 
 def reserved(client: Client) -> str:
     made = client.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": POLICY})
+    prove(made["id"])
     return f"/reserved_domains/{made['id']}"
 
 

@@ -31,11 +31,13 @@ class World:
     calls: list[str] = field(default_factory=list)
     orders: dict[str, str] = field(default_factory=dict)
     requests: dict[str, x509.CertificateSigningRequest] = field(default_factory=dict)
+    issued: dict[str, str] = field(default_factory=dict)
     stored: UnfinishedOrder | None = None
     published: set[str] = field(default_factory=set)
     names: tuple[str, ...] = (DOMAIN,)
     is_rejected: bool = False
     replaced: list[Any] = field(default_factory=list)
+    revoked: list[tuple[x509.Certificate, int]] = field(default_factory=list)
 
     def step(self, name: str) -> None:
         self.calls.append(name)
@@ -78,7 +80,11 @@ class Ca:
 
     def download(self, order: str) -> str:
         self._world.step("download")
-        return issue(self._world.requests[order], self._world.names)
+        self._world.issued.setdefault(order, issue(self._world.requests[order], self._world.names))
+        return self._world.issued[order]
+
+    def revoke(self, certificate: x509.Certificate, reason: int) -> None:
+        self._world.revoked.append((certificate, reason))
 
 
 def issue(request: x509.CertificateSigningRequest, names: tuple[str, ...]) -> str:

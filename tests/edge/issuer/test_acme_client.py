@@ -20,9 +20,11 @@ from edge.issuer.acme_client import AcmeClient, CaSettings
 from edge.issuer.attempt import Attempt
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import renewal_times
+from edge.issuer.rules.caa import CaaRecord
 from edge.process.settings import SettingError
 from tests import pebble
 from tests.conftest import free_port
+from tests.proving import prove
 from tests.transports import Client
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -117,6 +119,20 @@ def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Clie
     assert again.authority.account_url == before.url
 
 
+def test_the_account_says_whether_caa_records_protect_the_names_of_tunnels(settings: CaSettings, admin: Client) -> None:
+    url = settings.directory
+    client = AcmeClient(settings, account_keeping.read_key(url))
+    authority = client.authority
+    identity = (*authority.identities, "letsencrypt.org")[0]
+    line = f"{identity}; accounturi={authority.account_url}; validationmethods=dns-01"
+    found, states = [[], None, [CaaRecord(0, "issue", line)], None, [CaaRecord(0, "issue", identity)]], list[str]()
+    for records in found:
+        AccountKeeper(url, client, 60, lambda records=records: records).keep()  # type: ignore[misc]
+        known = acme_accounts.find(url)
+        states += [known.caa] if known else []
+    assert states == ["missing", "missing", "published", "published", "missing"]
+
+
 def test_a_change_of_the_key_that_an_issuer_did_not_store_is_completed(settings: CaSettings, admin: Client) -> None:
     url = f"{settings.directory}"
     client = AcmeClient(settings, account_keeping.read_key(url))
@@ -164,6 +180,7 @@ def test_a_domain_gets_its_certificate_from_the_ca(
     monkeypatch.setenv("ACME_DIRECTORY", settings.directory)
     policy = {"authority": "letsencrypt", "private_key_type": key_type}
     made = admin.create("/reserved_domains", {"domain": DOMAIN, "certificate_management_policy": policy})
+    prove(made["id"])
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
     now = int(time.time())
     (due,) = renewal_schedule.find_due(now, 10)

@@ -1,16 +1,21 @@
 """Attempts of an issuer with the table and a CA of the test: issue, renewal, failures, and kills."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from cryptography import x509
 
 from chalicelib import clock
 from chalicelib.model.names import renewal_schedule
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
+from chalicelib.operator import suspensions
 from edge.issuer.attempts import AttemptFailed
 from edge.issuer.rules import outcomes
 from edge.issuer.rules.renewal_times import RenewalWindow
 from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved, status
 from tests.edge.issuer.fake_ca import DOMAIN, Killed, World
+from tests.proving import prove
 from tests.transports import Client
 
 DAY = 86400
@@ -100,3 +105,52 @@ def test_a_policy_that_ended_during_an_attempt_is_cleaned_up(admin: Client) -> N
     assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
     assert challenge_records.find(DOMAIN) is None
     assert admin.get("/tls_certificates").json["tls_certificates"] == []
+
+
+def test_a_certificate_for_a_domain_that_was_lost_meanwhile_is_revoked_and_unused(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    id = address.rpartition("/")[2]
+
+    class SlowCa(WindowedCa):
+        def download(self, order: str) -> str:
+            if not world.issued:
+                with ThreadPoolExecutor(1) as edge_host:  # an edge host has other rights than the issuer
+                    edge_host.submit(prove, id, "lapsed").result()
+            return super().download(order)
+
+    Issuer(SlowCa(world)).run()
+    assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
+    assert admin.get("/tls_certificates").json["tls_certificates"] == []
+    ((revoked, reason),) = world.revoked
+    assert (revoked, reason) == (x509.load_pem_x509_certificate(world.issued["https://ca.example/0"].encode()), 5)
+    calls = len(world.calls)
+    Issuer(WindowedCa(world), later=62).run()
+    assert (len(world.calls), len(world.revoked)) == (calls, 1)
+
+    prove(id)
+    Issuer(WindowedCa(world), later=125).run()
+    assert (len(world.orders), bool(admin.get(address).json["certificate"])) == (2, True)
+
+
+@pytest.mark.parametrize("killed_at", [4, 8])
+def test_an_order_of_a_domain_that_is_not_proved_any_more_is_not_continued(admin: Client, killed_at: int) -> None:
+    address, world = reserved(admin), World(killed_at)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    challenge_records.put(DOMAIN, LEFT)
+    prove(address.rpartition("/")[2], "lapsed")
+    Issuer(WindowedCa(world), later=601).run()
+    assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
+    assert (challenge_records.find(DOMAIN), len(world.revoked)) == (None, len(world.issued))
+    assert "finalize" not in world.calls[killed_at:]
+
+
+def test_a_suspended_account_gets_no_certificate_until_it_is_resumed(admin: Client) -> None:
+    address, world = reserved(admin), World()
+    suspensions.suspend_id(admin.account)
+    Issuer(WindowedCa(world)).run()
+    Issuer(WindowedCa(world), later=3601).run()
+    assert world.calls == []
+    suspensions.resume_id(admin.account)
+    Issuer(WindowedCa(world), later=7202).run()
+    assert admin.get(address).json["certificate"]

@@ -114,7 +114,10 @@ def test_a_replaced_certificate_stays_while_envoy_rejects_the_new_one(admin: Cli
     for _ in range(2):
         retired(Revocations()).replace_rejected()
     job = status(admin, address)["provisioning_job"]
-    assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - began in (DAY, DAY + 1)) == ("internal", True)
+    assert (job["error_code"], clock.parse(job["retries_at"]).timestamp() - began in (DAY, DAY + 1)) == (
+        "internal",
+        True,
+    )
     retired(Revocations(), DAY - 10).delete_replaced()
     edge_status.remove_host("host")  # a host that starts again reports it with the next visitor
     retired(Revocations(), DAY + 100).delete_replaced()

@@ -14,6 +14,7 @@ from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.storage import vault
 from chalicelib.storage.records import table
 from tests import openssl
+from tests.proving import prove
 from tests.refusals import assert_invalid, assert_refused
 from tests.transports import Client
 
@@ -68,8 +69,8 @@ def issue(client: Client, due: DueRenewal) -> str:
     issued_certificates.put_order(due, order)
     assert issued_certificates.find_order(due) == order
     renewal = replace(due.entry.renewal, due_at=NOW + 9000, started_at=0, renews_at=NOW + 9000)
-    assert issued_certificates.record(due, order, chain(), renewal)
-    assert not issued_certificates.record(due, order, chain(), renewal)
+    results = [issued_certificates.record(due, order, chain(), renewal) for _ in range(2)]
+    assert results == ["recorded", "overtaken"]
     assert issued_certificates.find_order(due) is None
     return id
 
@@ -199,7 +200,7 @@ def test_a_policy_that_ends_during_an_attempt_leaves_nothing(admin: Client, ende
     assert len([*table.every(renewal_schedule.SCOPE)]) == 1
     id = ids.new("cert")
     order = UnfinishedOrder("https://ca.example/order/1", DOMAIN, "http-01", id, b"request", b"key")
-    assert not issued_certificates.record(due, order, chain(), due.entry.renewal)
+    assert issued_certificates.record(due, order, chain(), due.entry.renewal) == "unwanted"
     assert renewal_schedule.conclude(due, due.entry.renewal, NOW)
     assert [*table.every(renewal_schedule.SCOPE)] == []
 
@@ -254,3 +255,24 @@ def test_a_domain_that_another_account_proves_loses_its_certificate(admin: Clien
     assert issued_certificates.read_chain(*revoked) == chain().pem
     issued_certificates.forget_lost(revoked)
     assert issued_certificates.find_lost(10) == []
+    status = shown(admin, lost)["certificate_management_status"]
+    assert (status["renews_at"], bool(status["provisioning_job"])) == (None, True)
+
+    prove(won["id"], "lapsed")
+    prove(lost["id"])
+    entries = [it.entry for it in renewal_schedule.find_due(clock.seconds() + 60, 10)]
+    (again,) = [it for it in entries if it.account == admin.account]
+    assert (again.renewal.certificate_id, again.renewal.started_at > 0) == ("", True)
+
+
+def test_a_domain_that_is_lost_while_its_renewal_is_planned_is_ordered_when_it_is_proved(
+    admin: Client, stranger: Client
+) -> None:
+    mine, theirs = reserved(admin), stranger.create("/reserved_domains", {"domain": DOMAIN})
+    checked(mine, "present")
+    issue(admin, claimed())
+    due = claimed(later=9001)
+    checked(theirs, "present")
+    assert renewal_schedule.conclude(due, replace(due.entry.renewal, due_at=NOW + 90_000), clock.seconds())
+    (again,) = renewal_schedule.find_due(clock.seconds() + 9070, 10)
+    assert (again.entry.renewal.certificate_id, again.entry.renewal.started_at > 0) == ("", True)

@@ -8,6 +8,7 @@ import pytest
 from chalicelib import clock
 from chalicelib.model.names import renewal_schedule
 from chalicelib.model.tls import acme_accounts
+from chalicelib.model.tls.acme_accounts import AcmeAccount
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Write
 from tests.operator.commands import Output, refused, said
@@ -35,25 +36,33 @@ def test_the_status_shows_records_to_publish_and_what_fails(offered: None, admin
         "account none yet: the issuer registers it",
     ]
     acme_accounts.find_or_create(DIRECTORY, lambda: b"key")
-    acme_accounts.describe(DIRECTORY, "https://ca.example/account/1", ("ca.example",))
+    account = AcmeAccount(DIRECTORY, "https://ca.example/account/1", ["ca.example"])
+    acme_accounts.describe(account)
     made = admin.create("/reserved_domains", {"domain": "app.example.com", "certificate_management_policy": POLICY})
     (due,) = renewal_schedule.find_due(clock.seconds(), 10)
-    failed = replace(due.entry.renewal, due_at=1_900_000_000, error_code="caa_forbids", msg="Add it.", attempts=2)
+    failed = replace(due.entry.renewal, due_at=1_900_000_000, error_code="internal", msg="Wait.", attempts=2)
+    failed = replace(failed, reason="the DNS server rejects updates: REFUSED")
     assert renewal_schedule.postpone(due, failed)
     lines = said(capsys, "acme", "status")
     assert lines[:4] == [
         f"directory {DIRECTORY}",
         "account https://ca.example/account/1",
-        "orders 0 in three hours, without renewals",
+        "orders 0 in three hours without renewals, 250 left",
         "domains 1, running 0, failing 1",
     ]
     value = "ca.example; accounturi=https://ca.example/account/1; validationmethods=dns-01"
     assert lines[4] == f'CAA tunnels.localhost. CAA 0 issue "{value}"'
-    assert re.fullmatch(r"alias _acme-challenge\.tunnels\.localhost\. CNAME [0-9a-f]{32}\.acme\.example\.", lines[5])
-    assert lines[6] == "operator has no certificate"
-    assert lines[7:] == [
-        f"failing {admin.account} {made['id']} caa_forbids after 2 attempts, again at 2030-03-17T17:46:40Z: Add it."
+    assert lines[5] == "CAA not checked by an issuer yet"
+    assert re.fullmatch(r"alias _acme-challenge\.tunnels\.localhost\. CNAME [0-9a-f]{32}\.acme\.example\.", lines[6])
+    assert lines[7] == "operator has no certificate"
+    sentence = "Wait. (the DNS server rejects updates: REFUSED)"
+    assert lines[8:] == [
+        f"failing {admin.account} {made['id']} internal after 2 attempts, again at 2030-03-17T17:46:40Z: {sentence}"
     ]
+    acme_accounts.describe(replace(account, caa="missing"))
+    assert said(capsys, "acme", "status")[5].startswith("CAA missing: publish this record")
+    acme_accounts.describe(replace(account, caa="published"))
+    assert said(capsys, "acme", "status")[5] == "CAA published"
 
 
 def test_a_certificate_of_a_proved_domain_can_be_renewed_at_once(offered: None, admin: Client, capsys: Output) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -20,6 +20,7 @@ from cryptography import x509
 
 from chalicelib.model.names import operator_certificate
 from chalicelib.model.tls import challenge_records
+from chalicelib.storage import vault
 from tests import pebble
 from tests.conftest import ROOT, client_of, free_port, remember_stored, serve
 from tests.live.edge import nameservers
@@ -47,6 +48,7 @@ class Issuing:
     log: Path  # of issuers
     app: str = ""  # the id of the domain that has visitors
     issuer: "subprocess.Popen[str] | None" = None
+    others: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     @cached_property
     def api(self) -> Client:
@@ -143,16 +145,40 @@ class Issuing:
         scopes = [item["scope"]["S"] for page in pages for item in page["Items"]]
         return [it for it in scopes if it.startswith(challenge_records.PREFIX)]
 
+    def keys(self, *ids: str) -> dict[str, bytes]:
+        """Return private keys as DER, by the ids of their records."""
+        pages = client_of(self.started.api.cloud, "dynamodb").get_paginator("scan").paginate(TableName="tunnel-edge")
+        found = [item for page in pages for item in page["Items"] if item["id"]["S"] in ids and "sealed" in item]
+        kms = client_of(self.started.api.cloud, "kms")
+        opened = {}
+        for item in found:
+            account, id = item["scope"]["S"].partition("#")[0], item["id"]["S"]
+            sealed = item["sealed"]["M"]["private_key"]["B"]
+            opened[id] = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=vault.context(account, id))["Plaintext"]
+        return opened
+
+    def restart_edge(self) -> None:
+        """Start the edge again, with the settings of an issuer."""
+        _end(self.started.edge)
+        settings = {**self.settings, **self.started.ports, "LOCAL_DIR": str(self.started.api.local)}
+        settings.pop("EDGE_DIR")
+        self.started.edge = start_edge(self.started.api, settings)
+
     def start_issuer(self, **options: Any) -> "subprocess.Popen[str]":
         """Start an issuer of the tests. It ends with the world, or when the next one starts."""
         self.end_issuer()
+        self.issuer = self._start(options)
+        return self.issuer
+
+    def add_issuer(self) -> None:
+        """Start an issuer beside the first. It ends with the world."""
+        self.others.append(self._start({}))
+
+    def _start(self, options: dict[str, Any]) -> "subprocess.Popen[str]":
         command = [sys.executable, "-m", "tests.live.edge.acme.issuer", json.dumps(options)]
         environment, pipe = {**os.environ, **self.started.api.cloud, **self.settings}, subprocess.PIPE
         with self.log.open("ab") as log:
-            self.issuer = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True
-            )
-        return self.issuer
+            return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True)
 
     def set_ahead(self, seconds: int) -> None:
         """Set the clock of the issuer so many seconds ahead."""
@@ -161,10 +187,12 @@ class Issuing:
         print(seconds, file=self.issuer.stdin, flush=True)
 
     def end_issuer(self) -> None:
-        if self.issuer:
-            self.issuer.kill()
-            self.issuer.communicate()
-            self.issuer = None
+        """End all issuers of the tests."""
+        for issuer in [*self.others, *([self.issuer] if self.issuer else [])]:
+            issuer.kill()
+            issuer.communicate()
+        self.issuer = None
+        self.others.clear()
 
 
 class _LocalConnection(HTTPSConnection):
@@ -204,10 +232,9 @@ def running(folder: Path) -> Iterator[Issuing]:
         run, api = serve(folder / "local", **shared)
         stack.callback(_end, run)
         edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder / "local"), "DNS_SERVERS": asked})
-        stack.callback(_end, edge)
-        made = Issuing(
-            Started(api, ports, edge, credential(api, "key")), ca, names, zone, settings, folder / "issuer.log"
-        )
+        started = Started(api, ports, edge, credential(api, "key"))
+        stack.callback(lambda: _end(started.edge))
+        made = Issuing(started, ca, names, zone, settings, folder / "issuer.log")
         stack.callback(made.end_issuer)
         RECORD.log_files.append(made.log)
         yield made

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from chalicelib import clock
 from edge.issuer.rules import renewal_times
-from tests.live.edge.acme import issuing
+from tests.live.edge.acme import issuing, process_memory
 from tests.live.edge.acme.issuing import Issuing
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import until, upstream
@@ -20,6 +20,7 @@ from tests.live.edge.running import until, upstream
 pytestmark = [needs_envoy, pytest.mark.needs("pebble")]
 DOMAIN, STRONG, WILDCARD = "app.example.com", "strong.example.com", "*.wild.example.com"
 UNPROVED, ELSEWHERE, LIMITED, LATER = (f"{it}.example.com" for it in ("unproved", "elsewhere", "limited", "later"))
+LAST = "last.example.com"
 MONTH = timedelta(days=30)
 STEPS = (
     *("after order", "before challenges", "after challenges", "before answer", "after answer"),
@@ -76,6 +77,21 @@ def test_the_operators_certificate_comes_from_the_ca(world: Issuing) -> None:
     assert sorted(names.get_values_for_type(x509.DNSName)) == ["*.tunnels.localhost", "tunnels.localhost"]
     assert len(world.ca.orders_of("tunnels.localhost")) == 1
     assert (len(world.zone.added), world.zone.records) == (2, {})
+
+
+def test_keys_of_certificates_are_not_in_the_memory_of_the_issuer(world: Issuing) -> None:
+    """A core dump would have that memory. Only the key of the account at the CA is in it."""
+    assert world.issuer
+    found = world.keys(
+        world.certificate(world.app)["id"], world.certificate(world.find(STRONG))["id"], "certificate", "acme"
+    )
+    assert len(found) == 4
+    own = found.pop("acme")
+    memory = process_memory.read(world.issuer.pid)
+    if memory is None:  # the kernel does not let the user of these tests read it, nor dump it
+        return
+    assert process_memory.find(memory, own)
+    assert [id for id, key in found.items() if process_memory.find(memory, key)] == []
 
 
 def test_a_renewal_within_the_window_of_the_ca_fails_no_request(world: Issuing) -> None:
@@ -186,6 +202,7 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     process = world.start_issuer(claim=CLAIM, killed=steps)
     assert process.stdout
     assert process.stdout.readline() == f"{len(STEPS)} killed\n"
+    world.add_issuer()  # two issuers compete for the work that is left
     until(lambda: mine.have(*domains.values()), within=40)
     orders = {domain: mine.ca.times_of_orders(domain) for domain in domains}
     twice = orders.pop(next(domain for domain, step in steps.items() if step == "after order"))
@@ -196,3 +213,15 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     assert sorted(it["id"] for it in issued) == sorted(mine.certificate(id)["id"] for id in domains.values())
     assert [len(mine.events(it["id"])) for it in issued] == [1] * len(domains)
     assert (mine.zone.records, mine.tokens()) == ({}, [])
+
+
+def test_the_edge_starts_an_issuer_if_a_directory_is_set(world: Issuing) -> None:
+    world.end_issuer()
+    assert not world.started.child("edge issuer")
+    last = world.reserve(LAST)
+    world.prove(last)
+    world.order(last)
+    world.restart_edge()
+    until(lambda: world.have(last), within=40)
+    assert world.started.child("edge issuer")
+    assert (len(world.ca.orders_of(LAST)), world.tokens()) == (1, [])

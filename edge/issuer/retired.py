@@ -68,7 +68,7 @@ class Retired:
         issued_certificates.forget_lost(lost)
 
     def replace_rejected(self) -> None:
-        """Order another certificate, in a day, for each domain whose certificate Envoy rejects. Raises aws.AwsError."""
+        """Schedule another order, in a day, for each certificate that Envoy rejects. Raises aws.AwsError."""
         for rejected in edge_status.list_rejected_certificates():
             try:
                 self._replace(rejected)

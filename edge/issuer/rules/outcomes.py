@@ -58,7 +58,7 @@ def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:
 
 
 def reject(renewal: Renewal, now: int) -> Renewal:
-    """Return the state of a domain whose certificate Envoy rejects: another one is ordered daily."""
+    """Return the state after Envoy has rejected a certificate. Another one is ordered daily."""
     failure = internal()
     return replace(
         renewal,

@@ -22,7 +22,7 @@ from edge.issuer.issuing import Parameters
 from edge.issuer.txt_records import TxtRecords
 from edge.process import settings as environment
 
-_POLL = 0.2  # seconds
+_POLL, _RETIRE = 0.2, 1  # seconds
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def main() -> None:
     threading.Thread(target=clock.follow, daemon=True).start()
     settings = environment.from_environment()
     settings.directory.mkdir(parents=True, exist_ok=True)
-    asyncio.run(issuing.serve(settings, Parameters(Pace(_POLL, retire=_POLL), now=clock)))
+    asyncio.run(issuing.serve(settings, Parameters(Pace(_POLL, retire=_RETIRE), now=clock)))
 
 
 def _fork(options: Options, domain: str, step: str) -> int:

@@ -147,7 +147,7 @@ def test_mistakes_of_owners_cost_the_ca_no_request(world: Issuing) -> None:
     world.names.records.pop((world.show(ids[UNPROVED])["verification"]["name"], "TXT"))
     world.prove(ids[ELSEWHERE], ids[WILDCARD])
     world.order(*ids.values())
-    until(lambda: all(world.job(id).get("error_code") for id in ids.values()))
+    until(lambda: all(world.job(id).get("error_code") for id in ids.values()), within=40)
     jobs = {domain: world.job(id) for domain, id in ids.items()}
     codes = ["domain_unproved", "http_unreachable", "dns_alias_missing"]
     assert [jobs[it]["error_code"] for it in domains] == codes
@@ -162,12 +162,12 @@ def test_failed_orders_are_made_when_their_obstacle_is_gone(world: Issuing) -> N
     world.prove(limited, later)
     world.ca.limited_for = 200
     world.order(limited)
-    until(lambda: world.job(limited).get("error_code") == "rate_limited")
+    until(lambda: world.job(limited).get("error_code") == "rate_limited", within=40)
     retries_at = clock.parse(world.job(limited)["retries_at"]).timestamp()
     assert retries_at - time.time() > 190
     world.ca.is_away = True
     world.order(later)
-    until(lambda: world.job(later).get("error_code") == "ca_unreachable")
+    until(lambda: world.job(later).get("error_code") == "ca_unreachable", within=40)
     assert world.visit(DOMAIN) == world.issued(world.app)
     world.ca.is_away, world.ca.limited_for = False, 0
     world.alias(wild)
@@ -186,7 +186,7 @@ def test_a_domain_that_passes_to_another_account_loses_its_certificate(world: Is
     assert other.api.post(f"/reserved_domains/{theirs}/verify", None).status == 202
     other.prove(theirs)
     until(lambda: world.visit(DOMAIN) is None, within=5)
-    until(lambda: world.ca.revoked == {certificate.serial_number: 5})
+    until(lambda: world.ca.revoked == {certificate.serial_number: 5}, within=40)
     assert world.show(world.app)["certificate"] is None
 
 

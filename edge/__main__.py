@@ -1,6 +1,6 @@
 """Runs the whole edge (`make edge`), or one part: `python -m edge` with gateway, control, envoy, sign-in or issuer.
 
-A gateway, the sign-in service or the issuer can also run on a separate host. SIGTERM drains a gateway or Envoy; a
+A gateway or the issuer can also run on a separate host. SIGTERM drains a gateway or Envoy; a
 second one, or another signal, ends it at once.
 """
 

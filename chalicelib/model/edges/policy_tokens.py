@@ -8,16 +8,13 @@ from typing import Literal, NamedTuple
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
 MAX_OPERATORS = 500  # of an expression
 MAX_DEPTH = 32  # of an expression, and of a document
-_TOKEN = re.compile(
-    r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
+_WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
     |(?P<integer>-?(?:0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.]))
     |(?P<sign>\|\||&&|[=!<>]=|[!<>()\[\],]|in\b)
-    |(?P<name>[a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)*)""",
-    re.VERBOSE | re.ASCII,
-)
+    |(?P<name>[a-zA-Z_]\w*(?:\.[a-zA-Z_]\w*)*)"""
 _OPERATORS = frozenset(["||", "&&", "!", "==", "!=", "<", "<=", ">", ">=", "in"])
-_ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE = r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))"
 _ESCAPED = dict(zip("abfnrtv\\?\"'`", "\a\b\f\n\r\t\v\\?\"'`", strict=True))
 _SHOWN = 40  # characters of a document in an error
 
@@ -58,7 +55,7 @@ def count_addresses(tokens: Sequence[Token]) -> int:
 
 def unquote(text: str) -> str:
     """Return the value of a string. Raises UnsupportedPolicy if CEL lacks one of its escape sequences."""
-    return _ESCAPE.sub(_unescape, text[1:-1])
+    return re.sub(_ESCAPE, _unescape, text[1:-1], flags=re.DOTALL)
 
 
 def quote(text: str) -> str:
@@ -76,9 +73,9 @@ def _shorten(text: str) -> str:
 
 
 def _read_tokens(text: str) -> Iterator[Token]:
-    start = 0
+    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # here, because few processes read a policy
     while start < len(text):
-        found = _TOKEN.match(text, start)
+        found = pattern.match(text, start)
         if found is None:
             word = re.split(r"\s", text[start : start + _SHOWN])[0]
             raise UnsupportedPolicy(f"{quote(word)} at character {start} is not supported by this version.")

@@ -217,7 +217,9 @@ def _read_edges(admin: Client, edge: store.TableStore) -> None:
     ]
     weighted, authority = parts[2]["id"], parts[3]["id"]
     admin.patch(f"/backends/weighted/{weighted}", {"backends": {it["id"]: 1 for it in parts[:2]}})
-    body = {"hostports": ["parts.example.com:443"], "mutual_tls": {"certificate_authority_ids": [authority]}}
+    mutual = {"certificate_authority_ids": [authority]}
+    policies = {"ip_policy_ids": [admin.create("/ip_policies", {})["id"]]}
+    body = {"hostports": ["parts.example.com:443"], "mutual_tls": mutual, "ip_restriction": policies}
     shared = admin.create("/edges/https", body)["id"]
     route = {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": weighted}}
     admin.create(f"/edges/https/{shared}/routes", route)

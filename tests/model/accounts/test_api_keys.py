@@ -48,7 +48,8 @@ def test_an_endpoint_lets_in_a_key_with_its_scope_and_none_with_all_others(admin
         own = [scope for scope in SCOPES if wanted is None or scopes.covers([scope], wanted)]
         others = [scope for scope in SCOPES if scope not in own]
         assert not lacks(endpoint, own[0]), endpoint
-        assert not others or lacks(endpoint, *others), endpoint
+        for some in (others[:50], others[50:]):  # a key has at most 50 scopes
+            assert not some or lacks(endpoint, *some), endpoint
 
 
 @pytest.mark.parametrize("held", [None, ["edges:read"]])

@@ -16,6 +16,8 @@ NAMED = {  # the prefixes of the ids in the scopes of a collection
     "backends": ("bkdwd", "bkdtg", "bkdhr", "bkdxyz"),
     "certificate_authorities": ("ca",),
     "edges": ("edghts", "edgtls", "edgtcp"),
+    "ip_policies": ("ipp",),
+    "ip_policy_rules": ("ipr",),
     "reserved_addrs": ("ra",),
     "reserved_domains": ("rd",),
     "ssh_certificate_authorities": ("sshca",),

@@ -18,7 +18,8 @@ from edge.store.records import Store, Unavailable
 
 _PERIOD = 20.0  # seconds between two sweeps of gateways that are not swept at once
 _CLAIM = 60  # seconds in which no other host sweeps the gateway
-_MAX_AT_ONCE, _MAX_RATE = 8, 100  # ends at the same time, and per second
+MAX_RATE = 100  # ends per second
+_MAX_AT_ONCE = 8  # ends
 
 
 class GatewaySweeps:
@@ -55,7 +56,7 @@ class GatewaySweeps:
 
             async def end(number: int, start: float = start, limit: asyncio.Semaphore = limit) -> bool:
                 async with limit:
-                    await asyncio.sleep(start + number / _MAX_RATE - time.monotonic())
+                    await asyncio.sleep(start + number / MAX_RATE - time.monotonic())
                     return bool(await self._call(self._store.end_tunnel, tunnels[number], gateway))
 
             results = await asyncio.gather(*map(end, range(len(tunnels))), return_exceptions=True)

@@ -26,7 +26,7 @@ class PeriodicTask:
     def __init__(
         self, name: str, work: Callable[[], Awaitable[float | None]], interval: float, *, failures: Failures = ()
     ) -> None:
-        self.name, self._work, self._interval, self._failures = name, work, interval, failures
+        self.name, self.interval, self._work, self._failures = name, interval, work, failures
         self._woken = asyncio.Event()
         self._due = time.monotonic()
 
@@ -47,7 +47,7 @@ class PeriodicTask:
             while True:
                 self._woken.clear()
                 try:
-                    pause = (await self._work() or self._interval) * random.uniform(1 - _JITTER, 1 + _JITTER)
+                    pause = (await self._work() or self.interval) * random.uniform(1 - _JITTER, 1 + _JITTER)
                 except self._failures:
                     failed += 1
                     pause = compute_pause(failed)

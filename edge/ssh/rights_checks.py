@@ -22,7 +22,7 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BATCH = 50  # tunnels in one check
+_BATCH = 100  # tunnels in one check, which reads each record once
 _POLL = 0.5  # seconds between two readings of the change log
 _TICK = 1.0  # seconds between two steps of the sweep
 _REVOKED = "its credential or right to the name was revoked"

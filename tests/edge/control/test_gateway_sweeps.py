@@ -6,9 +6,15 @@ import time
 
 import pytest
 
-from chalicelib.model.tunnels import online_tunnels
-from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib import clock, ids
+from chalicelib.model.audit import trail
+from chalicelib.model.changes import Change
+from chalicelib.model.tunnels import ends, online_tunnels, tunnels
+from chalicelib.model.tunnels.gateways import CLOCK_SKEW, Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from chalicelib.storage.records.items import Item
+from edge.control import gateway_sweeps
+from edge.control.control import POLL
 from edge.control.gateway_sweeps import GatewaySweeps
 from edge.store.records import Grant, Opening, Store
 from edge.store.table import TableStore
@@ -115,23 +121,70 @@ class Counted(Memory):
 
     running = most = 0
     guard = threading.Lock()
+    claims: list[int]
+
+    def claim_sweep(self, gateway: str, *, seconds: int) -> bool:
+        self.claims = [seconds]
+        return super().claim_sweep(gateway, seconds=seconds)
 
     def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
         with self.guard:
             self.running += 1
             self.most = max(self.most, self.running)
-        time.sleep(0.02)
+        time.sleep(0.15)
         with self.guard:
             self.running -= 1
         return super().end_tunnel(tunnel, gateway)
 
 
-def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once() -> None:
+def counted(tunnels: int) -> Counted:
+    """Return a store with a gateway that has ended."""
     store = Counted()
     store.announce_gateway(DEAD, lease=60)
-    for number in range(60):
+    for number in range(tunnels):
         open_at(store, f"acct_{number}", DEAD, f"n{number}.{D}")
     store.withdraw_gateway(DEAD.id)
+    return store
+
+
+def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once() -> None:
+    store = counted(60)
     began = time.monotonic()
     assert sweep(store, times=1) == 60
     assert (store.most <= 8, time.monotonic() - began > 0.55, store.up) == (True, True, {})
+    assert store.claims == [60]
+
+
+def test_a_thousand_tunnels_end_within_a_minute_of_the_end_of_the_lease() -> None:
+    noticed = CLOCK_SKEW + 1 + 2 * POLL  # the fence, which the log then reports
+    assert noticed + 1000 / gateway_sweeps.MAX_RATE < 30  # the rest is for a busy store
+
+
+def test_a_gateway_that_died_is_swept_at_once() -> None:
+    store = counted(3)
+
+    async def run() -> None:
+        sweeps = GatewaySweeps(store)
+        task = asyncio.create_task(sweeps.task.run())
+        await asyncio.sleep(0.05)
+        sweeps.apply(store.list_gateways())
+        async with asyncio.timeout(10):  # half of the time between two sweeps
+            while store.up:
+                await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_an_end_is_counted_to_the_end_of_the_lease(records: TableStore, admin: Client) -> None:
+    now = clock.seconds()
+    id = ids.first_at("tn", now - 100)
+    body = {"tunnel_session": "", "region": "", "forwards_to": "", "labels": {"app": "web"}, "gateway": DEAD.id}
+    listed = {"account": admin.account, "name": "", "labels": {"app": "web"}}
+    change = Change(trail.EDGE).put(Item(tunnels.scope(admin.account), id, {**body, "started_at": ids.time_of(id)}))
+    change.put(Item(ends.gateway_scope(DEAD.id), id, listed)).commit()
+    set_lease(DEAD.id, -40)
+    assert sweep(records) == 1
+    (event,) = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
+    assert 59 <= int(event["details"]["seconds"]) <= 60
+    assert not {"bytes_in", "bytes_out", "requests"} & event["details"].keys()

@@ -102,3 +102,21 @@ def test_a_renewal_that_returns_after_the_end_does_not_bring_the_lease_back() ->
         assert (losses, lease.seconds_left) == (["lost"], 0)
 
     asyncio.run(run())
+
+
+def test_a_lease_is_counted_from_the_begin_of_its_renewal() -> None:
+    class Slow(Memory):
+        def renew_gateway(self, gateway: str, *, lease: int) -> bool:
+            time.sleep(0.2)
+            return super().renew_gateway(gateway, lease=lease)
+
+    async def run() -> None:
+        lease = GatewayLease(Slow(), 60, lambda: None)
+        await lease.begin(HERE)
+        lease._renewed_at -= 30
+        lease.on_log_read(time.monotonic())
+        assert await lease.renew() is None
+        assert lease.seconds_left <= 59.8
+        assert lease.renewal_seconds >= 0.2
+
+    asyncio.run(run())

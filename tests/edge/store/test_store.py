@@ -628,6 +628,21 @@ def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client
     assert served(either) == [("", leased.id)]
 
 
+def test_a_check_of_rights_reads_each_record_once(records: TableStore, admin: Client, tmp_path: Path) -> None:
+    ids = [credential(admin, tmp_path)[1] for _ in range(2)]
+
+    def open_with(credential: str, number: int) -> tuple[ServedTunnel, Opening]:
+        asked = opening(Grant(admin.account, credential, ()), f"n{number}.tunnels.localhost")
+        return records.open(asked, most=100), asked
+
+    online = [open_with(ids[number % 2], number) for number in range(4)]
+    with calls() as of_two:
+        assert records.find_unpermitted(online[:2]) == frozenset()
+    with calls() as of_four:
+        assert records.find_unpermitted(online) == frozenset()
+    assert len(of_four) == len(of_two), of_four
+
+
 def test_what_a_right_rests_on_is_told_when_it_changes(records: TableStore, admin: Client, tmp_path: Path) -> None:
     def changed(since: float) -> set[str]:
         return {place.scope for change in records.list_changes(since) for place in change.places}

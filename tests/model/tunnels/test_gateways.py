@@ -75,6 +75,16 @@ def test_an_ended_gateway_never_comes_back() -> None:
     assert not gateways.announce(ONE, lease=60)
 
 
+@pytest.mark.parametrize(
+    ("lease", "ended", "seconds"), [(10, 0, 10), (0, 0, 6), (-5, 0, 1), (-6, 0, float("inf")), (10, 1, float("inf"))]
+)
+def test_the_next_state_of_a_gateway_is_the_end_of_its_lease_and_then_its_fence(
+    monkeypatch: pytest.MonkeyPatch, lease: int, ended: int, seconds: float
+) -> None:
+    monkeypatch.setattr(clock, "seconds", lambda: 1000)
+    assert replace(ONE, lease=1000 + lease, ended=ended).seconds_to_next_state() == seconds
+
+
 @pytest.mark.parametrize(("seconds", "ends"), [(60, False), (0, False), (-4, False), (-7, True)])
 def test_a_gateway_is_fenced_after_the_clock_skew(seconds: int, ends: bool) -> None:
     set_lease("gw-1", seconds)
@@ -113,6 +123,20 @@ def test_only_an_ended_gateway_is_swept_and_by_one_host() -> None:
     assert gateways.claim_sweep("gw-1", seconds=0)
     assert gateways.claim_sweep("gw-1", seconds=60)
     assert not gateways.claim_sweep("gw-1", seconds=60)
+
+
+def test_the_lease_of_a_gateway_that_leaves_ends_with_it() -> None:
+    gateways.leave("gw-1")
+    (found,) = gateways.list_gateways()
+    assert found.ended
+    assert found.lease <= clock.seconds()
+
+
+def test_a_malformed_record_of_a_gateway_is_no_end_of_its_lease() -> None:
+    dynamodb.do(dynamodb.Write.update(GATEWAYS, "gw-1", dynamodb.Condition(""), sets={"body": {"host": 7}, "lease": 0}))
+    record = dynamodb.get(GATEWAYS, "gw-1")
+    assert gateways.end_lease(record) is None
+    assert gateways.end_lease(None) == []
 
 
 def test_only_an_ended_gateway_is_removed() -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 from chalicelib import clock
-from chalicelib.model.tunnels import online_tunnels, tunnels
+from chalicelib.model.tunnels import gateways, online_tunnels, tunnels
+from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records.unique_keys import Taken
+from tests.gateway_leases import set_lease
 from tests.transports import Client
 from tests.tunnels import opened
 
@@ -58,3 +60,30 @@ def test_a_lease_of_2_0_0_is_served_and_ended(admin: Client) -> None:
     online_tunnels.end_all_offline(admin.account)
     deleted = admin.get("/audit_events?action=tunnel.delete").json["audit_events"]
     assert [event["resource_id"] for event in deleted] == [first]
+
+
+@pytest.mark.parametrize(
+    ("own", "lease_of_gateway", "is_online"),
+    [(None, 60, True), (None, 0, False), (None, -60, False), (60, -60, True), (0, 60, False)],
+)
+def test_a_tunnel_is_online_by_its_own_lease_or_else_by_its_gateway_s(
+    admin: Client, own: int | None, lease_of_gateway: int, is_online: bool
+) -> None:
+    gateways.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+    set_lease("gw-1", lease_of_gateway)
+    id = opened(admin.account, lease=own)
+    assert online(admin.account) == ([id] if is_online else [])
+    assert [it["id"] for it in admin.get("/tunnels").json["tunnels"]] == ([id] if is_online else [])
+    assert (online_tunnels.read(admin.account, id) is not None) is is_online
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_tunnel_of_a_gateway_that_ended_is_offline(admin: Client, is_removed: bool) -> None:
+    gateways.announce(Gateway("gw-1", "192.0.2.1", 1), lease=60)
+    id = opened(admin.account, lease=None)
+    assert online(admin.account) == [id]
+    gateways.leave("gw-1")
+    set_lease("gw-1", 60)
+    if is_removed:
+        gateways.remove("gw-1")
+    assert (online(admin.account), online_tunnels.read(admin.account, id)) == ([], None)

@@ -1,0 +1,265 @@
+"""A whole gateway on a store in memory, with a client and an edge host in the same process."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import asyncssh
+import pytest
+
+from edge.link import client as link
+from edge.link.held import Side
+from edge.link.proxy_protocol import Header
+from edge.process import metrics
+from edge.process.settings import Limits, Settings
+from edge.ssh import forwarding
+from edge.ssh.gateway import SshGateway
+from edge.ssh.loops import CheckingLoop
+from edge.store.records import Grant
+from tests.conftest import free_port
+from tests.edge.memory import Memory
+from tests.edge.ssh.draining.test_handover import Wire
+
+VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
+HEADER = b"PROXY TCP4 192.0.2.9 127.0.0.1 49153 22\r\n"
+KEY = asyncssh.generate_private_key("ssh-ed25519")
+
+
+class Client(asyncssh.SSHClient):
+    """A client that remembers why it was disconnected. For the reason 11, BY_APPLICATION, asyncssh has no error."""
+
+    is_lost = False
+    error: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost, self.error = True, exc
+
+
+@dataclass
+class World:
+    """A gateway, and what a test needs of its client and of an edge host."""
+
+    settings: Settings
+    gateway: SshGateway
+    store: Memory
+    draining: asyncio.Event
+    serving: "asyncio.Task[None]"
+    client: Client = field(default_factory=Client)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[asyncssh.SSHClientConnection]:
+        """Connect a client that reads the events of its connection."""
+        connection, _ = await asyncssh.create_connection(
+            lambda: self.client,
+            "127.0.0.1",
+            self.settings.ssh_port,
+            client_keys=[KEY],
+            known_hosts=None,
+            config=None,
+            kex_algs=["curve25519-sha256"],
+        )
+        process = await connection.create_process(subsystem="events")
+        reading = asyncio.create_task(self._read(process))
+        yield connection
+        connection.abort()
+        reading.cancel()
+
+    async def _read(self, process: "asyncssh.SSHClientProcess[str]") -> None:
+        async for line in process.stdout:
+            if line.startswith("{"):
+                self.events.append(json.loads(line))
+
+    async def visit(self, port: int, tunnel: str) -> Wire:
+        """Connect to a port of the link as Envoy does, and send a byte. Return what it receives."""
+        context = link.build_context(self.store.authority)
+        connection = await link.connect(context, self.gateway.id, ("127.0.0.1", port), tunnel, VISITOR)
+        envoy, wire = Side(), Wire()
+        envoy.transport = cast(Any, wire)
+        connection.join(envoy)
+        return wire
+
+    async def read_metric(self, name: str) -> float:
+        text = (await metrics.read_instances(self.settings.gateway_sockets)()).decode()
+        return next(float(it.split()[-1]) for it in text.splitlines() if it.startswith(f"{name} "))
+
+    async def find_unready(self) -> str:
+        return await metrics.find_unready("gateway", self.settings.gateway_sockets)
+
+    def accepts_clients(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.settings.ssh_port)) == 0
+
+
+def run(work: Callable[[World], Awaitable[None]], settings: Settings) -> None:
+    """Serve with a gateway, and run a test."""
+
+    async def main() -> None:
+        store, draining = Memory(), asyncio.Event()
+        store.keys[KEY.get_fingerprint()] = Grant("acct_A", "sshcr_1", ())
+        gateway = SshGateway(settings, store, store.authority)
+        world = World(settings, gateway, store, draining, asyncio.create_task(gateway.serve(draining)))
+        async with asyncio.timeout(30):
+            await until(lambda: world.accepts_clients() and settings.gateway_sockets[settings.instance].exists())
+            await work(world)
+        world.serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await world.serving
+
+    with asyncio.Runner(loop_factory=CheckingLoop) as runner:
+        runner.run(main())
+
+
+async def until(is_true: Callable[[], bool]) -> None:
+    while not is_true():
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    limits = Limits(drain_timeout=1, switch_timeout=1, handover_timeout=1)
+    return Settings(directory=tmp_path, ssh_port=free_port(), region="west", limits=limits)
+
+
+def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    async def work(world: World) -> None:
+        store, id = world.store, world.gateway.id
+
+        def port() -> int:
+            return store.up[id].port
+
+        async with world.connected() as client:
+            listener = await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
+            assert listener
+            (tunnel,) = store.online
+            first = port()
+            assert (store.up[id].region, store.up[id].draining, await world.find_unready()) == ("west", False, "")
+            assert await world.read_metric("edge_gateway_lease_seconds_left") > 50
+            open_since_before = await world.visit(first, tunnel)
+
+            store.is_away = True  # the record is then written later
+            world.draining.set()
+            await until(lambda: not world.accepts_clients())
+            store.is_away = False
+            await until(lambda: store.up[id].draining)
+            assert await world.find_unready() == "no gateway is ready"
+            assert await world.read_metric("edge_gateway_draining") == 1
+            await until(lambda: forwarding.RESTART_SOON in [it.get("message") for it in world.events])
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.forward_remote_port("other", 80, "127.0.0.1", 1)
+            assert world.events[-1]["message"] == "This gateway restarts: connect again."
+            second = port()
+            assert second != first
+            served = await world.visit(second, tunnel)
+
+            await until(lambda: port() != second)
+            assert (open_since_before.has_ended, open_since_before.is_closed) == (True, True)
+            third = await world.visit(port(), tunnel)
+            await until(lambda: served.is_closed)
+            assert await world.read_metric("edge_gateway_held") == 1
+            assert (world.client.is_lost, third.is_closed) == (False, False)
+
+            await until(lambda: world.client.is_lost)
+            assert world.client.error is None
+            assert tunnel in store.online  # until another gateway has its name, or the drain ends
+            await world.serving
+            assert (third.is_closed, store.online, store.up) == (True, {}, {})
+
+    run(work, settings)
+    lines = map(json.loads, capsys.readouterr().err.splitlines())
+    ends = [it for it in lines if it["event"] == "drain_ended"]
+    assert [(it["handed_over"], it["handover_failed"]) for it in ends] == [(0, 1)]
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
+    settings: Settings, is_over: bool
+) -> None:
+    async def work(world: World) -> None:
+        store, former = world.store, world.gateway.id
+        async with world.connected() as client:
+            await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
+            if is_over:  # as after a stop of the process, whose first event comes with the check
+                assert await is_shut_before_events(world)
+            else:
+                del store.up[former]
+            await until(lambda: world.client.is_lost)
+        assert isinstance(world.client.error, asyncssh.DisconnectError)
+        (notice,) = [it for it in world.events if "retry_after" in it]
+        assert 0 < notice["retry_after"] < 10
+        assert world.client.error.reason == notice["message"]
+        assert "lost its lease: connect again in " in notice["message"]
+        await until(lambda: world.accepts_clients() and world.gateway.id in store.up)
+        assert world.gateway.id != former
+        assert await world.find_unready() == ""
+
+    run(work, replace(settings, limits=replace(settings.limits, lease=60 if is_over else 2)))
+
+
+async def is_shut_before_events(world: World) -> bool:
+    """End the lease while an event waits. Return whether all tunnels were closed before the event was handled."""
+    loop, seen = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    one, other = socket.socketpair()
+    with one, other:
+        loop.add_reader(one, lambda: seen.done() or seen.set_result(len(world.gateway.tunnels)))
+        world.gateway.lease._ends_at = 0.0
+        other.send(b"x")
+        count = await seen
+        loop.remove_reader(one)
+    return bool(count == 0)
+
+
+async def greet(settings: Settings, sent: bytes) -> bytes:
+    """Return what the SSH port sends to a client that sends some bytes first."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", settings.ssh_port)
+    writer.write(sent)
+    try:
+        return await reader.readline()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(("proxies", "greets"), [(("127.0.0.0/8",), True), (("192.0.2.0/24",), False)])
+def test_behind_a_proxy_only_connections_with_a_header_are_greeted(
+    settings: Settings, proxies: tuple[str, ...], greets: bool
+) -> None:
+    async def work(world: World) -> None:
+        assert bool(await greet(settings, HEADER)) is greets
+        assert await greet(settings, b"SSH-2.0-OpenSSH_9.9\r\n") == b""
+
+    run(work, replace(settings, ssh_proxy_protocol_from=proxies))
+
+
+def test_without_proxies_a_header_is_not_accepted(settings: Settings) -> None:
+    async def work(world: World) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", settings.ssh_port)
+        writer.write(HEADER + b"SSH-2.0-OpenSSH_9.9\r\n")
+        greeting = await reader.read()
+        writer.close()
+        assert greeting.startswith(b"SSH-2.0-edge\r\n")
+
+    run(work, settings)
+
+
+def test_two_instances_share_a_host(settings: Settings) -> None:
+    settings = replace(settings, metrics_port=free_port(), metrics_by="gateway", instance="a")
+
+    async def work(world: World) -> None:
+        other = SshGateway(replace(settings, instance="b"), world.store, world.store.authority)
+        serving = asyncio.create_task(other.serve())
+        await until(lambda: settings.gateway_sockets["b"].exists())
+        await until(lambda: {*world.store.up} == {world.gateway.id, other.id})
+        assert settings.gateway_sockets["a"] != settings.gateway_sockets["b"]
+        assert not serving.done()
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+    run(work, settings)

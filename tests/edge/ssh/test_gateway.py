@@ -1,8 +1,10 @@
 """A whole gateway on a store in memory, with a client and an edge host in the same process."""
 
 import asyncio
+import inspect
 import json
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -96,11 +98,12 @@ class World:
             return probe.connect_ex(("127.0.0.1", self.settings.ssh_port)) == 0
 
 
-def run(work: Callable[[World], Awaitable[None]], settings: Settings) -> None:
+def run(work: Callable[[World], Awaitable[None]], settings: Settings, store: Memory | None = None) -> None:
     """Serve with a gateway, and run a test."""
+    store = store or Memory()
 
     async def main() -> None:
-        store, draining = Memory(), asyncio.Event()
+        draining = asyncio.Event()
         store.keys[KEY.get_fingerprint()] = Grant("acct_A", "sshcr_1", ())
         gateway = SshGateway(settings, store, store.authority)
         world = World(settings, gateway, store, draining, asyncio.create_task(gateway.serve(draining)))
@@ -203,15 +206,20 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
 
 async def is_shut_before_events(world: World) -> bool:
     """End the lease while an event waits. Return whether all tunnels were closed before the event was handled."""
-    loop, seen = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    loop, online, is_handled = asyncio.get_running_loop(), list[int](), asyncio.Event()
+
+    def handle() -> None:
+        online.append(len(world.gateway.tunnels))
+        is_handled.set()
+
     one, other = socket.socketpair()
     with one, other:
-        loop.add_reader(one, lambda: seen.done() or seen.set_result(len(world.gateway.tunnels)))
+        loop.add_reader(one, handle)
         world.gateway.lease._ends_at = 0.0
         other.send(b"x")
-        count = await seen
+        await is_handled.wait()
         loop.remove_reader(one)
-    return bool(count == 0)
+    return online[0] == 0
 
 
 async def greet(settings: Settings, sent: bytes) -> bytes:
@@ -263,3 +271,34 @@ def test_two_instances_share_a_host(settings: Settings) -> None:
             await serving
 
     run(work, settings)
+
+
+class Counted(Memory):
+    """A store that counts the calls of its methods."""
+
+    def __init__(self) -> None:
+        self.made = Counter[str]()
+        super().__init__()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if inspect.ismethod(found) and not name.startswith("_") and name != "reach":
+            self.made[name] += 1
+        return found
+
+
+def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(settings: Settings) -> None:
+    async def work(world: World) -> None:
+        made = cast(Counted, world.store).made
+        async with world.connected() as client:
+            for number in range(10):
+                await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
+            await asyncio.sleep(0.7)  # the openings themselves are in the log
+            made.clear()
+            await asyncio.sleep(3)
+            counts = dict(made)
+            assert len(world.store.online) == 10
+        assert counts.pop("renew_gateway") <= 4
+        assert counts.keys() <= {"list_changes", "list_tunnels", "list_banned_patterns", "list_blocked_networks"}
+
+    run(work, replace(settings, limits=replace(settings.limits, lease=3)), Counted())

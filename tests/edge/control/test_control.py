@@ -1,0 +1,123 @@
+"""Control as a whole on a store in memory, without Envoy: when it reads gateways, and when it is ready."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chalicelib.model.tunnels.gateways import Gateway
+from chalicelib.storage.records.change_log import Place
+from edge.control.control import Control
+from edge.process.settings import Settings
+from edge.store.records import Grant, Opening
+from tests.conftest import free_port
+from tests.edge.memory import Memory
+from tests.edge.memory_resolver import MemoryResolver
+
+NAME = "demo.tunnels.localhost"
+
+
+class CountingResolver(MemoryResolver):
+    """A resolver that counts the reads of gateways."""
+
+    reads = 0
+
+    def refresh_gateways(self) -> frozenset[Place]:
+        self.reads += 1
+        return super().refresh_gateways()
+
+
+@dataclass
+class World:
+    store: Memory
+    resolver: CountingResolver
+    control: Control
+    port: int
+
+    async def get(self, path: str) -> str:
+        """Return the response of the port for metrics."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: edge\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer.decode()
+
+    def announce(self, id: str, *, lease: int) -> None:
+        assert self.store.announce_gateway(Gateway(id, "192.0.2.1", 1), lease=lease)
+
+    def ports(self) -> dict[str, int]:
+        return {it.id: it.port for it in self.resolver.gateways}
+
+
+def run(work: Callable[[World], Awaitable[None]], folder: Path) -> None:
+    """Serve with control, and run a test."""
+
+    async def main() -> None:
+        settings, store = Settings(directory=folder, metrics_port=free_port()), Memory()
+        resolver = CountingResolver(store)
+        control = Control(settings, store, store.authority, resolver)
+        serving = asyncio.create_task(control.serve())
+        async with asyncio.timeout(30):
+            await until(lambda: resolver.reads > 0 and settings.discovery_socket.exists())
+            await work(World(store, resolver, control, settings.metrics_port))
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+    asyncio.run(main())
+
+
+async def until(is_true: Callable[[], bool], *, within: float = 10) -> None:
+    """Wait until something is true, for less than half of the time between two reads of gateways."""
+    async with asyncio.timeout(within):
+        while not is_true():
+            await asyncio.sleep(0.01)
+
+
+def test_gateways_are_read_when_a_record_changes_or_a_lease_ends_and_every_twenty_seconds(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.announce("gw-1", lease=600)
+        await until(lambda: world.ports() == {"gw-1": 1})
+        world.store.change_gateway(Gateway("gw-1", "192.0.2.1", 2, draining=True))
+        await until(lambda: world.ports() == {"gw-1": 2})
+        reads = world.resolver.reads
+        assert world.control._gateways_at <= time.monotonic() + 20
+        world.announce("gw-2", lease=1)
+        await until(lambda: world.resolver.reads == reads + 1)
+        await until(lambda: world.resolver.reads > reads + 1)
+        assert [it.is_live for it in world.resolver.gateways] == [True, False]
+
+    run(work, tmp_path)
+
+
+def test_the_tunnels_of_a_gateway_that_ended_are_swept_and_counted(tmp_path: Path) -> None:
+    async def work(world: World) -> None:
+        world.announce("gw-1", lease=60)
+        opening = Opening(Grant("acct_A", "sshcr_1", ()), "gw-1", "ts_1", "", NAME, f"https://{NAME}")
+        world.store.open(opening, most=10)
+        world.store.withdraw_gateway("gw-1")
+        await until(lambda: not world.store.up and not world.store.online)
+        assert "\nedge_control_ends_swept_total 1.0\n" in await world.get("/metrics")
+
+    run(work, tmp_path)
+
+
+@pytest.mark.parametrize(("seconds", "is_old"), [(20, False), (31, True)])
+def test_a_host_is_ready_if_the_log_was_read_lately_and_envoy_has_answered(
+    tmp_path: Path, seconds: int, is_old: bool
+) -> None:
+    async def work(world: World) -> None:
+        world.store.is_away = True
+        await asyncio.sleep(0.5)  # until no read is under way
+        world.control._read_at = time.monotonic() - seconds
+        answer = await world.get("/readyz")
+        assert answer.startswith("HTTP/1.1 503 ")
+        assert ("control has not read the log for " in answer) is is_old
+        assert "Envoy has not answered control" in answer
+        assert "no gateway is ready" in answer
+
+    run(work, tmp_path)

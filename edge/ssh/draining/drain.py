@@ -94,7 +94,7 @@ class Drain:
     async def _send_clients_away(self) -> None:
         """Disconnect the clients, evenly over half of the time of the handover, but not slower than _MIN_RATE."""
         sessions = list(self._gateway.sessions)
-        rate = max(_MIN_RATE, len(sessions) / (self._limits.handover_timeout / 2))
+        rate = choose_rate(len(sessions), self._limits.handover_timeout)
         start = time.monotonic()
         for number, session in enumerate(sessions):
             self._handover.add(session.online)
@@ -108,6 +108,11 @@ class Drain:
         await self._gateway.tunnels.close_released(self._handover.find_unsucceeded())
         stages = range(3)
         await _wait_until(lambda: not any(map(self._links.count, stages)), _LEAVE_TIME)
+
+
+def choose_rate(clients: int, handover_timeout: float) -> float:
+    """Return how many clients per second are disconnected: all within half of the time, but at least _MIN_RATE."""
+    return max(_MIN_RATE, clients / (handover_timeout / 2))
 
 
 async def _wait_until(is_true: Callable[[], bool], seconds: float) -> None:

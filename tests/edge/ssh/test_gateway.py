@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import socket
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +26,7 @@ from edge.ssh.loops import CheckingLoop
 from edge.store.records import Grant
 from tests.conftest import free_port
 from tests.edge.memory import Memory
-from tests.edge.ssh.draining.test_handover import Wire
+from tests.edge.ssh.wires import Wire
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
 HEADER = b"PROXY TCP4 192.0.2.9 127.0.0.1 49153 22\r\n"
@@ -136,14 +137,15 @@ def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.Captu
         def port() -> int:
             return store.up[id].port
 
+        service = await asyncio.start_server(lambda *_: asyncio.sleep(30), "127.0.0.1", 0)
         async with world.connected() as client:
-            listener = await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
-            assert listener
+            await client.forward_remote_port("demo", 80, *service.sockets[0].getsockname())
             (tunnel,) = store.online
             first = port()
             assert (store.up[id].region, store.up[id].draining, await world.find_unready()) == ("west", False, "")
             assert await world.read_metric("edge_gateway_lease_seconds_left") > 50
             open_since_before = await world.visit(first, tunnel)
+            await until(lambda: world.gateway.links.count(0) == 1)
 
             store.is_away = True  # the record is then written later
             world.draining.set()
@@ -159,16 +161,17 @@ def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.Captu
             second = port()
             assert second != first
             served = await world.visit(second, tunnel)
+            assert not open_since_before.has_ended
 
             await until(lambda: port() != second)
-            assert (open_since_before.has_ended, open_since_before.is_closed) == (True, True)
+            await until(lambda: open_since_before.has_ended)
             third = await world.visit(port(), tunnel)
-            await until(lambda: served.is_closed)
-            assert await world.read_metric("edge_gateway_held") == 1
+            while await world.read_metric("edge_gateway_held") != 1:
+                await asyncio.sleep(0.01)
             assert (world.client.is_lost, third.is_closed) == (False, False)
 
             await until(lambda: world.client.is_lost)
-            assert world.client.error is None
+            assert (world.client.error, served.has_ended) == (None, True)
             assert tunnel in store.online  # until another gateway has its name, or the drain ends
             await world.serving
             assert (third.is_closed, store.online, store.up) == (True, {}, {})
@@ -200,6 +203,8 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
         await until(lambda: world.accepts_clients() and world.gateway.id in store.up)
         assert world.gateway.id != former
         assert await world.find_unready() == ""
+        world.gateway.lease._ends_at = time.monotonic() + world.settings.limits.lease / 3 - 0.5
+        assert await world.find_unready() == "no gateway is ready"
 
     run(work, replace(settings, limits=replace(settings.limits, lease=60 if is_over else 2)))
 

@@ -14,12 +14,12 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
 from tests.edge.memory import Memory
-from tests.edge.ssh.auth import test_rights
+from tests.edge.ssh import sessions
 
 GRANT = Grant("acct_a", "sshcr_1", ())
 
 
-class Client(test_rights.Client):
+class Client(sessions.Client):
     """A client that hears why its port is not open."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from chalicelib.model.edges.served import ServedEdge, ServedRoute
 from chalicelib.model.serving.account_places import Found
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Key, Resource
 from edge.link.authority import KeyPair
@@ -39,6 +40,7 @@ class Records:
     def __init__(self) -> None:
         self.owners: dict[str, str] = {}
         self.served: dict[Place, str] = {}
+        self.gateways: dict[str, Gateway] = {}  # that an account's tunnels use, by account
         self.reads: Counter[str] = Counter()
         self.is_away = self.is_broken = False
         self.may_read, self.may_answer = threading.Event(), threading.Event()
@@ -61,7 +63,10 @@ class Records:
         versions = {place(account, it): self.served.get(place(account, it), "") for it in hosts}
         keys = {**found.found, owner_key(host): Found()}
         self.may_answer.wait()
-        return replace(found, names=found.names | {host}, versions={**found.versions, **versions}, found=keys)
+        used = {it.id: it for owner, it in self.gateways.items() if owner == account}
+        keys |= {Place(GATEWAYS, it): Found() for it in used}
+        names, all_versions = found.names | {host}, {**found.versions, **versions}
+        return replace(found, names=names, versions=all_versions, found=keys, gateways=used)
 
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING

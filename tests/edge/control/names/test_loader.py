@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
+from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.control.names.loader import Loader
 from edge.control.names.loading import NameErrors
@@ -247,6 +248,22 @@ def test_a_change_reaches_the_loaded_names_of_its_account_only() -> None:
         assert world.envoy.scopes == {NAME: "5", "other.example": "1"}
         assert world.envoy.secrets == {NAME: "cert_2", "other.example": "cert_1"}
         assert world.records.reads == {"read_changed": 1, "key_pair": 1}
+
+    run(test)
+
+
+def test_a_change_of_a_gateway_reaches_the_accounts_that_use_it() -> None:
+    async def test(world: World) -> None:
+        world.records.gateways[A] = Gateway("gw-1", "192.0.2.1", 1)
+        for account, name in ((A, NAME), (B, "b.example")):
+            world.records.serve(account, name)
+        await world.visit(NAME, "b.example")
+        await world.rest()
+        world.records.reads.clear()
+        await world.change(Place(GATEWAYS, "gw-2"))
+        assert world.records.reads == {}
+        await world.change(Place(GATEWAYS, "gw-1"))
+        assert world.records.reads == {"read_changed": 1}
 
     run(test)
 

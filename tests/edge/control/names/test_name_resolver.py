@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -352,6 +353,15 @@ def test_a_gateway_that_is_down_takes_its_tunnels_along(
     with calls() as made:
         records = resolver.read_changed(known, [place])
     assert (made, plan(NAME, records).is_served) == ([], False)
+
+
+@pytest.mark.parametrize(("port", "draining", "is_changed"), [(1, False, True), (0, True, True), (0, False, False)])
+def test_a_gateway_has_changed_with_its_port_or_its_drain_but_not_with_its_lease(
+    resolver: NameResolver, port: int, draining: bool, is_changed: bool
+) -> None:
+    gateways.change(replace(GATEWAY, port=GATEWAY.port + port, draining=draining))
+    gateways.renew(GATEWAY.id, lease=90)
+    assert bool(resolver.refresh_gateways()) is is_changed
 
 
 def test_a_tunnel_of_an_earlier_version_is_read_again_at_the_end_of_its_lease(

@@ -11,7 +11,7 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening, Unavailable
 from tests.edge.memory import Memory
-from tests.edge.ssh.auth.test_rights import Client
+from tests.edge.ssh.sessions import Client
 
 LIMITS = Limits(max_channels_per_tunnel=2, max_channels_per_account=3)
 OPENING = Opening(Grant("acct_a", "sshcr_1", ()), "gw-1", "ts_1", "192.0.2.9")

@@ -7,15 +7,14 @@ import pytest
 
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records.change_log import Place
-from edge.link.proxy_protocol import Header
 from edge.process.settings import Limits
 from edge.ssh.auth.rights import concerns
 from edge.ssh.lease import GatewayLease
-from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.rights_checks import RightsChecks
 from edge.ssh.tunnels import Tunnels
 from edge.store.records import Grant, Opening
 from tests.edge.memory import Memory
+from tests.edge.ssh.sessions import Client
 
 TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
 
@@ -42,26 +41,6 @@ TUNNEL = ServedTunnel("acct_a", "tn_1", "gw-1", "demo.example.com")
 )
 def test_a_change_concerns_the_tunnels_whose_rights_rest_on_it(scope: str, id: str, concerned: bool) -> None:
     assert concerns(Place(scope, id), TUNNEL) is concerned
-
-
-class Client:
-    """An SSH connection that hears why its tunnels end."""
-
-    is_gone = False
-
-    def __init__(self) -> None:
-        self.ended_for: list[str] = []
-
-    def accept_connection(
-        self, tunnel: OnlineTunnel, transport: asyncio.Transport, visitor: Header | None
-    ) -> asyncio.Protocol:
-        raise NotImplementedError
-
-    def on_tunnel_end(self, tunnel: OnlineTunnel, reason: str) -> None:
-        self.ended_for.append(reason)
-
-    def on_port_refusal(self, tunnel: OnlineTunnel) -> None:
-        raise NotImplementedError
 
 
 GRANT = Grant("acct_a", "sshcr_1", ("bind:*.example.com",))

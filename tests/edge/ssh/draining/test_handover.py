@@ -18,30 +18,11 @@ from edge.ssh.draining.link_stages import LinkStages
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store.records import Grant, Opening, Successor
 from tests.edge.memory import Memory
+from tests.edge.ssh.wires import Wire
 
 GRANT = Grant("acct_A", "sshcr_1", ())
 NAME = "demo.tunnels.localhost"
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443), is_private=True)
-
-
-class Wire:
-    """A transport that records what is written."""
-
-    def __init__(self) -> None:
-        self.written, self.has_ended, self.is_closed = b"", False, False
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def write_eof(self) -> None:
-        self.has_ended = True
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
 
 
 class Echo(asyncio.Protocol):

@@ -39,7 +39,7 @@ def main() -> None:
         settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _lock(settings, part)
         with asyncio.Runner(loop_factory=CheckingLoop) as runner:
-            runner.run(_run_until_signal(run, settings, drains=part in (_GATEWAY, _ENVOY)))
+            runner.run(run_until_signal(run, settings, drains=part in (_GATEWAY, _ENVOY)))
     except SettingError as error:
         sys.exit(str(error))
     except OSError as error:
@@ -65,7 +65,7 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run_until_signal(run: Run, settings: Settings, *, drains: bool) -> None:
+async def run_until_signal(run: Run, settings: Settings, *, drains: bool) -> None:
     """Run until a signal ends the process, and clean up. The first SIGTERM only begins a drain if the part has one."""
     draining = asyncio.Event()
     task = asyncio.create_task(run(settings, draining))

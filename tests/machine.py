@@ -53,6 +53,7 @@ NEEDS = {
     "pebble": Need((("pebble",),), ("pebble",)),
     "promtool": Need((("promtool",),), ("prometheus",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
+    "systemd": Need((("systemd-analyze",),), ("systemd",)),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),
     "the embedded cloud": Need(made=".venv-cloud/ready"),
     "the environment of make": Need(made=".venv/dev"),

@@ -1,5 +1,8 @@
 """The units of the live edge: a process each, with as little as it needs."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from edge.process.settings import Limits
@@ -14,6 +17,19 @@ def test_a_process_gains_no_rights_and_has_bounds(process: str) -> None:
     unit = service(process)
     assert (unit["NoNewPrivileges"], unit["ProtectSystem"]) == ("yes", "strict")
     assert {"MemoryMax", "TasksMax", "LimitNOFILE", "CapabilityBoundingSet"} <= unit.keys()
+
+
+@pytest.mark.needs("systemd")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    verified = []
+    for file in (ROOT / "infra" / "deploy").glob("*.service"):
+        unit = tmp_path / file.name.replace("@", "@a")
+        unit.write_text(file.read_text().replace("/opt/tunnel-edge/.venv-edge/bin/python", "/bin/true"))
+        verified.append(unit)
+    assert len(verified) == 5
+    command = ["systemd-analyze", "verify", "--man=no", *verified]
+    said = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert (said.returncode, said.stdout + said.stderr) == (0, "")
 
 
 def test_envoy_has_a_user_of_its_own_and_neither_settings_nor_credentials() -> None:

@@ -302,6 +302,7 @@ def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(settings: Setting
             made.clear()
             await asyncio.sleep(3)
             counts = dict(made)
+            assert await world.read_metric("edge_gateway_renewal_seconds") > 0
             assert len(world.store.online) == 10
         assert counts.pop("renew_gateway") <= 4
         assert counts.keys() <= {"list_changes", "list_tunnels", "list_banned_patterns", "list_blocked_networks"}

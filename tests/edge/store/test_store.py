@@ -628,6 +628,13 @@ def test_a_backend_tunnel_is_carried_without_a_name(either: Store, admin: Client
     assert served(either) == [("", leased.id)]
 
 
+def test_a_tunnel_is_in_the_region_of_its_gateway(admin: Client) -> None:
+    west = TableStore("west", "tunnels.localhost")
+    west.announce_gateway(GATEWAY, lease=60)
+    id = west.open(opening(Grant(admin.account, "sshcr_1", ())), most=100).id
+    assert admin.get(f"/tunnels/{id}").json["region"] == "west"
+
+
 def test_a_check_of_rights_reads_each_record_once(records: TableStore, admin: Client, tmp_path: Path) -> None:
     ids = [credential(admin, tmp_path)[1] for _ in range(2)]
 

@@ -1,15 +1,20 @@
 """A whole edge beside `make run`: its processes, as users start them."""
 
 import os
+import signal
 import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tests.conftest import ROOT, Served
+from tests.conftest import ROOT, Served, free_port, serve
 from tests.live.edge.running import Key, Ssh, ssh_command
+from tests.live.edge.visitors import Address
 
 PYTHON = ROOT / ".venv-edge" / "bin" / "python"
 
@@ -54,6 +59,11 @@ class Started:
         except (OSError, IndexError):
             return ""
 
+    def address(self, name: str) -> Address:
+        """Return the address of a name, for visitors."""
+        authority = self.api.local / "edge" / "authority.crt"
+        return Address(f"{name}.tunnels.localhost", int(self.ports["EDGE_PORT"]), authority)
+
     def operator(self, *arguments: str) -> str:
         """Return what a command of the operator's prints."""
         command = [sys.executable, "-m", "chalicelib", *arguments]
@@ -64,6 +74,25 @@ class Started:
         """Return the tunnels of a name, as the API lists them: those of a gateway that was killed stay for a minute."""
         found: list[dict[str, Any]] = self.api.client().get("/tunnels").json["tunnels"]
         return [it for it in found if it.get("public_url", "").startswith(f"https://{name}.")]
+
+
+@contextmanager
+def run_edge(folder: Path, **settings: str) -> Iterator[Started]:
+    """Run an API and an edge beside it in a folder, with a credential, until both have ended."""
+    names = ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")
+    ports = {name: str(free_port()) for name in names}
+    run, api = serve(folder)
+    try:
+        key, printed = credential(api, "key"), list[str]()
+        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), **settings}, printed)
+        try:
+            yield Started(api, ports, edge, key, tuple(printed))
+        finally:
+            edge.send_signal(signal.SIGINT)
+            edge.wait(20)
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait(30)
 
 
 def start_edge(api: Served, settings: dict[str, str], printed: list[str] | None = None) -> "subprocess.Popen[str]":

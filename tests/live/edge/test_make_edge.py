@@ -25,10 +25,10 @@ from cryptography import x509
 from chalicelib.model.tunnels.tunnels import Traffic
 from tests import openssl
 from tests.cloud.pages import blocks
-from tests.conftest import ROOT, free_port, serve
+from tests.conftest import ROOT, free_port
 from tests.edge.sign_in import fake_providers
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.processes import Started, credential, run_edge, start_edge
 from tests.live.edge.running import Ssh, free_ports, ssh_command, until, upstream
 
 pytestmark = needs_envoy
@@ -45,24 +45,11 @@ def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, endpoints: Path) -> Iterator[Started]:
-    """make run, a credential, and the edge."""
+    """Run an API, an edge beside it, and a credential."""
     folder = tmp_path_factory.mktemp("local") / ("deep" * 30)  # no socket can have so long a name
     folder.mkdir()
-    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    run, api = serve(folder)
-    try:
-        key = credential(api, "key")
-        printed: list[str] = []
-        settings = {"LOCAL_DIR": str(folder), "LEASE": "60", "OAUTH_ENDPOINTS": str(endpoints)}
-        edge = start_edge(api, {**ports, **settings}, printed)
-        try:
-            yield Started(api, ports, edge, key, tuple(printed))
-        finally:
-            edge.send_signal(signal.SIGINT)
-            edge.wait(20)
-    finally:
-        run.send_signal(signal.SIGINT)
-        run.wait(30)
+    with run_edge(folder, LEASE="60", OAUTH_ENDPOINTS=str(endpoints)) as started:
+        yield started
 
 
 def test_an_address_is_served_by_the_records_of_the_api_and_listed_there(started: Started) -> None:

@@ -4,36 +4,24 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from tests.conftest import free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.fleet import ClientLoop
-from tests.live.edge.processes import Started, credential, start_edge
+from tests.live.edge.processes import Started, run_edge
 from tests.live.edge.running import until, upstream
-from tests.live.edge.visitors import Address, Download, SlowUpstream, Visitors
+from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors, tls_upstream
 
 pytestmark = needs_envoy
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """make run, a credential, and the edge."""
-    folder = tmp_path_factory.mktemp("local")
-    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")}
-    run, api = serve(folder)
-    try:
-        key = credential(api, "key")
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder), "DRAIN_TIMEOUT": "10"})
-        try:
-            yield Started(api, ports, edge, key)
-        finally:
-            edge.send_signal(signal.SIGINT)
-            edge.wait(20)
-    finally:
-        run.send_signal(signal.SIGINT)
-        run.wait(30)
+    """Run an API, an edge beside it, and a credential."""
+    with run_edge(tmp_path_factory.mktemp("local"), DRAIN_TIMEOUT="10") as started:
+        yield started
 
 
 def processes(started: Started, name: str) -> list[int]:
@@ -48,38 +36,55 @@ def envoys(started: Started) -> list[int]:
 
 
 def test_no_request_fails_while_envoy_is_replaced_twice_and_control_restarts(started: Started) -> None:
-    authority = started.api.local / "edge" / "authority.crt"
-    address = Address("demo.tunnels.localhost", int(started.ports["EDGE_PORT"]), authority)
-    with upstream(SlowUpstream) as port:
-        client = started.ssh("-R", f"demo:80:127.0.0.1:{port}")
-        client.says("is online")
-        until(lambda: started.status("demo") == "200", within=10)
-        with Visitors(address, kept=20, fresh=10) as visitors:
-            for _ in range(2):
+    address = started.address("demo")
+    with (
+        upstream(SlowUpstream) as port,
+        tls_upstream("passed.tunnels.localhost", started.api.local) as (tls_port, tls_authority),
+    ):
+        client = started.ssh("-R", f"demo:80:127.0.0.1:{port}", "-R", f"passed:443:127.0.0.1:{tls_port}")
+        client.says("passed.tunnels.localhost")
+        passed = replace(started.address("passed"), authority=tls_authority)
+        until(lambda: started.status("demo") == "200" and passed.answers(), within=10)
+        with (
+            Visitors(address, kept=20, fresh=10) as visitors,
+            Visitors(passed, kept=0, fresh=5) as of_bytes,
+            Http2Visitor(address) as http2,
+        ):
+            for number in range(2):
                 (before,) = envoys(started)
                 download = Download(address, "/slow/40")
                 started.edge.send_signal(signal.SIGUSR2)
                 until(lambda: len(envoys(started)) == 2, within=10)
+                if number == 1:  # also while a new Envoy connects to it
+                    os.kill(started.child("control"), signal.SIGTERM)
                 until(lambda: len(envoys(started)) == 1, within=30)
                 assert envoys(started) != [before]
                 assert download.wait(10) == 40 << 10
             os.kill(started.child("control"), signal.SIGTERM)
             count = visitors.done
             until(lambda: visitors.done > count + 300)
-        assert visitors.failures == []
-        assert visitors.done > 1000
+        assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], [])
+        assert (visitors.done > 1000, of_bytes.done > 100, http2.done > 50) == (True, True, True)
         client.kill()
 
 
 def test_no_request_fails_while_the_gateway_is_replaced(started: Started) -> None:
-    authority = started.api.local / "edge" / "authority.crt"
-    address = Address("looped.tunnels.localhost", int(started.ports["EDGE_PORT"]), authority)
-    with upstream(SlowUpstream) as port:
-        client = ClientLoop(int(started.ports["SSH_PORT"]), started.key, "-R", f"looped:80:127.0.0.1:{port}")
+    address = started.address("looped")
+    with (
+        upstream(SlowUpstream) as port,
+        tls_upstream("bytes.tunnels.localhost", started.api.local) as (tls_port, tls_authority),
+    ):
+        forwards = ["-R", f"looped:80:127.0.0.1:{port}", "-R", f"bytes:443:127.0.0.1:{tls_port}"]
+        client = ClientLoop(int(started.ports["SSH_PORT"]), started.key, *forwards)
+        passed = replace(started.address("bytes"), authority=tls_authority)
         try:
-            until(lambda: started.visit("looped") == "200", within=10)
+            until(lambda: started.visit("looped") == "200" and passed.answers(), within=10)
             (before,) = processes(started, "gateway")
-            with Visitors(address, kept=20, fresh=5) as visitors:
+            with (
+                Visitors(address, kept=20, fresh=5) as visitors,
+                Visitors(passed, kept=0, fresh=3) as of_bytes,
+                Http2Visitor(address) as http2,
+            ):
                 download = Download(address, "/slow/30")
                 started.edge.send_signal(signal.SIGUSR1)
                 until(lambda: len(processes(started, "gateway")) == 2, within=10)
@@ -88,7 +93,7 @@ def test_no_request_fails_while_the_gateway_is_replaced(started: Started) -> Non
                 count = visitors.done
                 until(lambda: visitors.done > count + 100)
             assert processes(started, "gateway") != [before]
-            assert visitors.failures == []
-            assert visitors.slowest < 5
+            assert (visitors.failures, of_bytes.failures, http2.failures) == ([], [], [])
+            assert max(visitors.slowest, of_bytes.slowest) < 5
         finally:
             client.end()

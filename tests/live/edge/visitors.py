@@ -3,13 +3,19 @@
 import http.client
 import socket
 import ssl
+import subprocess
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+from tests import openssl
 from tests.live.edge.running import Upstream
+from tests.needs import need
 
 PAUSE = 0.15
 _TIMEOUT = 20.0  # seconds of a request
@@ -31,6 +37,15 @@ class Address:
             socket.create_connection(("127.0.0.1", self.port), _TIMEOUT), server_hostname=self.host
         )
         return connection
+
+    def answers(self) -> bool:
+        """Return whether a request is answered now."""
+        try:
+            connection = self.connect()
+            connection.request("GET", "/")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
 
 @dataclass
@@ -109,6 +124,74 @@ class Download:
                 self._has_begun.set()
         except (OSError, http.client.HTTPException) as error:
             self.error = f"{type(error).__name__} {error}"
+
+
+class Http2Visitor:
+    """A curl that visits an address over HTTP/2, on one connection while that is open."""
+
+    def __init__(self, address: Address) -> None:
+        need("curl")
+        at = f"{address.host}:{address.port}"
+        limits = [
+            "--http2",
+            "--rate",
+            "400/m",
+            "--no-progress-meter",
+            "--max-time",
+            str(int(_TIMEOUT)),
+            "--resolve",
+            f"{at}:127.0.0.1",
+        ]
+        written = ["-o", "/dev/null", "-w", "%{stderr}%{http_version} %{http_code} %{errormsg}\\n"]
+        command = ["curl", "-s", *limits, "--cacert", str(address.authority), *written, f"https://{at}/?[1-9999]"]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.done, self.failures = 0, list[str]()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Http2Visitor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._thread.join(_TIMEOUT)
+
+    def _read(self) -> None:
+        for line in self._process.stderr or ():
+            self.done += 1
+            if line.split() != ["2", "200"]:
+                self.failures.append(f"{time.strftime('%X')} {line.rstrip()}")
+
+
+@contextmanager
+def tls_upstream(host: str, folder: Path) -> Iterator[tuple[int, Path]]:
+    """Serve HTTPS for a tunnel with TLS passthrough. Yield the port, and a file with the authority to trust."""
+    issued = openssl.issue(f"/CN={host}", extensions=(f"subjectAltName=DNS:{host}",))
+    pair, authority = folder / f"{host}.pem", folder / f"{host}.crt"
+    pair.write_text(f"{issued.certificate}\n{issued.key}")
+    authority.write_text(issued.certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair)
+    server = TlsServer(("127.0.0.1", 0), SlowUpstream)
+    server.context = context
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port, authority
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class TlsServer(ThreadingHTTPServer):
+    """A server with a thread for each connection, in which the handshake takes place."""
+
+    context: ssl.SSLContext
+    block_on_close = False
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        with suppress(OSError):
+            super().finish_request(self.context.wrap_socket(request, server_side=True), client_address)
 
 
 class SlowUpstream(Upstream):

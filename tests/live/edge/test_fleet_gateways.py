@@ -1,45 +1,29 @@
-"""SIGTERM to a gateway of a fleet, under visitors: no request fails, and open downloads are whole."""
+"""Gateways of a fleet beside a whole edge: drained under visitors, killed, and stopped for longer than their lease."""
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
 
-from tests.conftest import free_port, serve
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.fleet import Balancer, ClientLoop, gateways
-from tests.live.edge.processes import Started, credential, start_edge
-from tests.live.edge.running import Ssh, ssh_command, until, upstream
-from tests.live.edge.visitors import Address, Download, SlowUpstream, Visitors
+from tests.live.edge.processes import Started, credential, run_edge
+from tests.live.edge.running import Key, Ssh, ssh_command, until, upstream
+from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors
 
 pytestmark = needs_envoy
+_LEASE = "6"
 SENTENCE = "This gateway restarts: connect again."
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """make run, a credential, and the edge."""
-    folder = tmp_path_factory.mktemp("local")
-    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT", "METRICS_PORT")}
-    run, api = serve(folder)
-    try:
-        key = credential(api, "key")
-        edge = start_edge(api, {**ports, "LOCAL_DIR": str(folder)})
-        try:
-            yield Started(api, ports, edge, key)
-        finally:
-            edge.send_signal(signal.SIGINT)
-            edge.wait(20)
-    finally:
-        run.send_signal(signal.SIGINT)
-        run.wait(30)
-
-
-def address(started: Started, name: str) -> Address:
-    authority = started.api.local / "edge" / "authority.crt"
-    return Address(f"{name}.tunnels.localhost", int(started.ports["EDGE_PORT"]), authority)
+    """Run an API, an edge beside it, and a credential."""
+    with run_edge(tmp_path_factory.mktemp("local")) as started:
+        yield started
 
 
 @contextmanager
@@ -59,17 +43,18 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
         upstream(SlowUpstream) as port,
         gateways(started.api, started.api.local, 2) as (first, second),
         looping(started, "drained", [first.ssh_port, second.ssh_port], port) as client,
-        Visitors(address(started, "drained"), kept=20, fresh=5) as visitors,
+        Visitors(started.address("drained"), kept=20, fresh=5) as visitors,
+        Http2Visitor(started.address("drained")) as http2,
     ):
         until(lambda: visitors.done > 100)
-        download = Download(address(started, "drained"), "/slow/60")
+        download = Download(started.address("drained"), "/slow/60")
         first.process.send_signal(signal.SIGTERM)
         until(lambda: not first.is_ready(), within=2)
         assert first.process.wait(45) == 0
         assert download.wait(1) == 60 << 10
         count = visitors.done
         until(lambda: visitors.done > count + 100)
-    assert visitors.failures == []
+    assert (visitors.failures, http2.failures, http2.done > 20) == ([], [], True)
     assert visitors.slowest < 5
     assert any(SENTENCE in line for line in client.said), client.said
 
@@ -81,7 +66,7 @@ def test_an_endless_download_ends_with_the_time_of_a_drain(started: Started) -> 
         gateways(started.api, started.api.local, 2, **bounds) as (first, second),
         looping(started, "endless", [first.ssh_port, second.ssh_port], port),
     ):
-        Download(address(started, "endless"), "/endless")
+        Download(started.address("endless"), "/endless")
         first.process.send_signal(signal.SIGTERM)
         assert first.process.wait(20) == 0
         until(lambda: started.visit("endless") == "200", within=5)
@@ -99,7 +84,7 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(st
         looping(started, "group", [first.ssh_port, second.ssh_port], port, "app=fleet") as client,
     ):
         until(lambda: len(api.get(f"/backends/tunnel_group/{group}").json["tunnels"]) == 2)
-        with Visitors(address(started, "group"), kept=20, fresh=5) as visitors:
+        with Visitors(started.address("group"), kept=20, fresh=5) as visitors:
             until(lambda: visitors.done > 100)
             first.process.send_signal(signal.SIGTERM)
             assert first.process.wait(45) == 0
@@ -124,3 +109,47 @@ def test_a_client_behind_a_proxy_has_its_own_address_in_events(started: Started)
             client.kill()
         direct = Ssh(ssh_command(gateway.ssh_port, started.key, "-R", "direct:80:localhost:1", "127.0.0.1"))
         assert direct.ends() == 255
+
+
+def connect(port: int, key: Key, *names: str) -> Ssh:
+    forwards = [part for name in names for part in ("-R", f"{name}:80:127.0.0.1:1")]
+    client = Ssh(ssh_command(port, key, "-tt", *forwards, "127.0.0.1"))
+    client.says("is online")
+    return client
+
+
+def ended(started: Started) -> list[str]:
+    found = started.api.client().all("/audit_events", "audit_events")
+    return sorted(it["resource_id"] for it in found if it["action"] == "tunnel.delete")
+
+
+def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(started: Started) -> None:
+    names = [f"dead{number}" for number in range(8)]
+    before = ended(started)
+    with gateways(started.api, started.api.local, 2, LEASE=_LEASE) as (first, second):
+        connect(first.ssh_port, started.key, *names)
+        until(lambda: all(started.tunnels(it) for it in names))
+        ids = sorted(started.tunnels(it)[0]["id"] for it in names)
+        first.process.kill()
+        began = time.monotonic()
+        connect(second.ssh_port, started.key, names[0])
+        assert time.monotonic() - began < 3
+        until(lambda: not any(started.tunnels(it) for it in names[1:]), within=10)
+        until(lambda: sorted({*ended(started)} - {*before}) == ids, within=35)
+        assert len(ended(started)) == len(before) + len(ids)
+
+
+def test_a_gateway_that_was_stopped_for_longer_than_its_lease_ends_its_clients(started: Started) -> None:
+    other = credential(started.api, "other")
+    with gateways(started.api, started.api.local, 2, LEASE=_LEASE) as (first, second):
+        client = connect(first.ssh_port, started.key, "paused")
+        until(lambda: bool(started.tunnels("paused")))
+        first.process.send_signal(signal.SIGSTOP)
+        until(lambda: not started.tunnels("paused"), within=15)
+        time.sleep(7)  # the clock skew
+        connect(second.ssh_port, other, "paused")
+        (taken,) = started.tunnels("paused")
+        first.process.send_signal(signal.SIGCONT)
+        client.says("This gateway has lost its lease: connect again in ")
+        client.ends(within=10)
+        assert [it["id"] for it in started.tunnels("paused")] == [taken["id"]]

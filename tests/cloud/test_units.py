@@ -21,11 +21,11 @@ def test_a_process_gains_no_rights_and_has_bounds(process: str) -> None:
 
 @pytest.mark.needs("systemd")
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
-    verified = []
+    verified = list[str]()
     for file in (ROOT / "infra" / "deploy").glob("*.service"):
         unit = tmp_path / file.name.replace("@", "@a")
         unit.write_text(file.read_text().replace("/opt/tunnel-edge/.venv-edge/bin/python", "/bin/true"))
-        verified.append(unit)
+        verified.append(str(unit))
     assert len(verified) == 5
     command = ["systemd-analyze", "verify", "--man=no", *verified]
     said = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)

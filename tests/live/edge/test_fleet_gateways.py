@@ -96,6 +96,49 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(st
     api.delete(path)
 
 
+class FarUpstream(SlowUpstream):
+    """A server in another region."""
+
+    def do_GET(self) -> None:
+        if self.path == "/":
+            self._begin(4)
+            self.wfile.write(b"far\n")
+        else:
+            super().do_GET()
+
+
+def test_a_group_uses_another_region_only_without_tunnels_of_its_own(started: Started) -> None:
+    api, name = started.api.client(), started.address("regions")
+    group = api.create("/backends/tunnel_group", {"labels": {"app": "regions"}})["id"]
+    path = f"/edges/https/{api.create('/edges/https', {'hostports': ['regions.tunnels.localhost:443']})['id']}"
+    api.create(f"{path}/routes", {"match_type": "path_prefix", "match": "/", "backend": {"backend_id": group}})
+    elsewhere = started.api.local / "far"
+    elsewhere.mkdir()
+    with (
+        upstream(SlowUpstream) as near_port,
+        upstream(FarUpstream) as far_port,
+        gateways(started.api, started.api.local, 1) as (near,),
+        gateways(started.api, elsewhere, 1, REGION="far") as (far,),
+    ):
+        connect_group(far.ssh_port, started.key, far_port)
+        until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
+        download = Download(name, "/slow/40")
+        client = connect_group(near.ssh_port, started.key, near_port)
+        until(lambda: {name.read() for _ in range(5)} == {b"hello\n"})
+        assert {it["region"] for it in api.get("/tunnels").json["tunnels"]} >= {"local", "far"}
+        assert download.wait(10) == 40 << 10  # of the other region, before and after the change
+        client.kill()
+        until(lambda: {name.read() for _ in range(3)} == {b"far\n"})
+    api.delete(path)
+
+
+def connect_group(port: int, key: Key, service: int) -> Ssh:
+    """Open a tunnel of the group of regions."""
+    client = Ssh(ssh_command(port, key, "-tt", "-R", f"app=regions:80:127.0.0.1:{service}", "127.0.0.1"))
+    client.says("is online")
+    return client
+
+
 def test_a_client_behind_a_proxy_has_its_own_address_in_events(started: Started) -> None:
     api = started.api.client()
     header = b"PROXY TCP4 203.0.113.7 127.0.0.1 50000 22\r\n"

@@ -40,12 +40,19 @@ class Address:
 
     def answers(self) -> bool:
         """Return whether a request is answered now."""
+        return bool(self.read())
+
+    def read(self) -> bytes:
+        """Return the body of a response on a new connection, or b"" without a response of status 200."""
         try:
             connection = self.connect()
             connection.request("GET", "/")
-            return connection.getresponse().status == 200
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
         except (OSError, http.client.HTTPException):
-            return False
+            return b""
+        return body if answer.status == 200 else b""
 
 
 @dataclass

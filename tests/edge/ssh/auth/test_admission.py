@@ -28,8 +28,8 @@ def test_of_many_connections_that_come_at_once_a_few_are_made_before_others_have
             while sum(Counted.made.values()) < CLIENTS:
                 await asyncio.sleep(0)
                 Counted.turn += 1
-        for client in clients:
-            client.close()
+            for client in clients:
+                client.close()
 
     asyncio.run(connect())
     assert max(Counted.made.values()) <= 16

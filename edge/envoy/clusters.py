@@ -83,6 +83,11 @@ def edge_group_name(plan: Plan, backend: str) -> str:
     return proxied_name(group_name(backend)) if plan.is_proxied else group_name(backend)
 
 
+def circuit_name(route: str, cluster: str) -> str:
+    """Return the name of a route's own cluster for a tunnel group, which counts failures."""
+    return f"circuit/{route}/{cluster}"
+
+
 @lru_cache(256)
 def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
     """Return the HTTP clusters of a gateway, the same objects for all names. The server name is the tunnel's id."""

@@ -154,7 +154,7 @@ def _add_passing(
 
     Envoy checks conditions in order. A gRPC request must not run the patterns of a filter twice.
     """
-    upstreams = [(_cluster_name(plan, id), weight) for id, weight in target.online]
+    upstreams = [(_cluster_name(plan, target.route, id), weight) for id, weight in target.online]
     path = [_path_condition(target.route)] if headers else []
     has_groups = any(is_group(id) for id, _ in target.online)
     if has_groups:
@@ -165,8 +165,11 @@ def _add_passing(
     _set_action(_add_copy(host, template, *path, *others, *headers).route, upstreams)
 
 
-def _cluster_name(plan: Plan, backend: str) -> str:
-    return clusters.edge_group_name(plan, backend) if is_group(backend) else clusters.response_name(backend)
+def _cluster_name(plan: Plan, route: ServedRoute, backend: str) -> str:
+    if not is_group(backend):
+        return clusters.response_name(backend)
+    name = clusters.edge_group_name(plan, backend)
+    return clusters.circuit_name(route.id, name) if route.modules.circuit_breaker else name
 
 
 def _set_action(action: v3.RouteAction, upstreams: Sequence[tuple[str, int]]) -> None:

@@ -20,6 +20,7 @@ from envoy.config.bootstrap.v3.bootstrap_pb2 import (
 )
 from envoy.config.cluster.v3.circuit_breaker_pb2 import CircuitBreakers
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
+from envoy.config.cluster.v3.outlier_detection_pb2 import OutlierDetection
 from envoy.config.common.mutation_rules.v3.mutation_rules_pb2 import HeaderMutation
 from envoy.config.core.v3.address_pb2 import Address, BindConfig, CidrRange, EnvoyInternalAddress, Pipe, SocketAddress
 from envoy.config.core.v3.backoff_pb2 import BackoffStrategy
@@ -159,7 +160,7 @@ from envoy.type.matcher.v3.regex_pb2 import RegexMatchAndSubstitute, RegexMatche
 from envoy.type.matcher.v3.string_pb2 import ListStringMatcher, StringMatcher
 from envoy.type.matcher.v3.value_pb2 import ValueMatcher
 from envoy.type.v3.http_status_pb2 import HttpStatus, ServiceUnavailable
-from envoy.type.v3.percent_pb2 import FractionalPercent
+from envoy.type.v3.percent_pb2 import FractionalPercent, Percent
 from envoy.type.v3.token_bucket_pb2 import TokenBucket
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration

@@ -29,6 +29,7 @@ _ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a fi
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
+_CIRCUIT_KIB = 4.0  # of the detector of failures in the two clusters
 _MODULE_KIB = 1.0  # of compression, in each entry
 _ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # of the matcher of visitors' addresses, in each entry; of each network
 _HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
@@ -41,7 +42,8 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
         return math.ceil(name + _TUNNEL_KIB)
-    routes = sum(map(_estimate_route, plan.edge.targets)) + _estimate_addresses(plan.edge.refusals)
+    routes = sum(_estimate_route(it) + _estimate_circuits(it, records) for it in plan.edge.targets)
+    routes += _estimate_addresses(plan.edge.refusals)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
     return math.ceil(name + routes + answering)
 
@@ -75,6 +77,13 @@ def _estimate_route(target: RouteTarget) -> float:
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
     """Return what the networks of IP policies take in one entry of a route, or for all requests of an edge."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
+
+
+def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
+    """Return what the clusters of a route with a circuit breaker take."""
+    if not target.route.modules.circuit_breaker:
+        return 0
+    return sum(_CIRCUIT_KIB + _estimate_backend(records.backends.get(id), records) for id, _ in target.weights)
 
 
 def _estimate_headers(target: RouteTarget) -> float:

@@ -11,6 +11,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules import (
     BackendModule,
+    CircuitBreakerModule,
     CompressionModule,
     HeadersModule,
     IpRestrictionModule,
@@ -137,6 +138,7 @@ def _modules(draw: st.DrawFn) -> Modules:
         user_agent_filter=draw(st.none() | agents),
         request_headers=draw(st.none() | _HEADERS),
         response_headers=draw(st.none() | _HEADERS),
+        circuit_breaker=draw(st.sampled_from([None, None, None, CircuitBreakerModule()])),
         compression=draw(st.sampled_from([None, None, None, CompressionModule()])),
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 3)) == 3 else None,
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),

@@ -141,8 +141,9 @@ def _is_untouched(edge: ServedEdge) -> bool:
     if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
         return False
     own, of_route = edge.modules, edge.routes[0].modules
-    reading = (of_route.user_agent_filter, of_route.request_headers, of_route.response_headers, of_route.compression)
-    return not (own.mutual_tls or own.unenforced or of_route.unenforced or any(reading))
+    reading = (of_route.user_agent_filter, of_route.request_headers, of_route.response_headers)
+    others = (of_route.compression, of_route.circuit_breaker)
+    return not (own.mutual_tls or own.unenforced or of_route.unenforced or any((*reading, *others)))
 
 
 def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:

@@ -97,7 +97,16 @@ def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
     for place, (name, add) in enumerate(values.items()):
         path = {"match_type": "path_prefix", "match": f"/headers/{place}"}
         module = {"add": add, "remove": [f"X-Removed-{number}" for number in range(10)]}
-        yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, "compression": {}}
+        others = {"compression": {}, "circuit_breaker": _CIRCUIT}
+        yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, **others}
+
+
+_CIRCUIT = {
+    **dict.fromkeys(("tripped_duration", "rolling_window"), 3600),
+    "num_buckets": 128,
+    "volume_threshold": 1_000_000,
+    "error_threshold_percentage": 1,
+}
 
 
 def _edges() -> Iterator[tuple[str, dict[str, Any]]]:

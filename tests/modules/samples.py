@@ -73,6 +73,14 @@ _MUTUAL_TLS = (
     ),
 )
 
+_CIRCUIT = {
+    "tripped_duration": 120,
+    "rolling_window": 300,
+    "num_buckets": 60,
+    "volume_threshold": 20,
+    "error_threshold_percentage": 0.29,
+}
+
 # By the module's path: an example that sets every field, and one that sets as few as may be.
 SAMPLES: dict[str, tuple[Sample, Sample]] = {
     "/edges/https/{edge_id}/routes/{id}/oauth": (
@@ -91,6 +99,13 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
             {"enabled": False, "allow": ["^Mozilla/"], "deny": ["(?i)bot"]},
         ),
         Sample({}, {"enabled": True, "allow": [], "deny": []}),
+    ),
+    "/edges/https/{edge_id}/routes/{id}/circuit_breaker": (
+        Sample({"enabled": False, **_CIRCUIT}, {"enabled": False, **_CIRCUIT}),
+        Sample(
+            {},
+            {"enabled": True, **dict.fromkeys(_CIRCUIT, 10), "error_threshold_percentage": 0.5},
+        ),
     ),
     "/edges/https/{edge_id}/routes/{id}/compression": (
         Sample({"enabled": False}, {"enabled": False}),

@@ -226,6 +226,7 @@ TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if i
 MODULES: Mapping[str, str] = {
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "backend": "chalicelib.model.edges.modules.BackendModule",
+    "circuit_breaker": "chalicelib.model.edges.modules.CircuitBreakerModule",
     "compression": "chalicelib.model.edges.modules.CompressionModule",
     "ip_restriction": "chalicelib.model.edges.modules.IpRestrictionModule",
     "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",

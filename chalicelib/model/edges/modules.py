@@ -116,6 +116,24 @@ class CompressionModule(StoredModule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CircuitBreakerModule(StoredModule):
+    """When failing tunnels get no requests for a while. Times are in seconds."""
+
+    tripped_duration: int = 10
+    rolling_window: int = 10
+    num_buckets: int = 10
+    volume_threshold: int = 10
+    error_percent: int = 50
+
+    AUDITED = ("enabled", "tripped_duration", "rolling_window", "num_buckets", "volume_threshold", "error_percent")
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        named = {name: it for name, it in values.items() if name != "error_threshold_percentage"}
+        return cls.of({**named, "error_percent": round(100 * values["error_threshold_percentage"])})
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackendModule(StoredModule):
     """The id of the backend that answers traffic, or None."""
 

@@ -84,6 +84,7 @@ def _plaintext_error(edge: ServedEdge) -> str:
 def _plaintext_modules(modules: Modules) -> list[str]:
     """Return the enabled modules that need decrypted traffic."""
     found = {
+        "circuit_breaker": modules.circuit_breaker,
         "compression": modules.compression,
         "mutual_tls": modules.mutual_tls,
         "oauth": modules.oauth,

@@ -34,7 +34,7 @@ class PowerShell(ShellComplete):
     source_template = _POWERSHELL
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the finished words and the one that is typed."""
+        """Return the finished words and the unfinished one."""
         words, word = os.environ.get("TE_WORDS", "").splitlines(), os.environ.get("TE_WORD", "")
         return (words[:-1] if word and words else words), word
 

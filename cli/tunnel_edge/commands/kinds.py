@@ -35,7 +35,7 @@ def build(name: str) -> click.Command | None:
 
 
 def _group(words: tuple[str, ...], operations: list[Operation]) -> Group:
-    """Return a group with the commands whose words begin with these."""
+    """Return a group of the commands that begin with these words."""
     group = Group(words[-1], help=f"Commands for {' '.join(words).replace('-', ' ')}.")
     depth = len(words)
     for following in sorted({operation.words[depth] for operation in operations}):

@@ -1,6 +1,6 @@
 """Envoy's scope of a loaded name: the routes for its server name, and the clusters that they use. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -9,10 +9,11 @@ from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.serving.sites import Site
+from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.envoy import answers, clusters, edge_routes, parts, routes, v3
 from edge.envoy.clusters import Members
-from edge.envoy.names import managers, tls_contexts
+from edge.envoy.names import circuits, managers, tls_contexts
 from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
@@ -81,8 +82,18 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
         return tuple(_site_clusters(plan.site, backends, link_authority, settings))
     if plan.edge is None or plan.edge.is_stream:
         return ()
-    every = (_backend_clusters(plan.edge, id, backends, link_authority, settings) for id in sorted(plan.edge.backends))
-    return tuple(it for made in every for it in made)
+    made = {
+        id: _backend_clusters(plan.edge, id, backends, link_authority, settings) for id in sorted(plan.edge.backends)
+    }
+    return (*(it for every in made.values() for it in every), *_circuits(plan.edge, made))
+
+
+def _circuits(plan: Plan, made: Mapping[str, list[Resource]]) -> Iterator[Resource]:
+    """Yield the clusters of routes with a circuit breaker."""
+    for target in plan.targets:
+        if module := target.route.modules.circuit_breaker:
+            groups = [it for id, _ in target.weights if is_group(id) for it in made[id]]
+            yield from circuits.build_circuits(target.route.id, module, groups)
 
 
 def _site_clusters(site: Site, backends: Backends, link_authority: str, settings: Settings) -> Sequence[Resource]:

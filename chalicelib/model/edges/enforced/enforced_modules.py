@@ -14,6 +14,7 @@ from chalicelib.model.edges import sign_in_rules
 from chalicelib.model.edges.headers import header_changes
 from chalicelib.model.edges.modules import (
     BackendModule,
+    CircuitBreakerModule,
     CompressionModule,
     HeadersModule,
     IpRestrictionModule,
@@ -31,7 +32,7 @@ _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their parent
     kinds.HTTPS_EDGES: ("ip_restriction", "mutual_tls", "tls_termination"),
     kinds.HTTPS_EDGE_ROUTES: (
-        *("backend", "compression", "ip_restriction", "oauth"),
+        *("backend", "circuit_breaker", "compression", "ip_restriction", "oauth"),
         *("request_headers", "response_headers", "user_agent_filter"),
     ),
     kinds.TLS_EDGES: ("backend", "ip_restriction", "mutual_tls"),
@@ -57,6 +58,7 @@ class Modules:
     response_headers: HeadersModule | None = None
     compression: CompressionModule | None = None
     ip_restriction: IpRestrictionModule | None = None
+    circuit_breaker: CircuitBreakerModule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
@@ -104,6 +106,12 @@ def _decode_headers(record: Any, check: Callable[[str], str]) -> HeadersModule |
     return _decode_module(HeadersModule, record, is_whole)
 
 
+def _is_circuit(made: CircuitBreakerModule) -> bool:
+    """Return whether Envoy can obey the values of a circuit breaker."""
+    numbers = (made.tripped_duration, made.rolling_window, made.num_buckets, made.volume_threshold)
+    return all(1 <= number < 1 << 31 for number in numbers) and 1 <= made.error_percent <= 100
+
+
 def _decode_sign_in(record: Any) -> SignInRule | None:
     module = _decode_module(OAuthModule, record)
     return sign_in_rules.make_rule(module) if module else None
@@ -113,6 +121,7 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None fo
     "backend": lambda it: _decode_module(
         BackendModule, it, lambda made: made.backend_id is None or is_id(made.backend_id)
     ),
+    "circuit_breaker": lambda it: _decode_module(CircuitBreakerModule, it, _is_circuit),
     "compression": lambda it: _decode_module(CompressionModule, it),
     "ip_restriction": lambda it: _decode_module(
         IpRestrictionModule, it, lambda made: bool(made.ip_policy_ids) and all(map(is_id, made.ip_policy_ids))

@@ -1,0 +1,39 @@
+"""Clusters of routes with a circuit breaker, which count the failures of each tunnel. Pure.
+
+Envoy counts in windows that follow each other. At the end of a window it ejects tunnels with too many failures, and
+accepts ejected ones again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from chalicelib.model.edges.modules import CircuitBreakerModule
+from edge.envoy import clusters, parts, v3
+from edge.envoy.resources import Resource, encode
+
+
+def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Resource]) -> Iterator[Resource]:
+    """Yield a route's own clusters, made of those of its tunnel groups."""
+    for group in groups:
+        cluster = v3.Cluster.FromString(group.encoded)
+        cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
+        cluster.outlier_detection.CopyFrom(_detection(module))
+        cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))  # all tunnels can be ejected
+        yield replace(encode(cluster), is_emptied=group.is_emptied)
+
+
+def _detection(module: CircuitBreakerModule) -> v3.OutlierDetection:
+    """Return the detection by the share of failures alone. Further ejections do not last longer than the first."""
+    lasting, zero = parts.seconds(module.tripped_duration), parts.number(0)
+    return v3.OutlierDetection(
+        interval=parts.seconds(module.rolling_window),
+        base_ejection_time=lasting,
+        max_ejection_time=lasting,
+        max_ejection_percent=parts.number(100),
+        enforcing_consecutive_5xx=zero,
+        enforcing_success_rate=zero,
+        enforcing_failure_percentage=parts.number(100),
+        failure_percentage_threshold=parts.number(module.error_percent),
+        failure_percentage_minimum_hosts=parts.number(1),
+        failure_percentage_request_volume=parts.number(module.volume_threshold),
+    )

@@ -1,0 +1,140 @@
+"""Circuit breakers of a real edge, compared with a model: which routes are tripped after some responses."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+
+import pytest
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.modules import BackendModule, CircuitBreakerModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.running import Edge, until
+
+pytestmark = needs_envoy
+ACCOUNT = "acct_A"
+_WINDOW = 4  # seconds
+_STATUSES = (200, 404, 500, 503)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A circuit breaker, and the responses that its tunnel gives in one window."""
+
+    percent: int
+    volume: int
+    statuses: tuple[int, ...]
+    has_module: bool
+
+    @property
+    def is_tripped(self) -> bool:
+        failures, count = sum(it >= 500 for it in self.statuses), len(self.statuses)
+        return self.has_module and count >= self.volume and 100 * failures >= self.percent * count
+
+
+def draw(chance: Random) -> Case:
+    count, volume = chance.randint(1, 8), chance.randint(1, 8)
+    failures = chance.randint(0, count)
+    statuses = [chance.choice(_STATUSES[2:]) for _ in range(failures)]
+    statuses += [chance.choice(_STATUSES[:2]) for _ in range(count - failures)]
+    near = [1, 50, 100, max(1, 100 * failures // count), min(100, 100 * failures // count + 1)]
+    return Case(chance.choice(near), volume, tuple(chance.sample(statuses, count)), chance.random() < 0.9)
+
+
+class _Origin(BaseHTTPRequestHandler):
+    """A server that answers with the status in the request."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self.send_response(int(self.headers.get("x-status", "200")))
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def group(edge: Edge) -> Iterator[str]:
+    """Run a server behind a tunnel; yield the id of its group."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Origin)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    edge.ssh(edge.key(ACCOUNT), "-R", f"app=circuits:80:localhost:{server.server_address[1]}")
+    made = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "circuits"}))
+    edge.store.keep(made)
+    yield made.id
+    server.shutdown()
+
+
+def serve(edge: Edge, group: str, name: str, cases: list[Case]) -> None:
+    """Serve an edge with a route for each case, whose counts are empty."""
+    routes = []
+    for place, case in enumerate(cases):
+        own = CircuitBreakerModule(
+            tripped_duration=60, rolling_window=_WINDOW, volume_threshold=case.volume, error_percent=case.percent
+        )
+        modules = Modules(BackendModule(backend_id=group), circuit_breaker=own if case.has_module else None)
+        routes.append(ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{place}/", modules))
+    routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", Modules(BackendModule(backend_id=group))))
+    host = f"{name}.{edge.settings.tunnel_domain}:443"
+    edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, (host,), routes=tuple(routes)))
+    until(lambda: edge.status(name, path="/ready") == "200")
+
+
+def send(edge: Edge, name: str, requests: list[tuple[str, int]]) -> list[tuple[int, bytes]]:
+    """Return the responses to requests on one connection, each a path and the status to ask for."""
+    host, found = f"{name}.{edge.settings.tunnel_domain}:{edge.settings.edge_port}", []
+    with edge.connect(name) as connection:
+        for path, status in requests:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: {host}\r\nx-status: {status}\r\n\r\n".encode())
+            answer = HTTPResponse(connection)
+            answer.begin()
+            found.append((answer.status, answer.read()))
+    return found
+
+
+def find_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> list[Case]:
+    """Return the cases in which the edge and the model differ."""
+    serve(edge, group, name, cases)
+    sent = [[(f"/{place}/", status) for status in case.statuses] for place, case in enumerate(cases)]
+    received = [[status for status, _ in send(edge, name, requests)] for requests in sent]
+    time.sleep(_WINDOW + 1)  # every window has ended
+    found = send(edge, name, [(f"/{place}/", 200) for place in range(len(cases))])
+    return [
+        case
+        for case, statuses, (status, _) in zip(cases, received, found, strict=True)
+        if [*case.statuses] != statuses or (status == 503) != case.is_tripped
+    ]
+
+
+def find_certain_differences(edge: Edge, group: str, name: str, cases: list[Case]) -> list[Case]:
+    """Return the cases that differ three times. The end of a window can divide the requests of a case."""
+    for attempt in "abc":
+        cases = find_differences(edge, group, f"{name}{attempt}", cases) if cases else []
+    return cases
+
+
+def test_routes_are_tripped_as_their_modules_say(edge: Edge, group: str) -> None:
+    chance = Random(1)
+    assert find_certain_differences(edge, group, "tripped", [draw(chance) for _ in range(30)]) == []
+
+
+def test_a_tripped_tunnel_gets_requests_again_and_no_other_route_is_affected(edge: Edge, group: str) -> None:
+    own = CircuitBreakerModule(tripped_duration=2, rolling_window=1, volume_threshold=1, error_percent=1)
+    modules = Modules(BackendModule(backend_id=group), circuit_breaker=own)
+    open_route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", Modules(BackendModule(backend_id=group)))
+    routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules), open_route)
+    host = f"again.{edge.settings.tunnel_domain}:443"
+    edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, (host,), routes=routes))
+    until(lambda: edge.status("again") == "200")
+    until(lambda: send(edge, "again", [("/", 500)])[0][0] == 503)
+    assert send(edge, "again", [("/open", 200), ("/open", 500)]) == [(200, b""), (500, b"")]
+    until(lambda: send(edge, "again", [("/", 200)])[0][0] == 200)

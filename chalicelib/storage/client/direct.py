@@ -3,13 +3,15 @@
 A read that fails in any way is left to botocore, which repeats it and translates its errors.
 """
 
+import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from botocore.auth import SigV4Auth
+from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.compat import get_current_datetime
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError
 
@@ -39,8 +41,8 @@ class DirectReader:
         self._headers = {
             "Content-Type": f"application/x-amz-json-{model.metadata['jsonVersion']}",
             "Host": host,
-            "User-Agent": client.meta.config.user_agent,
         }
+        self._user_agent: str = client.meta.config.user_agent
 
     def read(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a read, or None if botocore must send it."""
@@ -59,11 +61,21 @@ class DirectReader:
         except (BotoCoreError, ValueError):
             return None
 
-    def _sign(self, credentials: ReadOnlyCredentials, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
-        """Return the headers with botocore's signature."""
-        request = AWSRequest("POST", f"https://{headers['Host']}/", headers, body)
-        SigV4Auth(credentials, self._service, self._region).add_auth(request)
-        return dict(request.headers.items())
+    def _sign(self, credentials: ReadOnlyCredentials, headers: dict[str, str], body: bytes) -> Mapping[str, str]:
+        """Return the headers with botocore's signature.
+
+        The canonical form is built here, because botocore parses the headers as an e-mail for it, several times.
+        """
+        request, signer = AWSRequest(), SigV4Auth(credentials, self._service, self._region)
+        request.context["timestamp"] = timestamp = get_current_datetime().strftime(SIGV4_TIMESTAMP)
+        token = {"X-Amz-Security-Token": credentials.token} if credentials.token else {}
+        signed = {name.lower(): value for name, value in (headers | token | {"X-Amz-Date": timestamp}).items()}
+        names = ";".join(sorted(signed))
+        fields = (f"{name}:{signed[name]}" for name in sorted(signed))
+        canonical = "\n".join(("POST", "/", "", *fields, "", names, hashlib.sha256(body).hexdigest()))
+        signature = signer.signature(signer.string_to_sign(request, canonical), request)
+        authorization = f"AWS4-HMAC-SHA256 Credential={signer.scope(request)}, SignedHeaders={names}"
+        return signed | {"user-agent": self._user_agent, "authorization": f"{authorization}, Signature={signature}"}
 
     def _decode(self, body: bytes) -> dict[str, Any] | None:
         """Return the values of an answer, or None if it has none. Raises ValueError for malformed ones."""

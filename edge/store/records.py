@@ -19,6 +19,10 @@ class Unavailable(Exception):
     """The store does not answer."""
 
 
+class Unreadable(Unavailable):
+    """The store answers, but a required record is malformed."""
+
+
 class NotOpened(Exception):
     """The base of the errors of Store.open."""
 

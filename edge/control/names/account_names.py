@@ -13,7 +13,7 @@ from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
 from edge.plan import cold_reads
 from edge.process import log
-from edge.store.records import Unavailable
+from edge.store.records import Unavailable, Unreadable
 
 
 @dataclass
@@ -151,11 +151,11 @@ class AccountNames:
         try:
             read = self._shared.reader.read_changed
             records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
-        except Unavailable:
-            self._unread |= used
-            return
-        except Exception:
+        except Exception as error:
             self._unread |= used  # until they can be read, no further name of the account is loaded
+            if isinstance(error, Unavailable) and not isinstance(error, Unreadable):
+                return
+            await self._plans.refuse_unreadable(used)
             raise
         self._unread -= used
         await self._plans.replace(records)
@@ -164,8 +164,8 @@ class AccountNames:
         """Load a wanted name. If its account changes meanwhile, read the changes before refusing it."""
         try:
             outcome = await self._try_load(name)
-        except Unavailable:
-            outcome = "unavailable"
+        except Unavailable as error:
+            outcome = "failed" if isinstance(error, Unreadable) else "unavailable"
         except Exception as error:
             log.event("name_failed", account=self.account, error=type(error).__name__)
             outcome = "failed"

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from edge.store.records import Unavailable
 _AT_ONCE = 16  # names that are sent in a row before other tasks of this process run
 _MAX_PLANS = 4  # plans that are tried for a name that Envoy rejects
 _TOO_LARGE = "The routes need more memory than an account can have on an edge host."
+_UNREADABLE = "A changed record cannot be read."
 _FAILED = "The edge host cannot plan the name."
 _NO_PAIRS: Mapping[str, KeyPair] = {}
 _NO_KEY = "Its private key cannot be decrypted."
@@ -43,6 +44,7 @@ class AccountPlans:
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
+        self._unreadable: set[str] = set()  # names refused because a changed record could not be read
 
     @property
     def names(self) -> frozenset[str]:
@@ -65,8 +67,11 @@ class AccountPlans:
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
-        if differing := find_differences(before, records, before.versions):
-            await self.update([name for name, used in self.used.items() if not used.isdisjoint(differing)])
+        differing, unreadable = find_differences(before, records, before.versions), self._unreadable
+        self._unreadable = set()
+        if differing or unreadable:
+            users = (name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing))
+            await self.update([*users])
 
     async def load(self, name: str) -> Outcome:
         """Plan a name and send it with its secret. Raises Unavailable."""
@@ -103,6 +108,12 @@ class AccountPlans:
                 self._report_refused(plan)
             await asyncio.gather(*(self._change(it) for it in plans if it.certificate))
 
+    async def refuse_unreadable(self, places: Set[Place]) -> None:
+        """Withdraw the names that use changed records which cannot be read, until they can be read."""
+        plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
+        self._unreadable.update(it.name for it in plans)
+        await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
+
     async def end_pages(self, names: Iterable[str]) -> None:
         """Remove the pages of names that are not served."""
         await self._sender.withdraw([it for it in names if not self._is_served(it)])
@@ -122,6 +133,13 @@ class AccountPlans:
         if name in self._plans and not self._is_served(name):
             self._drop([name])
 
+    async def _withdraw_with(self, refusal: str, plans: Iterable[NamePlan]) -> None:
+        """Withdraw names for a reason, which their status shows."""
+        refused = [NamePlan(it.name, it.account, refusal=refusal, refused_by=it.edge) for it in plans]
+        await self._withdraw(refused)
+        for plan in refused:
+            self._shared.report(plan, NameErrors(refusal))
+
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Withdraw names. Their changes are still followed, because of their open connections."""
         gone = [it for it in plans if self._is_served(it.name)]
@@ -137,7 +155,7 @@ class AccountPlans:
         if (loaded := self._loaded.find(plan.name)) is None:
             return
         if refusal:
-            await self._withdraw([NamePlan(plan.name, plan.account, refusal=_TOO_LARGE, refused_by=plan.edge)])
+            await self._withdraw_with(_TOO_LARGE, [plan])
             return
         has_page = plan.name in self._shared.pages
         self._shared.pages.discard(plan.name)

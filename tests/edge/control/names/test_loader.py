@@ -545,15 +545,37 @@ def test_a_domain_that_another_account_proves_while_its_name_is_loaded_is_lost()
     run(test)
 
 
-def test_a_change_that_could_not_be_read_for_any_reason_is_read_again() -> None:
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_name_with_a_changed_record_that_cannot_be_decoded_is_refused_until_it_can(*, is_changed: bool) -> None:
+    async def test(world: World) -> None:
+        changed, other = world.records.serve(A, NAME), "other.shop.example"
+        world.records.serve(A, other)
+        await world.visit(NAME, other)
+        world.records.is_broken = True
+        await world.change(changed)
+        assert (world.envoy.scopes, set(world.envoy.secrets)) == ({other: "1"}, {other})
+        assert world.errors[NAME].refusal == "A changed record cannot be read."
+        if is_changed:
+            world.records.serve(A, NAME, "cert_1 2")
+        world.records.is_broken = False
+        await until(lambda: world.envoy.scopes == {NAME: "2" if is_changed else "1", other: "1"})
+        await world.rest()
+        assert world.errors[NAME].refusal == ""
+        await world.visit(NAME)
+        assert world.envoy.secrets[NAME] == "cert_1"
+
+    run(test)
+
+
+def test_a_name_whose_store_is_away_during_a_change_stays_in_service() -> None:
     async def test(world: World) -> None:
         changed = world.records.serve(A, NAME)
         await world.visit(NAME)
-        world.records.is_broken = True
+        world.records.is_away = True
         world.records.serve(A, NAME, "")
         await world.change(changed)
         assert world.envoy.scopes == {NAME: "1"}
-        world.records.is_broken = False
+        world.records.is_away = False
         await until(lambda: world.envoy.scopes == {})
 
     run(test)

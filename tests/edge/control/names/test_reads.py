@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+from chalicelib.storage.records.decoding import MalformedRecord
 from edge.control.names.reads import StoreReads
-from edge.store.records import Unavailable
+from edge.store.errors import raises_unavailable
+from edge.store.records import Unavailable, Unreadable
 
 
 def away() -> str:
@@ -22,6 +24,24 @@ def test_a_read_returns_its_result_or_raises() -> None:
         for read in (reads.for_visitor, reads.of_change):
             with pytest.raises(Unavailable, match="away"):
                 await read(away)
+        assert not reads.is_away
+
+    asyncio.run(ask())
+
+
+def test_a_malformed_record_is_an_answer_of_the_store() -> None:
+    @raises_unavailable
+    def read() -> None:
+        raise MalformedRecord("Tunnel", "name", "is missing")
+
+    async def ask() -> None:
+        reads, silent = StoreReads(), threading.Event()
+        threading.Timer(1, silent.set).start()
+        with pytest.raises(Unavailable):
+            await reads.for_visitor(silent.wait)
+        assert reads.is_away
+        with pytest.raises(Unreadable):
+            await reads.for_visitor(read)
         assert not reads.is_away
 
     asyncio.run(ask())

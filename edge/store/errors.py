@@ -8,14 +8,14 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records import decoding
 from chalicelib.storage.records.decoding import MalformedRecord
 from edge.process import log
-from edge.store.records import Unavailable, Unreadable
+from edge.store.records import Unavailable, Undecodable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
-    """Make a call raise Unavailable if the store does not answer, Unreadable if a required record is malformed."""
+    """Make a call raise Unavailable if the store does not answer, Undecodable if a required record is malformed."""
 
     @wraps(call)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
@@ -25,6 +25,6 @@ def raises_unavailable(call: Callable[P, R]) -> Callable[P, R]:
             raise Unavailable(error.code) from None
         except MalformedRecord as malformed:
             log.event(decoding.EVENT, **malformed.facts)
-            raise Unreadable(decoding.EVENT) from None
+            raise Undecodable(decoding.EVENT) from None
 
     return wrapped

@@ -19,7 +19,7 @@ class Unavailable(Exception):
     """The store does not answer."""
 
 
-class Unreadable(Unavailable):
+class Undecodable(Unavailable):
     """The store answers, but a required record is malformed."""
 
 

@@ -13,7 +13,7 @@ from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
 from edge.plan import cold_reads
 from edge.process import log
-from edge.store.records import Unavailable, Unreadable
+from edge.store.records import Unavailable, Undecodable
 
 
 @dataclass
@@ -144,7 +144,8 @@ class AccountNames:
             await self._resync()
 
     async def _read_changed(self, places: set[Place]) -> None:
-        used = {it for it in places if self._plans.records.is_affected_by(it)}
+        is_loaded = bool(self._plans.names)  # without names, the next load reads all records again
+        used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
         self._unread -= places - used
         if not used:
             return
@@ -153,7 +154,7 @@ class AccountNames:
             records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
         except Exception as error:
             self._unread |= used  # until they can be read, no further name of the account is loaded
-            if isinstance(error, Unavailable) and not isinstance(error, Unreadable):
+            if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
             await self._plans.refuse_unreadable(used)
             raise
@@ -165,7 +166,7 @@ class AccountNames:
         try:
             outcome = await self._try_load(name)
         except Unavailable as error:
-            outcome = "failed" if isinstance(error, Unreadable) else "unavailable"
+            outcome = "failed" if isinstance(error, Undecodable) else "unavailable"
         except Exception as error:
             log.event("name_failed", account=self.account, error=type(error).__name__)
             outcome = "failed"
@@ -194,6 +195,8 @@ class AccountNames:
         await self._plans.replace(await read)
 
     async def _resync(self) -> None:
+        if not self._plans.names:
+            return
         before = self._shared.reader.keep(self._plans.records, self._plans.names)
         try:
             records = await self._shared.reads.of_change(self._shared.reader.resync, before)

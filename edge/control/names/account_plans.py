@@ -69,9 +69,8 @@ class AccountPlans:
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
         differing, unreadable = find_differences(before, records, before.versions), self._unreadable
         self._unreadable = set()
-        if differing or unreadable:
-            users = (name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing))
-            await self.update([*users])
+        users = [name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing)]
+        await self.update(users)
 
     async def load(self, name: str) -> Outcome:
         """Plan a name and send it with its secret. Raises Unavailable."""

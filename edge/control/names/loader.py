@@ -31,7 +31,7 @@ from edge.process import log
 from edge.process.name_metrics import NameMetrics
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
-from edge.store.records import Unavailable, Unreadable
+from edge.store.records import Unavailable, Undecodable
 
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
@@ -194,7 +194,7 @@ class Loader:
         try:
             found = await self._searches.find(name)
         except Unavailable as error:
-            await self._answer(name, "", "failed" if isinstance(error, Unreadable) else "unavailable")
+            await self._answer(name, "", "failed" if isinstance(error, Undecodable) else "unavailable")
         except Exception as error:
             log.event("name_failed", account="", error=type(error).__name__)
             await self._answer(name, "", "failed")

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
-from edge.store.records import Unavailable, Unreadable
+from edge.store.records import Unavailable, Undecodable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +69,7 @@ class StoreReads:
     def _on_done(self, future: "asyncio.Future[R]", done: "Future[R]") -> None:
         """Record that the store answers. Any error but Unavailable is an answer, too."""
         error = done.exception()
-        if isinstance(error, Unreadable) or not isinstance(error, Unavailable):
+        if isinstance(error, Undecodable) or not isinstance(error, Unavailable):
             self._answered_at, self.is_away = time.monotonic(), False
         if future.done():
             return

@@ -567,6 +567,17 @@ def test_a_name_with_a_changed_record_that_cannot_be_decoded_is_refused_until_it
     run(test)
 
 
+def test_a_change_of_an_account_without_loaded_names_is_no_read() -> None:
+    async def test(world: World) -> None:
+        changed = world.records.serve(A, NAME, "")
+        await world.visit(NAME)
+        world.records.reads.clear()
+        await world.change(changed)
+        assert world.records.reads == {}
+
+    run(test)
+
+
 def test_a_name_whose_store_is_away_during_a_change_stays_in_service() -> None:
     async def test(world: World) -> None:
         changed = world.records.serve(A, NAME)

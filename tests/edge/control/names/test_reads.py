@@ -9,7 +9,7 @@ import pytest
 from chalicelib.storage.records.decoding import MalformedRecord
 from edge.control.names.reads import StoreReads
 from edge.store.errors import raises_unavailable
-from edge.store.records import Unavailable, Unreadable
+from edge.store.records import Unavailable, Undecodable
 
 
 def away() -> str:
@@ -40,7 +40,7 @@ def test_a_malformed_record_is_an_answer_of_the_store() -> None:
         with pytest.raises(Unavailable):
             await reads.for_visitor(silent.wait)
         assert reads.is_away
-        with pytest.raises(Unreadable):
+        with pytest.raises(Undecodable):
             await reads.for_visitor(read)
         assert not reads.is_away
 

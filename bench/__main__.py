@@ -41,6 +41,7 @@ FIGURES = (
     "edge_encoding",
     "oauth",
     "filters",
+    "command_line",
 )
 _LAST = Path(__file__).parent / "last_result.md"
 _BUILT = ROOT / "build" / "bench"

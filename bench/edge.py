@@ -252,19 +252,25 @@ def _resident(pid: int) -> int:
     return sum(process.memory_full_info().uss for process in _family(pid))
 
 
+def write_upstream(folder: Path, upstream: int, alone: int, secure: int) -> Path:
+    """Write the configuration of the Envoy that answers, for three ports. Return its file."""
+    certificate = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    made = ["-subj", "/CN=x", "-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")]
+    subprocess.run([*certificate, *made], check=True, capture_output=True)
+    (folder / "large").write_bytes(bytes(LARGE))
+    text = Template((ROOT / "bench" / "upstream.yaml").read_text())
+    ports = {"upstream": upstream, "alone": alone, "secure": secure}
+    (file := folder / "upstream.yaml").write_text(text.substitute(ports, folder=folder, large=LARGE))
+    return file
+
+
 @contextlib.contextmanager
 def _started(folder: Path, ports: Ports) -> Iterator[tuple[Gateway, Gateway]]:
     """Run the upstream, both gateways with a client each, and the edge's Envoy."""
     for name in ("key", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    certificate = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    made = ["-subj", "/CN=x", "-keyout", str(folder / "tls.key"), "-out", str(folder / "tls.crt")]
-    subprocess.run([*certificate, *made], check=True, capture_output=True)
-    (folder / "large").write_bytes(bytes(LARGE))
-    named = {**asdict(ports), "folder": folder, "large": LARGE}
-    upstream = Template((ROOT / "bench" / "upstream.yaml").read_text())
-    (folder / "upstream.yaml").write_text(upstream.substitute(named))
-    (folder / "sshd_config").write_text(Template(_SSHD_CONFIG).substitute(named))
+    write_upstream(folder, ports.upstream, ports.alone, ports.secure)
+    (folder / "sshd_config").write_text(Template(_SSHD_CONFIG).substitute(asdict(ports), folder=folder))
     os.makedirs("/run/sshd", exist_ok=True)
     with contextlib.ExitStack() as stack:
 

@@ -34,6 +34,18 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
+def install(wheel: Path, environment: Path) -> Path:
+    """Install a wheel in a new environment, with its dependencies from .venv-cli. Return the program."""
+    uv = str(ROOT / ".venv" / "bin" / "uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", str(_PYTHON), str(environment)], check=True)
+    installed = [uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--compile-bytecode"]
+    subprocess.run([*installed, "--python", str(environment / "bin" / "python"), str(wheel)], check=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    (pinned,) = (ROOT / ".venv-cli").glob("lib/python3*/site-packages")
+    (packages / "pinned.pth").write_text(f"{pinned.resolve()}\n")
+    return environment / "bin" / "te"
+
+
 def write_kinds() -> None:
     """Write the reduced OpenAPI document."""
     document = json.loads(openapi.FILE.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from infra.build import cli
 from tests import needs
 from tests.cli import issuer as issuers
 from tests.cli.issuer import OidcIssuer
-from tests.conftest import ROOT, Served, remember_stored, serve
+from tests.conftest import Served, remember_stored, serve
 from tests.transports import RECORD
 
 
@@ -77,19 +77,7 @@ def te(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the program of the wheel, installed in an environment that has only what it needs."""
     needs.need("the environment of the command line", "the environment of make")
     folder = tmp_path_factory.mktemp("wheel")
-    return install(cli.build_wheel(folder), folder / "environment")
-
-
-def install(wheel: Path, environment: Path) -> Path:
-    """Install the wheel, with its dependencies from .venv-cli, whose versions are pinned."""
-    uv, python = str(ROOT / ".venv/bin/uv"), ROOT / ".venv-cli/bin/python"
-    subprocess.run([uv, "venv", "--quiet", "--python", str(python), str(environment)], check=True)
-    installed = [uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--compile-bytecode"]
-    subprocess.run([*installed, "--python", str(environment / "bin/python"), str(wheel)], check=True)
-    (packages,) = environment.glob("lib/python3*/site-packages")
-    (pinned,) = (ROOT / ".venv-cli").glob("lib/python3*/site-packages")
-    (packages / "pinned.pth").write_text(f"{pinned.resolve()}\n")
-    return environment / "bin" / "te"
+    return cli.install(cli.build_wheel(folder), folder / "environment")
 
 
 @pytest.fixture

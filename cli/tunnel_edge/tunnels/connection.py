@@ -5,11 +5,11 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import asyncssh
 
+from tunnel_edge.tunnels.gateways import Gateway, SignIn
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
 
@@ -19,30 +19,6 @@ _MAX_LINE = 64 * 1024  # characters of an event
 _SETTLE = 1.0  # seconds to wait for the reason of a refusal
 
 OnEvent = Callable[[Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Gateway:
-    """A gateway as `GET /gateways` describes it. `host_keys` are lines of authorized_keys."""
-
-    host: str
-    port: int
-    host_keys: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True)
-class SignIn:
-    """A key, maybe with a certificate, and the user name for it. `ends_at` is the end in seconds since 1970, or None.
-
-    Without `keys` the agent's keys are used.
-    """
-
-    username: str
-    keys: tuple[Any, ...] = ()
-    ends_at: float | None = None
 
 
 class UnknownHostKey(Exception):
@@ -63,16 +39,6 @@ class Refused(Exception):
     def __init__(self, message: str, code: str, *, is_final: bool) -> None:
         super().__init__(message)
         self.code, self.is_final = code, is_final
-
-
-def parse_gateways(answer: Mapping[str, Any]) -> tuple[Gateway, ...]:
-    """Return the gateways of `GET /gateways` that have an address and host keys."""
-    found = []
-    for item in answer.get("gateways") or ():
-        host, _, port = str(item.get("address") or "").rpartition(":")
-        if host and port.isdigit() and item.get("host_keys"):
-            found.append(Gateway(host.strip("[]"), int(port), tuple(map(str, item["host_keys"]))))
-    return tuple(found)
 
 
 class Connection:

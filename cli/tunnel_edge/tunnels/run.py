@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -13,11 +13,11 @@ from tunnel_edge.tunnels import connection
 from tunnel_edge.tunnels.connection import (
     Connection,
     ConnectionFailed,
-    Gateway,
     Refused,
     SignInRejected,
     UnknownHostKey,
 )
+from tunnel_edge.tunnels.gateways import Gateway, SignIn
 from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
@@ -42,7 +42,8 @@ class Screen(Protocol):
 class Run:
     """A tunnel that is open until its command ends.
 
-    `fetch_gateways` and the calls of `sign_ins` block, and run in threads.
+    `fetch_gateways` and the calls of `sign_ins` block, and run in threads. `prepare` is awaited between the first
+    connection and its tunnel.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class Run:
         sign_ins: SignIns,
         fetch_gateways: Callable[[], tuple[Gateway, ...]],
         screen: Screen,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._prepare = prepare
         self._requested, self._relay, self._sign_ins = requested, relay, sign_ins
         self._fetch, self._screen = fetch_gateways, screen
         self._reconnect = Reconnect()
@@ -87,6 +90,9 @@ class Run:
         sign_in = await self._sign_in()
         opened = await connection.connect(gateway, sign_in, self._on_event)
         try:
+            if self._prepare:
+                await self._prepare()
+                self._prepare = None
             await opened.open(self._requested, self._relay)
             self._failures = 0
             self._reconnect.on_open(time.monotonic())
@@ -107,7 +113,7 @@ class Run:
             return True
         return False
 
-    async def _sign_in(self) -> connection.SignIn:
+    async def _sign_in(self) -> SignIn:
         """Return the current key. Without the service it is tried again, once the tunnel was open."""
         try:
             return await asyncio.to_thread(self._sign_ins.current)

@@ -1,4 +1,7 @@
-"""Signs in at a gateway: by a certificate in memory, an SSH credential of this machine, or keys of the user."""
+"""Signs in at a gateway: by a certificate in memory, an SSH credential of this machine, or keys of the user.
+
+Functions that need asyncssh import it: the first request to the service is sent while it is loaded.
+"""
 
 import json
 import os
@@ -10,17 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
-
-import asyncssh
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tunnel_edge.api.client import Client
 from tunnel_edge.api.errors import ApiError
 from tunnel_edge.errors import CONFLICT, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.identity import files
 from tunnel_edge.identity.profiles import Profile
-from tunnel_edge.tunnels.connection import SignIn
+from tunnel_edge.tunnels.gateways import SignIn
 from tunnel_edge.tunnels.requested import RequestedTunnel
+
+if TYPE_CHECKING:
+    import asyncssh
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
@@ -47,15 +51,23 @@ class Certificates:
     profile: Profile
     requested: RequestedTunnel
     domain: str
-    _key: Any = field(default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519"))
-    _current: SignIn | None = None
+    _key: Any = field(default_factory=lambda: _generate_key())
+    _certificate: str = ""
+    _renew_at: float = 0.0
+
+    def prepare(self) -> None:
+        """Obtain a certificate, unless there is one that does not end soon."""
+        if time.time() >= self._renew_at:
+            self._request(_LIFETIME)
 
     def current(self) -> SignIn:
-        if self._current is None or time.time() >= (self._current.ends_at or 0):
-            self._current = self._create(_LIFETIME)
-        return self._current
+        import asyncssh
 
-    def _create(self, lifetime: int) -> SignIn:
+        self.prepare()
+        pair = (asyncssh.import_private_key(_encode(self._key)), asyncssh.import_certificate(self._certificate))
+        return SignIn(self._principal, (pair,), self._renew_at)
+
+    def _request(self, lifetime: int) -> None:
         """Request a certificate, with the longest lifetime that the policy permits."""
         try:
             answer = self.client.post("/ssh_user_certificates", self._body(lifetime))
@@ -63,14 +75,14 @@ class Certificates:
             details = error.body.get("details") or {}
             most = _MOST_SECONDS.search(str(details.get("valid_until", "")))
             if most and int(most[1]) < lifetime:
-                return self._create(int(most[1]))
+                return self._request(int(most[1]))
             if "extensions.bind@tunnel-edge" in details and self._needs_port:
                 raise CommandError("The authority's policy restricts ports: name one with --port.", USAGE) from error
             raise
-        certificate = asyncssh.import_certificate(answer["certificate"])
         ends_at = datetime.fromisoformat(answer["valid_until"]).timestamp()
         margin = max(_MIN_MARGIN, min(_MARGIN, (ends_at - time.time()) / 10))
-        return SignIn(self._principal, ((self._key, certificate),), ends_at - margin)
+        self._certificate, self._renew_at = answer["certificate"], ends_at - margin
+        return None
 
     @property
     def _principal(self) -> str:
@@ -87,7 +99,7 @@ class Certificates:
         end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=lifetime)
         return {
             "ssh_certificate_authority_id": self.profile.authority,
-            "public_key": self._key.export_public_key().decode().strip(),
+            "public_key": _encode_public(self._key),
             "principals": [self._principal],
             "extensions": extensions,
             "valid_until": end.isoformat().replace("+00:00", "Z"),
@@ -109,6 +121,8 @@ class Credentials:
         return self._current
 
     def _load(self) -> SignIn:
+        import asyncssh
+
         key_file = files.state_folder() / "ssh" / f"{self.profile.name}-tunnels"
         key, id = _read_key(key_file), _read_id(key_file)
         if key is None or not id or not self._permit(id):
@@ -116,7 +130,7 @@ class Credentials:
             self._create(key, key_file)
         return SignIn("te", (key,))
 
-    def _create(self, key: asyncssh.SSHKey, key_file: Path) -> None:
+    def _create(self, key: "asyncssh.SSHKey", key_file: Path) -> None:
         body = {
             "public_key": key.export_public_key().decode().strip(),
             "acl": list(dict.fromkeys(self.rules)),
@@ -159,6 +173,8 @@ class Identity:
 
 def read_identity(file: str, passphrase: str | None = None) -> Identity:
     """Return the key of a file, with the certificate beside it. Raises asyncssh.KeyEncryptionError, CommandError."""
+    import asyncssh
+
     certificate = Path(f"{file}-cert.pub")
     principals: list[str] = []
     try:
@@ -182,9 +198,14 @@ def agent_keys() -> Identity:
 def create(
     client: Client, profile: Profile, requested: RequestedTunnel, domain: str, tcp_ports: Sequence[int]
 ) -> SignIns:
-    """Return certificates if the profile has an authority, otherwise the credential of this machine."""
+    """Return certificates if the profile has an authority, otherwise the credential of this machine.
+
+    The first certificate is obtained at once.
+    """
     if profile.authority:
-        return Certificates(client, profile, requested, domain)
+        certificates = Certificates(client, profile, requested, domain)
+        certificates.prepare()
+        return certificates
     return Credentials(client, profile, requested.rules(domain, _sample(tcp_ports)))
 
 
@@ -195,8 +216,29 @@ def _sample(ports: Sequence[int]) -> Sequence[int]:
     return random.Random(platform.node()).sample(ports, _MAX_PORTS)
 
 
-def _read_key(file: Path) -> asyncssh.SSHKey | None:
+def _generate_key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.generate()
+
+
+def _encode(key: Any) -> bytes:
+    """Return a private key as OpenSSH writes it."""
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+
+
+def _encode_public(key: Any) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return str(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
+
+
+def _read_key(file: Path) -> "asyncssh.SSHKey | None":
     """Return the stored key. An unreadable one is replaced."""
+    import asyncssh
+
     content = files.read_private(file)
     try:
         return asyncssh.import_private_key(content) if content else None

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncssh
 
-from tunnel_edge.tunnels.connection import Gateway, SignIn
+from tunnel_edge.tunnels.gateways import Gateway, SignIn
 
 HOST_KEY, USER_KEY = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 SIGN_IN = SignIn("te", (USER_KEY,))

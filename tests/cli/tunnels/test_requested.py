@@ -4,7 +4,7 @@ import pytest
 
 from tunnel_edge.errors import CommandError
 from tunnel_edge.tunnels import requested
-from tunnel_edge.tunnels.connection import Gateway, parse_gateways
+from tunnel_edge.tunnels.gateways import Gateway, parse_gateways
 from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
 
 DOMAIN = "t.example.com"

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.tunnels.gateways import SIGN_IN, URL, Plan, serve
 from tests.conftest import free_port
 from tunnel_edge.errors import CommandError
-from tunnel_edge.tunnels.connection import Gateway, SignIn
+from tunnel_edge.tunnels.gateways import Gateway, SignIn
 from tunnel_edge.tunnels.relay import NoTap, Relay
 from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
 from tunnel_edge.tunnels.run import Run

@@ -1,0 +1,44 @@
+"""Starts the inspector and the socket of `te requests`."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable
+
+from tunnel_edge.commands.serving import Terminal
+from tunnel_edge.errors import FAILED, CommandError
+from tunnel_edge.inspector.control import Control, socket_file
+from tunnel_edge.inspector.exchanges import Journal
+from tunnel_edge.inspector.recording import Recording
+from tunnel_edge.inspector.replay import Replay
+from tunnel_edge.inspector.server import Inspector
+from tunnel_edge.tunnels import relay
+from tunnel_edge.tunnels.relay import Tap
+from tunnel_edge.tunnels.requested import LocalServer
+
+
+async def start(
+    server: LocalServer, port: int, screen: Terminal, stack: contextlib.AsyncExitStack
+) -> Callable[[str], Tap]:
+    """Show the link of an inspector. Return the function that opens a recording. Raises CommandError."""
+    recording = Recording(Journal())
+    replay = Replay(recording, server.host, server.port, relay.create_context(server))
+    inspector = Inspector(recording.journal, replay, str(server), screen.note)
+    try:
+        link = await inspector.listen(port)
+    except OSError as error:
+        raise CommandError(f"The inspector cannot listen on port {port}: {error.strerror}", FAILED) from error
+    stack.callback(inspector.close)
+    control, file = Control(recording.journal, replay), socket_file(os.getpid())
+    try:
+        stack.callback((await control.listen(file)).close)
+        stack.callback(functools.partial(file.unlink, missing_ok=True))
+    except (OSError, NotImplementedError, AttributeError) as error:
+        screen.note(f"te requests is not available: {error}")
+    screen.note(f"Inspector: {link}")
+
+    def set_address(url: str) -> None:
+        inspector.url = control.url = url
+
+    screen.on_address = set_address
+    return recording.open

@@ -1,0 +1,108 @@
+"""Serves a tunnel, with the inspector beside it, until Ctrl-C. Imported after asyncssh."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from tunnel_edge import output
+from tunnel_edge.errors import USAGE, CommandError
+from tunnel_edge.tunnels.gateways import Gateway
+from tunnel_edge.tunnels.relay import NoTap, Relay, Tap
+from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
+from tunnel_edge.tunnels.run import Run
+from tunnel_edge.tunnels.sign_in import SignIns
+
+
+class Terminal:
+    """Shows a run to the person at the terminal. The address is the only line of standard output.
+
+    `segno` is the package for QR codes, None to show none.
+    """
+
+    def __init__(self, segno: Any, server: LocalServer) -> None:
+        self._segno, self._server = segno, server
+        self.on_address: Callable[[str], None] = lambda url: None
+        self._last = ""
+
+    def show_address(self, url: str) -> None:
+        self.on_address(url)
+        print(output.plain(url).replace("\n", ""), flush=True)
+        self.note(f"Requests go to {self._server}. Ctrl-C ends the tunnel.")
+        if self._segno:
+            self._segno.make(url).terminal(out=sys.stderr, compact=True)
+
+    def show_request(self, event: Mapping[str, Any]) -> None:
+        """Show a request as the terminal of `ssh -R` does, if somebody is there to read it."""
+        if sys.stderr.isatty():
+            answer = "no answer" if event.get("status") is None else f"{event.get('status')}  {event.get('ms')} ms"
+            self.note(f"{event.get('client')}  {event.get('method')} {event.get('path')}  {answer}")
+
+    def note(self, text: str) -> None:
+        output.note(text.replace("\r", "").replace("\n", " "))
+
+    def note_once(self, text: str) -> None:
+        """Show a sentence, unless it is the same as the last one."""
+        if text != self._last:
+            self._last = text
+            self.note(text)
+
+
+def load_qr() -> Any:
+    """Return the package for QR codes. Raises CommandError if it is not installed."""
+    try:
+        import segno
+    except ImportError:
+        raise CommandError("--qr needs the package segno: install tunnel-edge-cli[qr].", USAGE) from None
+    return segno
+
+
+def serve(
+    tunnel: RequestedTunnel,
+    server: LocalServer,
+    sign_ins: SignIns,
+    fetch: Callable[[], tuple[Gateway, ...]],
+    screen: Terminal,
+    inspect_port: int | None,
+) -> None:
+    """Serve a tunnel until Ctrl-C. `inspect_port` is None without an inspector, and 0 for a free port."""
+    asyncio.run(_serve(tunnel, server, sign_ins, fetch, screen, inspect_port))
+
+
+async def _serve(
+    tunnel: RequestedTunnel,
+    server: LocalServer,
+    sign_ins: SignIns,
+    fetch: Callable[[], tuple[Gateway, ...]],
+    screen: Terminal,
+    inspect_port: int | None,
+) -> None:
+    """Serve until cancelled by Ctrl-C or SIGTERM."""
+    if task := asyncio.current_task():
+        with contextlib.suppress(NotImplementedError):  # on Windows
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    open_tap: Callable[[str], Tap] = lambda _: NoTap()  # noqa: E731 (the other one is a method)
+    async with contextlib.AsyncExitStack() as stack:
+        # The inspector is imported while te connects.
+        inspecting = None if inspect_port is None else asyncio.create_task(asyncio.to_thread(_import_inspecting))
+
+        async def prepare() -> None:
+            nonlocal open_tap
+            if inspecting:
+                open_tap = await (await inspecting).start(server, inspect_port or 0, screen, stack)
+            gc.freeze()  # what is imported now stays
+            gc.set_threshold(20_000, 20, 50)  # recorded requests would be searched for garbage again and again
+            gc.enable()
+
+        passing = Relay(server, lambda host: open_tap(host), screen.note_once)
+        await Run(tunnel, passing, sign_ins, fetch, screen, prepare).serve()
+
+
+def _import_inspecting() -> ModuleType:
+    from tunnel_edge.commands import inspecting
+
+    return inspecting

@@ -1,0 +1,39 @@
+"""The gateways that the API names, and what is used to sign in there. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway as `GET /gateways` describes it. `host_keys` are lines of authorized_keys."""
+
+    host: str
+    port: int
+    host_keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """A key, maybe with a certificate, and the user name for it. `ends_at` is the end in seconds since 1970, or None.
+
+    Without `keys` the agent's keys are used.
+    """
+
+    username: str
+    keys: tuple[Any, ...] = ()
+    ends_at: float | None = None
+
+
+def parse_gateways(answer: Mapping[str, Any]) -> tuple[Gateway, ...]:
+    """Return the gateways of `GET /gateways` that have an address and host keys."""
+    found = []
+    for item in answer.get("gateways") or ():
+        host, _, port = str(item.get("address") or "").rpartition(":")
+        if host and port.isdigit() and item.get("host_keys"):
+            found.append(Gateway(host.strip("[]"), int(port), tuple(map(str, item["host_keys"]))))
+    return tuple(found)

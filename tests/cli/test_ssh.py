@@ -142,10 +142,19 @@ def test_files_are_used_without_an_agent(admin_user: User, server: Sshd, authori
     RECORD.secrets.add("".join(key.read_text().splitlines()[2:-1]))
     config = configure(admin_user, server, admin_user.run("ssh", "config").stdout)
     assert connect(admin_user, config).stdout == "in\n"
-    certificate = key.with_name(f"{key.name}-cert.pub")
+    certificate, content = key.with_name(f"{key.name}-cert.pub"), key.read_text()
     certificate.write_text("broken")
     assert connect(admin_user, config).stdout == "in\n"
     assert certificate.read_text() != "broken"
+    assert key.read_text() == content  # `ssh` may read both files while they are renewed
+
+    old = certificate.read_text()
+    assert admin_user.run("ssh", "login", "--principal", USER).returncode == 0
+    assert key.read_text() != content
+    certificate.write_text(old)  # as if the last command had ended between the two files
+    RECORD.secrets.add("".join(key.read_text().splitlines()[2:-1]))
+    assert connect(admin_user, config).stdout == "in\n"
+    assert certificate.read_text() != old
 
 
 def test_ensure_fails_with_one_sentence_and_soon(agent: User, api: Served, authority: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tunnel_edge.errors import FAILED, CommandError
 from tunnel_edge.identity import files, profiles
 from tunnel_edge.identity.profiles import Profile
-from tunnel_edge.ssh import agent
+from tunnel_edge.ssh import agent, wire
 from tunnel_edge.ssh.wire import Certificate
 
 if TYPE_CHECKING:
@@ -46,17 +46,20 @@ def certificate_file(profile: Profile) -> Path:
 
 def find(profile: Profile) -> Certificate | None:
     """Return the valid certificate of a profile with the latest end, from the agent or the files."""
-    found = [_read(certificate_file(profile))] if profile.uses_files else _in_agent(profile)
+    found = _in_files(profile) if profile.uses_files else _in_agent(profile)
     now = time.time()
     valid = [certificate for certificate in found if certificate and certificate.is_valid(now)]
     return max(valid, key=lambda certificate: certificate.valid_before, default=None)
 
 
-def obtain(session: "Session", request: Request) -> Certificate:
-    """Create a key, obtain its certificate, put both in place of the last ones, and record the request."""
+def obtain(session: "Session", request: Request, key: Any = None) -> Certificate:
+    """Obtain a certificate, put it with its key in place of the last ones, and record the request.
+
+    Without a key a new one is created.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    key = Ed25519PrivateKey.generate()
+    key = key or Ed25519PrivateKey.generate()
     line = _sign(session, request, _public_line(key))
     certificate = Certificate.parse(base64.b64decode(line.split()[1]))
     if certificate is None:
@@ -70,6 +73,21 @@ def obtain(session: "Session", request: Request) -> Certificate:
     return certificate
 
 
+def load_key(profile: Profile) -> Any:
+    """Return the private key in the file of a profile, None if there is none or it is unreadable.
+
+    A renewal uses it again. Otherwise `ssh` could read the new key and the old certificate.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
+    try:
+        key = load_ssh_private_key(files.read_private(key_file(profile)) or b"", None)
+    except (ValueError, TypeError):
+        return None
+    return key if isinstance(key, Ed25519PrivateKey) else None
+
+
 def signer(certificate: Certificate) -> str:
     """Return the key of the authority in base64."""
     return base64.b64encode(certificate.authority_key).decode()
@@ -79,6 +97,13 @@ def _in_agent(profile: Profile) -> Sequence[Certificate]:
     """Return the certificates of a profile and its authority in the agent."""
     with agent.opened() as opened:
         return [each for each in opened.certificates(comment(profile)) if signer(each) == profile.authority_key]
+
+
+def _in_files(profile: Profile) -> Sequence[Certificate]:
+    """Return the certificate in the file of a profile, if it is for the key beside it."""
+    found = _read(certificate_file(profile))
+    key = wire.public_key(files.read_private(key_file(profile)) or b"")
+    return [found] if found and found.public_key == key else []
 
 
 def _read(file: Path) -> Certificate | None:
@@ -114,7 +139,11 @@ def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> N
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     if profile.uses_files:
-        files.write_private(key_file(profile), key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+        if wire.public_key(files.read_private(key_file(profile)) or b"") != certificate.public_key:
+            certificate_file(profile).unlink(missing_ok=True)  # `ssh` must not read it with the new key
+            files.write_private(
+                key_file(profile), key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+            )
         files.write_private(certificate_file(profile), f"{line}\n".encode())
         return
     lifetime = max(1, certificate.valid_before - int(time.time()))

@@ -42,7 +42,7 @@ def _renew(name: str) -> None:
 
         current = session.open_session(name, timeout=SECONDS, attempts=1, may_ask=False)
         request = Request(profile.authority, profile.principals, profile.lifetime, profile.confirm, profile.uses_files)
-        certificates.obtain(current, request)
+        certificates.obtain(current, request, certificates.load_key(profile) if profile.uses_files else None)
 
 
 @contextmanager

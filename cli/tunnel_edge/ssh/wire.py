@@ -1,8 +1,11 @@
 """The encoding of SSH: strings and integers in bytes, and the fields of a user certificate."""
 
+import base64
 import struct
 from dataclasses import dataclass
 
+_MAGIC = b"openssh-key-v1\0"
+_ED25519 = b"ssh-ed25519"
 _ED25519_CERTIFICATE = b"ssh-ed25519-cert-v01@openssh.com"
 
 
@@ -35,6 +38,21 @@ class Reader:
 def string(value: bytes) -> bytes:
     """Return a string with its length."""
     return struct.pack(">I", len(value)) + value
+
+
+def public_key(private: bytes) -> bytes | None:
+    """Return the 32 bytes of the public key in a file with an ed25519 private key, None for any other bytes."""
+    try:
+        reader = Reader(base64.b64decode(b"".join(private.split(b"\n")[1:-2])))
+        if reader.take(len(_MAGIC)) != _MAGIC:
+            return None
+        for _ in ("cipher", "key derivation", "its options"):
+            reader.string()
+        reader.uint32()  # the number of keys
+        public = Reader(reader.string())
+        return public.string() if public.string() == _ED25519 else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

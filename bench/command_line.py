@@ -23,7 +23,7 @@ from infra.build import cli
 from infra.local.cloud import HOST
 
 ROUNDS, SECONDS, CLIENTS = 5, 3, 8
-STARTS = 5
+STARTS = 9
 FULL_BODY, FULL_COUNT, FULL_MEMORY = 256 * 1024, 520, 160 * 2**20
 _DOMAIN = "tunnels.localhost"
 _SSH = ["ssh", "-F", "none", "-tt", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no"]

@@ -152,7 +152,7 @@ def _fetch(session: "Session") -> "tuple[tuple[Gateway, ...], Mapping[str, Any]]
 
 
 def _read_identity(file: str) -> "SignIns":
-    """Return the key of a file, or those of the agent. The passphrase is asked for on a terminal only."""
+    """Return the key of a file, or the keys of the agent. Prompt for a passphrase on a terminal only."""
     import asyncssh
 
     from tunnel_edge.tunnels import sign_in

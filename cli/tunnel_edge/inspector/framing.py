@@ -1,4 +1,4 @@
-"""Where a message of HTTP/1.1 ends, and what follows it. Pure."""
+"""The framing of HTTP/1.1: the length of bodies, and upgrades. Pure."""
 
 import h11
 

@@ -194,7 +194,7 @@ class Recorder:
         self._journal.update(exchange)
 
     def _begin_body(self, reader: MessageReader, length: int | None, rest: bytes) -> None:
-        """Begin a body, whose first bytes are `rest`. Without a length the parser finds its end."""
+        """Begin a body with its first bytes in `rest`. Without a length the parser finds its end."""
         if length is None:
             self._store(reader, rest)
         else:
@@ -234,7 +234,7 @@ class Recorder:
         self._journal.update(exchange)
 
     def _put_back(self, reader: MessageReader, data: bytes) -> None:
-        """Read bytes again, before those of their direction that wait. A request is read before its response."""
+        """Queue bytes again, before later ones of their direction. A request precedes its response."""
         if data:
             is_first = reader.waiting or reader is self._requests
             (self._queue.appendleft if is_first else self._queue.append)((reader, data, self._now))

@@ -1,15 +1,11 @@
 """Migration of records, and its report."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import click
@@ -25,6 +21,7 @@ from chalicelib.model.migrations import Forms, Migration, OutdatedTable
 from chalicelib.model.names import base_names
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.operator.bulk import segments
+from chalicelib.operator.bulk.progress import open_progress, progress_option, report
 from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
 from chalicelib.operator.command_line import CommandError, OperatorCommand
 from chalicelib.storage.client import dynamodb
@@ -38,20 +35,12 @@ T = TypeVar("T")
 
 @click.command("migrate", cls=OperatorCommand, help="Count the old records that need a migration.")
 @click.option("--apply", "applies", is_flag=True, help="Migrate them, also while the API serves; can be repeated.")
-@click.option(
-    "--progress",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Store the progress in this folder, and continue from there.",
-)
+@progress_option
 def migrate(applies: bool, folder: Path | None) -> None:
     """Run the command `migrate`. Raises CommandError for a table of 1.x."""
-    with ExitStack() as stack:
-        path = folder or Path(stack.enter_context(TemporaryDirectory())) / "scan"
+    with open_progress(folder) as path:
         try:
-            run = Run(applies, path, forms(), partial(print, file=sys.stderr, flush=True))
-            for line in run.lines():
+            for line in Run(applies, path, forms(), report).lines():
                 print(line, flush=True)
         except OutdatedTable as outdated:
             raise CommandError(str(outdated)) from None

@@ -5,13 +5,9 @@ the later table; repeating does not.
 """
 
 import json
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import click
@@ -24,6 +20,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.changes import Change
 from chalicelib.model.ssh import revocations
 from chalicelib.model.ssh.revocations import AlreadyRevoked, Issuer, Revocation
+from chalicelib.operator.bulk.progress import open_progress, progress_option, report
 from chalicelib.operator.bulk.revoked_since import DELETED, PUBLIC_KEY, SWITCHED_OFF, Comparison
 from chalicelib.operator.command_line import CommandError, OperatorGroup
 from chalicelib.storage.client import dynamodb
@@ -88,18 +85,10 @@ def repeat(revocation: ListedRevocation) -> bool:
 
 @group.command("list", help="List what this table admits and a later one does not.")
 @click.argument("later", metavar="TABLE", help="The name of the later table.")
-@click.option(
-    "--progress",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Store the progress in this folder, and continue from there.",
-)
+@progress_option
 def _list(later: str, folder: Path | None) -> None:
-    with ExitStack() as stack:
-        path = folder or Path(stack.enter_context(TemporaryDirectory()))
-        path.mkdir(mode=0o700, exist_ok=True)
-        comparison = list_revoked(later, path, partial(print, file=sys.stderr, flush=True))
+    with open_progress(folder) as path:
+        comparison = list_revoked(later, path, report)
         for line in comparison.run():
             print(line)
         comparison.remove()

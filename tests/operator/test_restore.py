@@ -8,7 +8,7 @@ import pytest
 from chalicelib import crypto, ids
 from chalicelib.model.ssh import credentials
 from chalicelib.model.ssh import revoked as ssh_revoked
-from chalicelib.operator import accounts, owners
+from chalicelib.operator import accounts, owners, suspensions
 from tests import samples
 from tests.live.ssh import krls
 from tests.live.ssh.keygen import Certificate
@@ -93,6 +93,21 @@ def test_users_and_accounts_that_were_switched_off_since_are_switched_off_again(
     assert listed == lines
     assert repeated(capsys, file, listed) == [f"{id} is revoked" for id in (member.user, stranger.account)]
     assert [client.get("/api_keys").status for client in (admin, member, stranger)] == [200, 401, 401]
+
+
+def test_accounts_and_credentials_that_were_suspended_since_are_listed(
+    admin: Client, stranger: Client, tables: Tables, capsys: Output
+) -> None:
+    credential = admin.create("/ssh_credentials", {"public_key": samples.public_key()})
+    early = admin.create("/ssh_credentials", {"public_key": samples.public_key()})
+    suspensions.suspend_id(early["id"])
+    tables.remember()
+    suspensions.suspend_id(credential["id"])
+    suspensions.suspend_id(stranger.account)
+    tables.restore()
+    assert sorted(said(capsys, "revocations", "list", LATER)) == sorted(
+        [f'{admin.account} {credential["id"]} "{admin.user}" ""', f'{stranger.account} {stranger.account} "other"']
+    )
 
 
 class Fetched:

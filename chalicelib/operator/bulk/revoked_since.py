@@ -108,12 +108,12 @@ class Comparison:
 
 
 def _is_admitted(item: Item) -> bool:
-    """Return whether a credential exists, or whether an owner or account is active."""
+    """Return whether a credential exists and is not suspended, or whether an owner or account is active."""
     if not item.is_live or not item.body:
         return False
     if kinds.FEDERATED_CREDENTIALS.has(item.id):
         return item.body.get("enabled", True) is True
-    return kinds.of(item.id).prefix in DELETED or switches.is_on(item)
+    return switches.is_on(item)
 
 
 def _line(item: Item) -> str:

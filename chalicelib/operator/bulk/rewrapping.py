@@ -4,17 +4,15 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from chalicelib.model.tenants import sealed_values
 from chalicelib.operator.bulk import segments
+from chalicelib.operator.bulk.progress import open_progress, progress_option, report
 from chalicelib.operator.bulk.segments import Records, ScanFolder, Selection
 from chalicelib.operator.command_line import CommandError, OperatorGroup
 from chalicelib.storage.client import dynamodb
@@ -78,19 +76,11 @@ class Rewrapping:
 
 @group.command("rewrap", help="Seal every secret under another key. Can be stopped and run again.")
 @click.option("--key", required=True, metavar="ALIAS", help="The key, as an alias (alias/…) or an ARN.")
-@click.option(
-    "--progress",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Store the progress in this folder, and continue from there.",
-)
+@progress_option
 def _rewrap(key: str, folder: Path | None) -> None:
     print(WARNING, file=sys.stderr)
-    with ExitStack() as stack:
-        path = folder or Path(stack.enter_context(TemporaryDirectory()))
-        path.mkdir(mode=0o700, exist_ok=True)
-        counts = Rewrapping(key, path, partial(print, file=sys.stderr, flush=True)).run()
+    with open_progress(folder) as path:
+        counts = Rewrapping(key, path, report).run()
         for passed in path.glob("pass-*"):
             ScanFolder(passed, {}).remove()
     sealed = counts["found"] - counts["unreadable"]

@@ -1,0 +1,35 @@
+"""The progress of a command that reads the whole table: its folder, and its reports."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import click
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def progress_option(command: C) -> C:
+    """Add the folder with the progress to a command."""
+    about = "Store the progress in this folder, and continue from there."
+    path = click.Path(path_type=Path, file_okay=False)
+    return click.option("--progress", "folder", type=path, metavar="FOLDER", help=about)(command)
+
+
+@contextmanager
+def open_progress(folder: Path | None) -> Iterator[Path]:
+    """Yield the folder with the progress, or a temporary one if the operator names none."""
+    if folder:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        yield folder
+        return
+    with TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def report(sentence: str) -> None:
+    """Print a sentence about the progress."""
+    print(sentence, file=sys.stderr, flush=True)

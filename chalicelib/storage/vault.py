@@ -57,7 +57,10 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 
 def check_key() -> None:
     """Encrypt a text that is no secret. Raises AwsError if the key cannot be used."""
-    seal(b"health", context("acct_health", "health"))
+    try:
+        seal(b"health", context("acct_health", "health"))
+    except ClientError as error:  # for example InvalidKeyUsageException, for a key that cannot encrypt
+        raise aws.Misconfigured(_code(error)) from None
 
 
 def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:

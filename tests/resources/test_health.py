@@ -1,10 +1,13 @@
 """The health check: what it asks, how often, and what strangers learn of it."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from chalicelib.resources.health import CHECK
+from chalicelib.storage.client import aws
 from tests.queries import calls
 from tests.refusals import assert_refused
 from tests.transports import Client
@@ -38,3 +41,27 @@ def test_a_missing_key_or_table_is_a_503_that_names_no_resource(
         assert answer.headers["retry-after"] == "5"
     assert asked[-len(made) :] == made
     assert asked.count("Encrypt") == made.count("Encrypt")
+
+
+def test_the_log_names_the_error_of_the_table_or_key(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("KEY_ID", "alias/nothing")
+    admin.get("/health")
+    line = json.loads(caplog.records[-1].getMessage())
+    assert (line["error"], line["code"]) == ("Misconfigured", "NotFoundException")
+    assert line["store"]["key_id"] == "alias/nothing"
+
+
+def test_a_key_that_cannot_encrypt_is_a_503(admin: Client) -> None:
+    def refuse(**_: object) -> AWSResponse:
+        answer = AWSResponse("", 400, {"Content-Type": "application/x-amz-json-1.1"}, None)
+        answer._content = b'{"__type": "InvalidKeyUsageException"}'
+        return answer
+
+    events = aws.client("kms").meta.events
+    events.register_first("before-send.kms.Encrypt", refuse)
+    try:
+        assert_refused(admin.get("/health"), 503, "unavailable", "The service is not healthy.")
+    finally:
+        events.unregister("before-send.kms.Encrypt", refuse)

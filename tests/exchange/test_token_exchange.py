@@ -1,6 +1,7 @@
 """Exchanges for keys and certificates: their fields, rights, events, calls of the store, and what is stored."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from chalicelib import clock
+from chalicelib.model.limits.counters import OF_PROCESS
+from chalicelib.operator import commands
 from tests.conftest import stored
 from tests.federation import exchanges
 from tests.federation.exchanges import Issuer, error, exchange, exchange_form
@@ -227,3 +230,30 @@ def test_no_token_and_no_unnamed_claim_is_kept(admin: Client, issuer: Issuer, ca
     key = answers[0].json["access_token"]
     secrets = [exchanges.UNNAMED, key[31:], *(part for token in tokens for part in token.split(".")[1:])]
     assert [secret for secret in secrets for text in told if secret in text] == []
+
+
+def test_certificates_of_exchanges_count_for_the_limit_of_the_account(admin: Client, issuer: Issuer) -> None:
+    authority = admin.create(AUTHORITIES, {})["id"]
+    bot = admin.create("/bot_users", {"name": "deploy"})["id"]
+    scope = f"ssh_user_certificates:create@{authority}"
+    credential = issuer.credential(admin, scopes=[scope], owner_id=bot)["id"]
+    commands.main(["accounts", "limits", admin.account, "--certificates-per-second", "1"])
+    OF_PROCESS.forget()
+    answers = [
+        exchange(admin, issuer.token(credential), credential, certificate=certificate(authority)) for _ in range(3)
+    ]
+    OF_PROCESS.forget()
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert (answers[2].json["error_code"], answers[2].headers["retry-after"]) == ("rate_limited", "1")
+
+
+def test_the_trace_of_a_request_is_passed_on_to_the_issuer(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    body = json.dumps(exchanges.parameters(issuer.token(credential), credential)).encode()
+    nobody = admin.with_token("").with_version("")
+    answer = nobody.send("POST", "/tokens", body, Content_Type="application/json", traceparent=f"00-{trace}-{span}-01")
+    assert answer.status == 200
+    sent = [re.search(f"traceparent: 00-{trace}-([0-9a-f]{{16}})-01\r\n", text) for text in issuer.server.requests]
+    assert sent
+    assert all(found and found[1] != span for found in sent)

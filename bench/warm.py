@@ -1,9 +1,10 @@
-"""Requests to the warm app in this process, compared with only their store calls.
+"""Requests to the warm app in this process, compared with only their store calls, and with limits and metrics off.
 
 The GET also looks up its caller; the other requests have the authorizer's context. botocore's client is unmodified. The
 service's own client does less work and is a row without a bound.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -12,9 +13,16 @@ from typing import Any
 from bench import calls, requests, results, side_by_side, signing
 from bench.engines import Setting
 from bench.results import Result, Row
+from chalicelib.model.limits import rates
 from chalicelib.storage.client import aws
 
 Event = Mapping[str, Any]
+_LIMITS_AND_METRICS = {
+    rates.SETTINGS[rates.REQUESTS]: str(rates.MAX_RATE),
+    rates.SETTINGS[rates.BURST]: str(rates.MAX_RATE),
+    "METRICS_NAMESPACE": "bench",
+}
+_OTHERS = {f"BENCH_{name}": value for name, value in _LIMITS_AND_METRICS.items()}  # read by nothing
 
 
 def measure(setting: Setting) -> Result:
@@ -26,6 +34,7 @@ def measure(setting: Setting) -> Result:
             *_rows("list of 100, CPU: its 1 raw query", known["list of 100"], 150),
             *_rows("PATCH, CPU: its raw read and write", known["change"], 300),
             *_rows("POST certificate, CPU: 2 raw calls + a signature", known["certificate"], 300, signing.sign),
+            _row_of_limits(known["get"](0)),
         ]
     )
 
@@ -50,6 +59,21 @@ def _rows(
         results.at_most(1.25, figure, ours, plain, results.ms),
         results.reported("… by the service's own client", ours, own, results.ms),
     ]
+
+
+def _row_of_limits(event: Event) -> Row:
+    """Compare the CPU of a request with limits and metrics with its CPU without."""
+
+    def answer(settings: Mapping[str, str]) -> None:
+        os.environ.update(settings)
+        requests.answer(event)
+        for name in settings:
+            del os.environ[name]
+
+    limited, plain = side_by_side.medians(
+        (lambda: answer(_LIMITS_AND_METRICS), lambda: answer(_OTHERS)), 1000, time.process_time
+    )
+    return results.at_most(1.02, "GET one, limits and metrics on, CPU: off", limited, plain, results.ms)
 
 
 def _made(event: Event) -> list[calls.Call]:

@@ -19,7 +19,7 @@ from chalicelib.http.errors import ApiError, Conflict, InvalidRequest, NotFound,
 from chalicelib.http.etags import Conditions
 from chalicelib.http.middleware import ANY_METHOD, ANY_PATH, Raised
 from chalicelib.http.query import Parameters
-from chalicelib.http.static import Binary, Redirect, Static
+from chalicelib.http.static import BINARY, Binary, Redirect, Static
 from chalicelib.model.accounts import accounts
 from chalicelib.model.audit.trail import EventActor, Trail
 from chalicelib.model.base import idempotency
@@ -131,6 +131,7 @@ class Routes(Protocol):
 
 def serve(app: Chalice, routes: Iterable[Routes]) -> None:
     """Register all endpoints with the app, and a fallback for other methods on each path."""
+    app.api.binary_types = [BINARY]  # Chalice compares the type of every answer with each of these
     paths = {"/": None, ANY_PATH: None}
     for route in routes:
         for endpoint in route.endpoints():
@@ -229,7 +230,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     by = Trail(actor, request.context["operationId"], source_ip, "", find_name)
     change = Change(by, request=_repeatable(request, who, key) if key is not None else None)
     conditions = (request.headers.get("if-match"), request.headers.get("if-none-match"))
-    base_url, has_if_match = messages.base_url(request.to_original_event()), conditions[0] is not None
+    base_url, has_if_match = messages.base_url(request.headers, request.to_original_event()), conditions[0] is not None
     call = Call(endpoint.method, who, change, path, base_url, content, parameters, log, has_if_match)
     if any(header is not None for header in conditions) and endpoint.show and endpoint.method != "POST":
         check = _check_of(Conditions(*conditions), endpoint, call)

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from chalicelib.storage import diagnosis, snapshot
@@ -28,7 +28,7 @@ _SAMPLED = 10  # requests, of which one is counted for its account
 _PERIOD = 60  # seconds between lines with the busiest accounts
 _MOST = 10
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
-_BY_SERVICE, _BY_ROUTE = '[["service"]]', '[["service"], ["service", "operation"]]'
+_BY_SERVICE, _BY_ROUTE = [["service"]], [["service"], ["service", "operation"]]
 _OF_ROUTES = [{"Name": name, "Unit": "Count"} for name in ("Requests", "Errors")]
 _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 
@@ -65,14 +65,11 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
-    named = {"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})}
-    directives = ""
+    text = json.dumps({"level": logging.getLevelName(level), **line, **(_cause(error) if error else {})})
     if namespace := os.environ.get("METRICS_NAMESPACE"):
-        values, directives = _metrics(namespace, line)
-        named |= values
+        text = f"{text[:-1]}{_metrics(namespace, line)}}}"
         _count(line.get("account"))
-    text = json.dumps(named)
-    _logger.log(level, f"{text[:-1]}, {directives}}}" if directives else text)
+    _logger.handle(logging.LogRecord(_logger.name, level, "", 0, text, (), None))  # without a search for the caller
 
 
 def warning(event: str, sentence: str) -> None:
@@ -80,34 +77,39 @@ def warning(event: str, sentence: str) -> None:
     _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
-def _metrics(namespace: str, line: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the metrics of a line, and their directives as JSON, or "" without metrics."""
+def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
+    """Return the metrics of a line and their directives, as the end of its JSON, or "" without metrics."""
     counts = call_counts.take() if call_counts.COUNTS else {}
-    values: dict[str, Any] = {"service": namespace, **counts}
-    dimensions = ""
-    if line.get("route"):
+    route, values = line.get("route"), ""
+    if route:
         status = line["status"]
-        counts |= {"Throttled": 1} if status == 429 else {}
-        method = line["method"] if line["method"] in _METHODS else "OTHER"
-        values |= {"Requests": 1, "Errors": int(status >= 500), "Latency": line["duration_ms"], **counts}
-        values["operation"] = f"{method} {line['route']}"
-        dimensions = _BY_ROUTE if os.environ.get("METRICS_BY_ROUTE") == "true" else _BY_SERVICE
-    directives = _directives(namespace, dimensions, tuple(counts))
-    if not directives:
-        return {}, ""
-    return values, f'"_aws": {{"Timestamp": {int(time.time() * 1000)}, "CloudWatchMetrics": {directives}}}'
+        if status == 429:
+            counts["Throttled"] = 1
+        values = f', "Errors": {int(status >= 500)}, "Latency": {line["duration_ms"]}'
+    elif not counts:
+        return ""
+    if counts:
+        values = f"{values}, {json.dumps(counts)[1:-1]}"
+    is_by_route = os.environ.get("METRICS_BY_ROUTE") == "true"
+    method = line["method"] if line["method"] in _METHODS else "OTHER"
+    operation = f"{method} {route}" if route else ""
+    directives = _directives(namespace, operation, is_by_route, tuple(counts))
+    return f'{values}, {directives}, "Timestamp": {int(time.time() * 1000)}}}'
 
 
-@cache
-def _directives(namespace: str, dimensions: str, counted: tuple[str, ...]) -> str:
-    """Return the directives for metrics of a request and for counts as JSON, or "" without both."""
-    made = []
-    if dimensions:
-        made.append({"Namespace": namespace, "Dimensions": json.loads(dimensions), "Metrics": _OF_ROUTES})
+@lru_cache(maxsize=1024)
+def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
+    """Return the dimensions of a line and the directives for its metrics, as JSON that lacks the time and its end."""
+    dimensions, made = {"service": namespace}, []
+    if operation:
+        dimensions["operation"] = operation
+        by = _BY_ROUTE if is_by_route else _BY_SERVICE
+        made.append({"Namespace": namespace, "Dimensions": by, "Metrics": _OF_ROUTES})
     if counted:
         named = [{"Name": name, "Unit": "Count"} for name in counted]
-        made.append({"Namespace": namespace, "Dimensions": [["service"]], "Metrics": named})
-    return json.dumps(made) if made else ""
+        made.append({"Namespace": namespace, "Dimensions": _BY_SERVICE, "Metrics": named})
+    requests = {"Requests": 1} if operation else {}
+    return json.dumps({**dimensions, **requests, "_aws": {"CloudWatchMetrics": made}})[1:-2]
 
 
 def _count(account: str | None) -> None:
@@ -123,10 +125,11 @@ def _count(account: str | None) -> None:
 
 
 def _cause(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of the error that caused a 5xx.
+    """Return the log fields of the error that caused a 5xx, which can itself have an error of the store as its cause.
 
     For an error of the store, they include its settings and what is missing.
     """
+    error = error.__cause__ if isinstance(error.__cause__, AwsError) else error
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}
     malformed = {"event": decoding.EVENT, **error.facts} if isinstance(error, MalformedRecord) else {}
     return {

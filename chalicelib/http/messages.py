@@ -6,16 +6,19 @@ JSON is read more strictly than by Python's own reader.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NoReturn, TypeVar
 
 from chalicelib.http.errors import InvalidRequest, MalformedJson, NotFound, PayloadTooLarge, UnsupportedMediaType
 from chalicelib.model.base import kinds
+from chalicelib.model.base.kinds import Kind
 from chalicelib.schema.shapes import Shape, names
 
 S = TypeVar("S", bound=Shape)
 
 MAX_BYTES = 256 * 1024
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _OWN_ID = "must be the id in the path, or absent"
 _MODULE = "module"
 _HOST = re.compile(r"(?:[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -116,7 +119,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 def text(value: Any) -> str:
     """Return the compact JSON of responses, in ASCII only."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def ref(base_url: str, id: str) -> dict[str, str]:
@@ -130,20 +133,26 @@ def ref(base_url: str, id: str) -> dict[str, str]:
 
 def check_ids(path: str, values: Mapping[str, str]) -> None:
     """Raise NotFound if a variable of a path is not an id of its kind."""
-    for variable in re.finditer(r"/\{(\w+)\}", path):
-        kind = kinds.at(path[: variable.start()])
-        if kind and not kind.has(values[variable[1]]):
+    for name, kind in _kinds_of(path):
+        if not kind.has(values[name]):
             raise NotFound(f"This account has no resource with that id under {kind.path}.")
 
 
-def base_url(event: Mapping[str, Any]) -> str:
+@cache
+def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
+    """Return the variables of a path that are ids, with their kinds."""
+    variables = re.finditer(r"/\{(\w+)\}", path)
+    found = ((variable[1], kinds.at(path[: variable.start()])) for variable in variables)
+    return [(name, kind) for name, kind in found if kind]
+
+
+def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
     """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash.
 
     Raises InvalidRequest for a Host header that is no host.
     """
     if configured := os.environ.get("BASE_URL"):
         return configured.rstrip("/")
-    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
     if not is_host(host):  # RFC 9112 requires a 400; otherwise the URLs in the response could point to any site

@@ -189,7 +189,11 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
 
 
 def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False) -> Response:
-    """Return the response for an error, with the fields of RFC 6749 if its endpoint is one of OAuth."""
+    """Return the response for an error, with the fields of RFC 6749 if its endpoint is one of OAuth.
+
+    A 429 never has them: the gateway's own cannot.
+    """
+    is_oauth = is_oauth and error.status != errors.RateLimited.status
     content = {
         "error_code": error.code,
         "status_code": error.status,

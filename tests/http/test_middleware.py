@@ -73,3 +73,26 @@ def test_the_operation_id_is_the_gateways_where_there_is_one(admin: Client) -> N
         answer = gateway.answer(gateway.event("GET", path, headers, requestId="9f1b6b4e-0001"))
         assert (answer.status, answer.headers["operation-id"]) == (status, "9f1b6b4e-0001")
         assert status == 200 or answer.json["details"]["operation_id"] == "9f1b6b4e-0001"
+
+
+def test_every_answer_requires_https_and_its_own_media_type(admin: Client, nobody: Client) -> None:
+    key = admin.create("/api_keys", {})
+    answers = {
+        "read": admin.get("/api_keys"),
+        "unchanged": admin.send("GET", f"/api_keys/{key['id']}", If_None_Match="*"),
+        "deleted": admin.delete(f"/api_keys/{key['id']}"),
+        "no route": admin.get("/nope"),
+        "no method": admin.put("/api_keys", {}),
+        "malformed": admin.post("/api_keys", b"{"),
+        "no token": nobody.get("/api_keys"),
+        "open": nobody.send("GET", "/", Accept="text/html"),
+        "document": nobody.get("/openapi.json"),
+        "health": nobody.get("/health"),
+        "exchange": nobody.post("/tokens", {}),
+    }
+    wanted = ("max-age=31536000", "nosniff")
+    found = {
+        name: (answer.headers.get("strict-transport-security"), answer.headers.get("x-content-type-options"))
+        for name, answer in answers.items()
+    }
+    assert found == dict.fromkeys(answers, wanted)

@@ -6,7 +6,7 @@ The headers that describe the limits are those of draft-ietf-httpapi-ratelimit-h
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -74,21 +74,21 @@ def admit(
 
     Raises RateLimited if a limit is exceeded, and the request has no reserve.
     """
-    uses = dict(_uses(caller, method, template, query))
+    uses = _uses(caller, method, template, query)
     if not uses:
         return
     now = time.time()
     is_admitted, standings = OF_PROCESS.admit([*uses.values()], now)
-    left = dict(zip(uses, standings, strict=True))
     headers["RateLimit-Policy"] = ", ".join([_policy(name, use.rate) for name, use in uses.items()])
-    headers["RateLimit"] = ", ".join([f'"{name}";r={its.remaining};t={its.reset}' for name, its in left.items()])
+    left = [f'"{name}";r={its.remaining};t={its.reset}' for name, its in zip(uses, standings, strict=True)]
+    headers["RateLimit"] = ", ".join(left)
     if is_admitted:
         return
     reserve = Use(f"{caller.key}#reserve", RESERVE, is_shared=False)
     if (method, template) in RESERVED and OF_PROCESS.admit([reserve], now)[0]:
         return
-    name = max(left, key=lambda name: left[name].wait)
-    raise RateLimited(_MESSAGES[name], retry_after=left[name].wait)
+    wait, name = max((its.wait, name) for name, its in zip(uses, standings, strict=True))
+    raise RateLimited(_MESSAGES[name], retry_after=wait)
 
 
 def admit_certificate(caller: Limited) -> None:
@@ -128,17 +128,18 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
     return {"per_second": rate.per_second, "burst": rate.burst, "remaining": left.remaining}
 
 
-def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Use]]:
-    """Yield what a request uses of each limit that it has, by the name of the limit."""
-    own = caller.limits.account_rates
+def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
+    """Return what a request uses of each limit that it has, by the name of the limit."""
+    uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
-        yield "account", caller.use("account", rate)
+        uses["account"] = caller.use("account", rate)
     if caller.limits.rates and (rate := rates.of_key(caller.limits.rates)):
-        yield "key", caller.use("key", rate)
+        uses["key"] = caller.use("key", rate)
     if template in CERTIFICATES and method == "POST" and (rate := rates.of_certificates(own)):
-        yield "certificates", caller.use("certificates", rate)
+        uses["certificates"] = caller.use("certificates", rate)
     if template == EVENTS and (rate := rates.of_events(own)):
-        yield "events", caller.use("events", rate, _events(query))
+        uses["events"] = caller.use("events", rate, _events(query))
+    return uses
 
 
 def _events(query: Mapping[str, Sequence[str]]) -> int:

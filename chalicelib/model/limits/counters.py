@@ -55,8 +55,9 @@ class Counter:
 
     def refill(self, rate: Rate, now: float) -> None:
         """Add what has become free since the last request."""
-        gained = max(0.0, now - self.at) * rate.per_second * self.share
-        self.level, self.at = min(self._size(rate), self.level + gained), now
+        gained = (now - self.at) * rate.per_second * self.share if now > self.at else 0.0
+        level, size = self.level + gained, self._size(rate)
+        self.level, self.at = (level if level < size else size), now
 
     def note(self, use: Use, now: float) -> None:
         """Count a request in its window, admitted or not."""
@@ -98,10 +99,11 @@ class Counter:
         self.before = self.last
 
     def _size(self, rate: Rate) -> float:
-        return max(1.0, rate.burst * self.share)
+        size = rate.burst * self.share
+        return size if size > 1 else 1.0
 
     def _cost(self, use: Use) -> float:
-        return min(float(use.cost), self._size(use.rate))
+        return use.cost if use.cost <= 1 else min(use.cost, self._size(use.rate))
 
 
 class Counters:

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from chalicelib.storage.client.aws_errors import Misconfigured
 
@@ -23,8 +23,7 @@ _SECONDS_AT_ONCE = 2  # of a limit of certificates or events
 _SECONDS_OF_AN_ADDRESS = 10
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(NamedTuple):
     """A number of requests per second on average, and the most at once."""
 
     per_second: int
@@ -38,7 +37,8 @@ def of_account(limits: Mapping[str, int]) -> Rate | None:
     """
     if REQUESTS in limits:
         return _rate(limits[REQUESTS], limits.get(BURST, 0))
-    return _rate(_default(REQUESTS), limits.get(BURST) or _default(BURST))
+    default = _default(REQUESTS)
+    return _rate(default, limits.get(BURST) or _default(BURST)) if default else None
 
 
 def of_certificates(limits: Mapping[str, int]) -> Rate | None:

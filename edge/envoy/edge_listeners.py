@@ -48,5 +48,5 @@ def on_demand_listener_name(plan: Plan) -> str:
 def build_edge_port_listener(plan: Plan, port: str, settings: Settings) -> Resource:
     """Return the listener of a TCP edge at one of its ports."""
     filters = stream_filters.build_edge_filters(plan, settings)
-    matcher = policy_matchers.build_edge_matcher(plan, int(port), settings.region)
+    matcher = policy_matchers.build_port_matcher(plan, int(port), settings.region)
     return listeners.build_port_listener(port, filters, settings, matcher)

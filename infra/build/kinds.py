@@ -13,7 +13,7 @@ _COLUMNS = (
 )  # fmt: skip
 _MOST_COLUMNS = 6
 _METHODS = {"PATCH": "update", "DELETE": "delete", "PUT": "set", "GET": "get"}
-_SCALARS = {"string": "text", "integer": "integer", "boolean": "boolean"}
+_SCALARS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 
 
 def reduce(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def _fields(document: Mapping[str, Any], schema: Mapping[str, Any], above: tuple
 
 
 def _type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
-    """Return the type of a flag: `text`, `integer`, `boolean`, `texts`, `map:text`, `map:integer`, `map` or `json`."""
+    """Return the type of a flag: `text`, `integer`, `number`, `boolean`, `texts`, `map`, `map:TYPE` or `json`."""
     if field.get("type") == "array":
         item = _resolve(document, field["items"])
         return "texts" if item.get("type") == "string" else "json"

@@ -103,6 +103,7 @@ def texts_of(field: Field, value: Any) -> tuple[str, ...]:
         ("text", "@@home", "@home"),
         ("text", "", ""),
         ("integer", "3600", 3600),
+        ("number", "0.2", 0.2),
         ("boolean", "True", True),
         ("texts", "[]", []),
         ("map:text", "a=b=c", {"a": "b=c"}),
@@ -119,6 +120,7 @@ def test_texts_become_values(kind: str, given: str, value: Any) -> None:
     ("kind", "given", "message"),
     [
         ("integer", "one", "--a-field: 'one' is not an integer."),
+        ("number", "nan", "--a-field: 'nan' is not a number."),
         ("boolean", "yes", "--a-field: 'yes' is not true or false."),
         ("json", "{", "--a-field: '{' is not JSON."),
         ("map:text", "a", "--a-field: 'a' has no '='. Give each entry once, as key=value."),

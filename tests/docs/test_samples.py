@@ -15,20 +15,22 @@ from tests.samples import OPEN
 pytestmark = pytest.mark.needs("the page of the reference")
 TOLD = {operation["operationId"]: operation for *_, operation in OPERATIONS}
 CURL = 'curl() { command curl -sS --write-out "\\n%{http_code}" "$@"; }\n'
+LAST = {("DELETE", "/ip_policies/{id}"): 1, ("DELETE", "/api_keys/self"): 2}  # a policy takes its rules with it
 METHODS = ("POST", "PUT", "GET", "PATCH", "OFFBOARD", "DELETE")
 
 
 def in_order() -> Iterator[str]:
     """Yield the operations by their ids: first what makes something, last what removes it, the innermost first.
 
-    Behind all of them the reader's own key ends.
+    IP policies and the reader's own key end behind all of them.
     """
 
-    def place(method: str, path: str) -> tuple[bool, int, int]:
+    def place(method: str, path: str) -> tuple[int, int, int]:
+        last = LAST.get((method, path), 0)
         if path.endswith("/offboard"):
             method = "OFFBOARD"
         depth = -path.count("/") if method == "DELETE" else path.count("/")
-        return (method, path) == ("DELETE", "/api_keys/self"), METHODS.index(method), depth
+        return last, METHODS.index(method), depth
 
     yield from (operation["operationId"] for *_, operation in sorted(OPERATIONS, key=lambda it: place(*it[:2])))
 

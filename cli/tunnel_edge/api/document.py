@@ -1,6 +1,7 @@
 """The operations of the service, reduced from its OpenAPI document: their commands, flags and bodies."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,7 +144,16 @@ def _parse_one(flag: str, kind: str, text: str) -> Any:
     try:
         if kind == "integer":
             return int(text)
+        if kind == "number":
+            return _finite(float(text))
         return _BOOLEANS[text.lower()] if kind == "boolean" else json.loads(text)
     except (ValueError, KeyError):
-        accepted = {"integer": "an integer", "boolean": "true or false"}.get(kind, "JSON")
+        accepted = {"integer": "an integer", "number": "a number", "boolean": "true or false"}.get(kind, "JSON")
         raise CommandError(f"{flag}: '{text}' is not {accepted}.", USAGE) from None
+
+
+def _finite(number: float) -> float:
+    """Return the number. Raises ValueError if JSON has no text for it."""
+    if not math.isfinite(number):
+        raise ValueError("not finite")
+    return number

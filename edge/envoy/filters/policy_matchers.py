@@ -17,10 +17,15 @@ from edge.plan import traffic_policies
 _CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
-def build_edge_matcher(plan: Plan, port: int = 0, region: str = "") -> v3.Matcher:
-    """Return the matcher that admits the clients of an edge. Raises UnsupportedPolicy.
+def build_edge_matcher(plan: Plan) -> v3.Matcher:
+    """Return the matcher that admits the clients of an edge with TLS."""
+    return build_matcher(plan.refusals, 0, "") if plan.refusals else blocking.MATCHER
 
-    A traffic policy, which only TCP edges have, can test the port and the region.
+
+def build_port_matcher(plan: Plan, port: int, region: str) -> v3.Matcher:
+    """Return the matcher that admits the clients of a TCP edge at one of its ports. Raises UnsupportedPolicy.
+
+    An edge with a traffic policy that is not supported has no port, so this is not called for it.
     """
     policy = plan.edge.modules.traffic_policy
     refusals = (*plan.refusals, *([parse_document(policy.value)] if policy else []))

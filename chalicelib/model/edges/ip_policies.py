@@ -3,7 +3,7 @@
 A policy's record has a copy of its rules. The edge reads all of them at once, and their number has a limit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import policy_expressions
 from chalicelib.model.edges.modules import IpRestrictionModule
-from chalicelib.model.edges.policy_expressions import AnyOf, ClientIn, Condition, Constant, Network, Not
+from chalicelib.model.edges.policy_expressions import AnyOf, ClientIn, Condition, Constant, Network, Not, count_networks
 from chalicelib.model.edges.policy_tokens import UnsupportedPolicy
 from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table, writes
@@ -22,6 +22,11 @@ from chalicelib.storage.records.references import InUse
 
 MAX_POLICIES = 100  # of an account
 MAX_RULES = 100  # of a policy
+MAX_NETWORKS = 2000  # of an edge, where each route counts with the networks of the edge and its own
+REFUSE_ALL = (Constant(True),)
+TOO_MANY = (
+    f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."
+)
 ALLOW, DENY = "allow", "deny"
 Action = Literal["allow", "deny"]
 _RULES = "rules"  # the copies in the record of a policy, "<action> <network>" by the id of the rule
@@ -117,10 +122,15 @@ def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rul
     found = [policies[id] for id in module.ip_policy_ids if id in policies]
     known = [it for it in found if it]
     if len(known) < len(found):
-        return (Constant(True),)
+        return REFUSE_ALL
     allowed = ClientIn(tuple(network for it in known for network in it.allow))
     denied = ClientIn(tuple(network for it in known for network in it.deny))
     return (AnyOf((Not(allowed), denied)),)
+
+
+def has_too_many(refusals: Iterable[tuple[Condition, ...]]) -> bool:
+    """Return whether the conditions of an edge have too many networks. Equal ones count once."""
+    return sum(count_networks(it) for conditions in set(refusals) for it in conditions) > MAX_NETWORKS
 
 
 def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> str:

@@ -157,15 +157,26 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
     refusals = ip_policies.find_refusals(edge.modules.ip_restriction, view.policies)
     if streams.is_stream(edge):
-        of_routes = (ip_policies.find_refusals(it.modules.ip_restriction, view.policies) for it in edge.routes)
-        every = (*refusals, *(it for found in of_routes for it in found))
+        every = _find_stream_refusals(edge, view)
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=every)
     targets = tuple(_plan_target(edge, route, view, refusals) for route in sorted(edge.routes, key=_precedence))
+    if ip_policies.has_too_many(it.refusals for it in targets):
+        refusals = ip_policies.REFUSE_ALL
+        targets = tuple(
+            replace(it, refusals=refusals, error=f"{it.error} {ip_policies.TOO_MANY}".strip()) for it in targets
+        )
     page = pages.NOT_ENFORCED if edge.modules.unenforced else ""
     unreserved = tuple(it for it in hosts_of(edge) if view.refuses_challenges(edge.account, it))
     elsewhere = tuple(_names_served_elsewhere(edge, view))
     served = Plan(edge, hosts, elsewhere, trusted, targets, page, is_proxied=is_proxied, unreserved=unreserved)
     return replace(served, refusals=refusals)
+
+
+def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Condition, ...]:
+    """Return the refusals of an edge that forwards bytes: its own and those of its routes."""
+    modules = (edge.modules.ip_restriction, *(it.modules.ip_restriction for it in edge.routes))
+    every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
+    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every
 
 
 def _destinations(edge: ServedEdge, view: AccountView) -> Destinations:
@@ -204,7 +215,11 @@ def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
     """Return the problems with IP policies of an edge. Routes have their own, unless bytes are forwarded."""
     routes = edge.routes if streams.is_stream(edge) else ()
     modules = (edge.modules.ip_restriction, *(it.modules.ip_restriction for it in routes))
-    return " ".join(filter(None, (ip_policies.describe_problems(it, view.policies) for it in modules)))
+    problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
+    is_closed = streams.is_stream(edge) and _find_stream_refusals(edge, view) == ip_policies.REFUSE_ALL
+    if is_closed and not any(problems):
+        problems.append(ip_policies.TOO_MANY)
+    return " ".join(filter(None, problems))
 
 
 def _is_proxied(edge: ServedEdge, name: str, view: AccountView) -> bool:

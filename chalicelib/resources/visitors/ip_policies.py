@@ -10,10 +10,10 @@ from chalicelib.http.resource import EditableResource, New
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import MAX_POLICIES, IpPolicy
+from chalicelib.model.limits import item_counts
 from chalicelib.schema.fields import DescribedShape, Shown
 from chalicelib.schema.rules import if_empty
 from chalicelib.schema.shapes import ABSENT
-from chalicelib.storage.records import table
 
 _Action = Annotated[Literal["allow", "deny"] | None, if_empty(None)]
 
@@ -33,9 +33,9 @@ class IPPolicy(DescribedShape, Shown):
 
 def make(caller: Caller, id: str, request: IPPolicyCreate) -> New:
     """Return a new policy. Raises Conflict, aws.Unavailable."""
-    if len([*table.every(caller.scope(kinds.IP_POLICIES.path))]) >= MAX_POLICIES:
-        raise Conflict(f"An account has at most {MAX_POLICIES} IP policies.")
-    return New(IpPolicy(description=request.description, metadata=request.metadata, action=request.action or ""))
+    stored = IpPolicy(description=request.description, metadata=request.metadata, action=request.action or "")
+    message = f"An account has at most {MAX_POLICIES} IP policies."
+    return New(stored, also=(item_counts.add(caller.account, kinds.IP_POLICIES.path, MAX_POLICIES, message),))
 
 
 RESOURCE = EditableResource(

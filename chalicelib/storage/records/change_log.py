@@ -25,7 +25,7 @@ _RETENTION = 24 * 60 * 60  # seconds
 _LOGGED = re.compile(
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
-    r"|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
+    r"|ip_policies|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
     r"|edges/(?:https|tcp|tls)|backends/(?:http_response|tunnel_group|weighted)|special/[0-9]+)"
 )
 

@@ -40,7 +40,6 @@ class AccountNames:
         self.resync_at = time.monotonic() + shared.resync_period * random.uniform(0.5, 1)  # spread evenly over time
         self._shared, self._plans = shared, AccountPlans(account, shared)
         self._work = _Steps()
-        self._unread: set[Place] = set()  # changed records after a failed read
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -78,8 +77,8 @@ class AccountNames:
 
     def check(self) -> None:
         """Start what is due: a resync, a repeated read, or a new plan after the end of a lease or certificate."""
-        if self._unread:
-            self.change(self._unread)
+        if self._plans.unread:
+            self.change(self._plans.unread)
         if self.resync_at <= time.monotonic():
             self.resync_at += self._shared.resync_period
             self._work.is_resynced = True
@@ -146,19 +145,20 @@ class AccountNames:
     async def _read_changed(self, places: set[Place]) -> None:
         is_loaded = bool(self._plans.names)  # without names, the next load reads all records again
         used = {it for it in places if is_loaded and self._plans.records.is_affected_by(it)}
-        self._unread -= places - used
+        self._plans.unread -= places - used
         if not used:
             return
         try:
             read = self._shared.reader.read_changed
             records = await self._shared.reads.of_change(read, self._plans.records, used, self._plans.used)
         except Exception as error:
-            self._unread |= used  # until they can be read, no further name of the account is loaded
+            self._plans.unread |= used  # until they can be read, no further name of the account is loaded
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            await self._plans.refuse_unreadable(used)
+            if not isinstance(error, OSError | RuntimeError | MemoryError):  # not about records
+                await self._plans.refuse_unreadable(used)
             raise
-        self._unread -= used
+        self._plans.unread -= used
         await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:
@@ -177,9 +177,10 @@ class AccountNames:
 
     async def _try_load(self, name: str) -> Outcome:
         """Load a name. Raises Unavailable, also while changes of the account are unread."""
-        if name not in (names := self._plans.names):
-            if self._unread:
-                raise Unavailable("changed records")
+        is_new = name not in (names := self._plans.names)
+        if self._plans.unread and (is_new or name in self._plans.unreadable):
+            raise Unavailable("changed records")
+        if is_new:
             await self._read(name, names)
         return await self._plans.load(name)
 

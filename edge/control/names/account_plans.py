@@ -44,7 +44,8 @@ class AccountPlans:
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
-        self._unreadable: set[str] = set()  # names refused because a changed record could not be read
+        self.unread: set[Place] = set()  # changed records after a failed read
+        self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 
     @property
     def names(self) -> frozenset[str]:
@@ -53,22 +54,18 @@ class AccountPlans:
     def find_pair(self, name: str) -> KeyPair | None:
         """Return the key pair of a name that was loaded with its secret."""
         plan = self._plans.get(name)
-        is_operator = plan is not None and plan.certificate == OPERATOR
-        return (
-            self._shared.builder.operator_pair() if is_operator else self._pairs.get(plan.certificate if plan else "")
-        )
+        if plan and plan.certificate == OPERATOR:
+            return self._shared.builder.operator_pair()
+        return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records, and update the names that use a changed one.
-
-        `pairs` are key pairs that were read with them.
-        """
+        """Replace the records and add key pairs. Update the names that use a changed record, but not an unread one."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = _next_expiry(records, time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
-        differing, unreadable = find_differences(before, records, before.versions), self._unreadable
-        self._unreadable = set()
+        differing, unreadable = find_differences(before, records, before.versions), self.unreadable
+        self.unreadable = {it for it in unreadable if not self.used.get(it, frozenset()).isdisjoint(self.unread)}
         users = [name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing)]
         await self.update(users)
 
@@ -100,7 +97,8 @@ class AccountPlans:
     async def update(self, every: Sequence[str]) -> None:
         """Plan names again and send the changes. Withdrawals come first."""
         for start in range(0, len(every), _AT_ONCE):
-            plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in self._plans]
+            readable = self._plans.keys() - self.unreadable
+            plans = [self._plan(it) for it in every[start : start + _AT_ONCE] if it in readable]
             refused = [it for it in plans if not it.certificate]
             await self._withdraw(refused)
             for plan in refused:
@@ -110,7 +108,7 @@ class AccountPlans:
     async def refuse_unreadable(self, places: Set[Place]) -> None:
         """Withdraw the names that use changed records which cannot be read, until they can be read."""
         plans = [plan for name, plan in self._plans.items() if not self.used[name].isdisjoint(places)]
-        self._unreadable.update(it.name for it in plans)
+        self.unreadable.update(it.name for it in plans)
         await self._withdraw_with(_UNREADABLE, [it for it in plans if it.certificate])
 
     async def end_pages(self, names: Iterable[str]) -> None:

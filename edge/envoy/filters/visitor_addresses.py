@@ -1,6 +1,6 @@
 """Refusal of HTTP requests by the visitor's address, as a route's configuration. Pure.
 
-A change of IP policies changes routes only, so open connections obey it and none is closed.
+A change of IP policies changes routes only, so the next requests of open connections obey it, and none is closed.
 """
 
 from functools import lru_cache

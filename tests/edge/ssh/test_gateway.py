@@ -175,7 +175,8 @@ def test_a_drain_goes_through_its_steps(settings: Settings, capsys: pytest.Captu
             await world.serving
             assert (third.is_closed, store.online, store.up) == (True, {}, {})
 
-    run(work, settings)
+    limits = replace(settings.limits, drain_timeout=8, switch_timeout=3, handover_timeout=3)  # for a busy machine
+    run(work, replace(settings, limits=limits))
     lines = map(json.loads, capsys.readouterr().err.splitlines())
     ends = [it for it in lines if it["event"] == "drain_ended"]
     assert [(it["handed_over"], it["handover_failed"]) for it in ends] == [(0, 1)]
@@ -299,11 +300,12 @@ def test_an_idle_gateway_only_renews_its_lease_and_reads_lists(settings: Setting
                 await client.forward_remote_port(f"demo{number}", 80, "127.0.0.1", 1)
             await asyncio.sleep(0.7)  # the openings themselves are in the log
             made.clear()
+            began = time.monotonic()
             await asyncio.sleep(3)
-            counts = dict(made)
+            counts, elapsed = dict(made), time.monotonic() - began
             assert await world.read_metric("edge_gateway_renewal_seconds") > 0
             assert len(world.store.online) == 10
-        assert counts.pop("renew_gateway") <= 4
+        assert counts.pop("renew_gateway", 0) <= elapsed / 2 + 2
         assert counts.keys() <= {"list_changes", "list_tunnels", "list_banned_patterns", "list_blocked_networks"}
 
-    run(work, replace(settings, limits=replace(settings.limits, lease=3)), Counted())
+    run(work, replace(settings, limits=replace(settings.limits, lease=6)), Counted())

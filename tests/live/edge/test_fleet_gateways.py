@@ -49,7 +49,7 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
         until(lambda: visitors.done > 100)
         download = Download(started.address("drained"), "/slow/60")
         first.process.send_signal(signal.SIGTERM)
-        until(lambda: not first.is_ready(), within=2)
+        until(lambda: not first.is_ready(), within=5)
         assert first.process.wait(45) == 0
         assert download.wait(1) == 60 << 10
         count = visitors.done
@@ -176,7 +176,7 @@ def test_the_tunnels_of_a_killed_gateway_end_with_one_event_each(started: Starte
         first.process.kill()
         began = time.monotonic()
         connect(second.ssh_port, started.key, names[0])
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 6
         until(lambda: not any(started.tunnels(it) for it in names[1:]), within=10)
         until(lambda: sorted({*ended(started)} - {*before}) == ids, within=35)
         assert len(ended(started)) == len(before) + len(ids)

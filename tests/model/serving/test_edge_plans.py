@@ -1,9 +1,11 @@
 """How an edge is served, as rules: which hosts are live, and the targets of its routes."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules import IpRestrictionModule, TlsEnd, UserAgentModule
 from chalicelib.model.edges.policy_expressions import Constant
@@ -308,6 +310,29 @@ def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:
     assert [it.error for it in gone.targets if it.route.match == "/y"] == [GONE]
     unreadable = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, replace(OFFICE, rules=None))
     assert unreadable.refusals == (Constant(True),)
+
+
+@pytest.mark.parametrize("terminate_at", ["edge", "upstream"])
+def test_an_edge_with_too_many_networks_refuses_all(terminate_at: Literal["edge", "upstream"]) -> None:
+    def networks(number: int) -> ServedPolicy:
+        rules = Rules(allow=tuple(parse_cidr(f"10.{number}.{it >> 8}.{it & 255}") for it in range(500)))
+        return ServedPolicy(A, f"ipp_{number}", rules)
+
+    def plan(count: int) -> edge_plans.Plan:
+        modules = (
+            replace(route().modules, ip_restriction=IpRestrictionModule(ip_policy_ids=[f"ipp_{it}"]))
+            for it in range(count)
+        )
+        routes = (ServedRoute(f"edghtsrt_{it}", "path_prefix", f"/{it}", own) for it, own in enumerate(modules))
+        served = replace(edge(*routes), terminate_at=terminate_at)
+        return plan_of(EDGE, GATEWAY, group(), tunnel(), served, *map(networks, range(count)))
+
+    for count, is_open in ((4, True), (5, False)):
+        found = plan(count)
+        refusals = [it.refusals for it in found.targets] or [found.refusals]
+        assert [it != ip_policies.REFUSE_ALL for it in refusals] == [is_open] * len(refusals)
+        told = [it.error for it in found.targets]
+        assert [ip_policies.TOO_MANY in it for it in told] == [not is_open] * len(told)
 
 
 def test_an_edge_with_policies_is_closed_if_envoy_rejects_its_routes() -> None:

@@ -6,7 +6,8 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.served import decode_part
-from chalicelib.storage.records import items, table
+from chalicelib.storage.records import change_log, items, table
+from chalicelib.storage.records.change_log import Place
 from tests.refusals import assert_refused
 from tests.transports import Client
 
@@ -40,6 +41,25 @@ def test_the_edge_reads_the_rules_of_a_policy(admin: Client) -> None:
     assert admin.patch(f"{RULES}/{made[0]['id']}", {"cidr": "", "description": ""}).json["cidr"] == "192.0.2.128/25"
     assert admin.delete(f"{RULES}/{made[2]['id']}").status == 204
     assert served(admin, id) == ["allow 192.0.2.128/25", "deny 192.0.2.9/32"]
+
+
+def test_edges_are_told_of_each_change(admin: Client) -> None:
+    id = admin.create(POLICIES, {})["id"]
+    place = Place(items.scope(admin.account, kinds.IP_POLICIES.path), id)
+    for change in (
+        lambda: admin.create(RULES, {"ip_policy_id": id, "cidr": "192.0.2.1", "action": "allow"}),
+        lambda: admin.patch(f"{RULES}/{rule_of(admin)}", {"cidr": "192.0.2.2"}),
+        lambda: admin.delete(f"{RULES}/{rule_of(admin)}"),
+        lambda: admin.delete(f"{POLICIES}/{id}"),
+    ):
+        known = {it.id for it in change_log.since(0)}
+        change()
+        assert [it.places for it in change_log.since(0) if it.id not in known] == [(place,)]
+
+
+def rule_of(admin: Client) -> str:
+    (rule,) = admin.get(RULES).json["ip_policy_rules"]
+    return str(rule["id"])
 
 
 def test_a_policy_is_deleted_with_its_rules(admin: Client) -> None:

@@ -555,6 +555,8 @@ def test_a_name_with_a_changed_record_that_cannot_be_decoded_is_refused_until_it
         await world.change(changed)
         assert (world.envoy.scopes, set(world.envoy.secrets)) == ({other: "1"}, {other})
         assert world.errors[NAME].refusal == "A changed record cannot be read."
+        await world.visit(NAME)
+        assert (world.envoy.scopes, NAME in world.envoy.secrets) == ({other: "1"}, False)
         if is_changed:
             world.records.serve(A, NAME, "cert_1 2")
         world.records.is_broken = False

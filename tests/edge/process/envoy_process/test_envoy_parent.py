@@ -16,8 +16,8 @@ from edge.process.envoy_process import envoy_parent
 from edge.process.settings import ADMIN_SOCKET, BOOTSTRAP, DRAIN_TIMEOUT, STATS_SOCKET, SettingError, Settings
 
 _PROGRAM = """#!/bin/sh
-echo "$@" > arguments
 for name in USR1 TERM; do trap "echo $name >> signals" $name; done
+echo "$@" > arguments
 until grep -qs TERM signals; do sleep 0.05; done
 """
 
@@ -64,7 +64,7 @@ def run(work: Callable[[Envoy], Awaitable[None]], folder: Path, *, timeout: int)
                 path = str(settings.own_file(socket))
                 await stack.enter_async_context(await asyncio.start_unix_server(envoy.handle, path))
             envoy.running = asyncio.create_task(envoy_parent.run(settings, envoy.draining))
-            await until(lambda: bool(envoy.read("arguments")))
+            await until(lambda: bool(envoy.read("arguments")) and signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL)
             await work(envoy)
 
     asyncio.run(main())

@@ -56,7 +56,7 @@ def yaml_of(title: str) -> Any:
 
 def run(script: str, folder: Path, settings: Mapping[str, str]) -> str:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
-    command = ["bash", "-euo", "pipefail", "-c", script]
+    command = ["bash", "-euc", script]  # without pipefail, as runners of pipelines do
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -98,6 +98,9 @@ def test_a_github_workflow(api: tuple[Client, Issuer], tmp_path: Path) -> None:
     assert (name, masked) == ("API_KEY", f"::add-mask::{key}\n")
     assert [it["id"] for it in json.loads(run(use, tmp_path, {**runner, name: key}))["https_edges"]] == [edge]
     assert admin.with_token(key).get("/tunnels").status == 403
+    assert admin.patch(f"/federated_credentials/{credential}", {"enabled": False}).status == 200
+    with pytest.raises(AssertionError, match="error: 400"):
+        run(sign_in, tmp_path, runner)
 
 
 def test_a_gitlab_job(api: tuple[Client, Issuer], tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class Attempt:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
         order = store.find()
-        if not stored.is_verified:
+        if stored.progress is None or not stored.progress.holds:  # a new order needs more: the preflight checks it
             self._give_up(store, order)
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
         if order is None:

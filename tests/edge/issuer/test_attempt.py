@@ -145,6 +145,15 @@ def test_an_order_of_a_domain_that_is_not_proved_any_more_is_not_continued(admin
     assert "finalize" not in world.calls[killed_at:]
 
 
+def test_an_order_goes_on_while_the_proof_of_its_domain_lapses(admin: Client) -> None:
+    address, world = reserved(admin), World(8)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    prove(address.rpartition("/")[2], "lapsing")
+    Issuer(WindowedCa(world), later=601).run()
+    assert (len(world.orders), len(world.revoked), bool(admin.get(address).json["certificate"])) == (1, 0, True)
+
+
 def test_a_suspended_account_gets_no_certificate_until_it_is_resumed(admin: Client) -> None:
     address, world = reserved(admin), World()
     suspensions.suspend_id(admin.account)

@@ -34,7 +34,7 @@ define NPM_CI
 	"for what $(2): check that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
 endef
 
-.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi cli test fuzz client-python \
+.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi cli test test-again fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot stubs format requirements \
 	advisories
 
@@ -84,6 +84,9 @@ cli: .venv/dev .venv-cli/ready $(OPENAPI) ## Make build/cli: the wheel of the co
 
 test: .venv/dev .venv-cloud/ready .venv-cli/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
+
+test-again: .venv/dev .venv-cloud/ready .venv-cli/ready ## Run at most three tests that failed last once more, one by one, and list them.
+	@$(BIN)/python -m tests.again
 
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
 	@$(BIN)/python -m tests.fuzz $(or $(SECONDS),300) $(SEED)

@@ -16,7 +16,7 @@ from chalicelib.storage.records.items import Item
 from edge.control import gateway_sweeps
 from edge.control.control import POLL
 from edge.control.gateway_sweeps import GatewaySweeps
-from edge.store.records import Grant, Opening, Store
+from edge.store.records import Grant, Opening, Store, Unavailable
 from edge.store.table import TableStore
 from tests.edge.memory import Memory
 from tests.gateway_leases import set_lease
@@ -153,6 +153,23 @@ def test_a_sweep_is_bounded_in_its_rate_and_in_what_it_does_at_once() -> None:
     assert sweep(store, times=1) == 60
     assert (store.most <= 8, time.monotonic() - began > 0.55, store.up) == (True, True, {})
     assert store.claims == [60]
+
+
+class Failing(Memory):
+    """A store that is away when tunnels end."""
+
+    def end_tunnel(self, tunnel: ServedTunnel, gateway: Gateway) -> bool:
+        raise Unavailable("away")
+
+
+def test_a_sweep_whose_store_is_away_fails_so_that_it_is_repeated() -> None:
+    store = Failing()
+    store.announce_gateway(DEAD, lease=60)
+    open_at(store, "acct_a", DEAD, f"a.{D}")
+    store.withdraw_gateway(DEAD.id)
+    with pytest.raises(Unavailable):
+        sweep(store, times=1)
+    assert list(store.up) == [DEAD.id]
 
 
 def test_a_thousand_tunnels_end_within_a_minute_of_the_end_of_the_lease() -> None:

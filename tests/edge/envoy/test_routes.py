@@ -9,6 +9,7 @@ import pytest
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import routes, v3
+from edge.envoy.filters import kept_headers
 from tests.edge.envoy import messages
 from tests.edge.envoy.values import SETTINGS
 
@@ -57,3 +58,11 @@ def test_a_tunnel_with_the_proxy_protocol_has_connections_for_each_visitor() -> 
     routes.add_site_host(config, reading)
     led = [it.route.cluster for it in config.virtual_hosts[0].routes]
     assert led == ["gw-1/proxied/http2", "gw-1/proxied"]
+
+
+def test_a_tunnel_keeps_the_headers_that_its_reserved_domain_names() -> None:
+    config, expected = v3.RouteConfiguration(), v3.VirtualHost()
+    kept_headers.set_host_config(expected, ["x-forwarded-for"])
+    routes.add_site_host(config, replace(PLAIN, keep_headers=("x-forwarded-for",)))
+    found = messages.to_json(config.virtual_hosts[0])["typed_per_filter_config"]
+    assert found == messages.to_json(expected)["typed_per_filter_config"]

@@ -30,3 +30,26 @@ def test_names_wait_without_a_task_for_their_turn() -> None:
 
     done, tasks = asyncio.run(run())
     assert (sorted(done[:-1], key=int), tasks) == ([f"{number}" for number in range(500)], 4)
+
+
+def test_cancelled_work_ends_and_no_other_begins() -> None:
+    async def run() -> list[str]:
+        begun = list[str]()
+
+        async def work(name: str) -> None:
+            begun.append(name)
+            await asyncio.Event().wait()
+
+        turns, before = Turns(work, 1), len(asyncio.all_tasks())
+        turns.add("first")
+        turns.add("second")
+        await asyncio.sleep(0)
+        turns.cancel()
+        async with asyncio.timeout(5):
+            while len(asyncio.all_tasks()) > before:
+                await asyncio.sleep(0)
+        turns.add("third")
+        await asyncio.sleep(0)
+        return begun
+
+    assert asyncio.run(run()) == ["first", "third"]

@@ -1,6 +1,7 @@
 """The HTTP manager of loaded names, whole."""
 
 from chalicelib.model.edges.headers import claims
+from edge.envoy import v3
 from edge.envoy.filters import blocking, visitor_addresses
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
@@ -77,3 +78,15 @@ def test_how_requests_are_treated() -> None:
     assert log["path"] == "/edge/access.log"
     words = log["log_format"]["json_format"]
     assert (words["path"], words["host"]) == ("%PATH(NQ):512%", "%REQ(:AUTHORITY):260%")
+
+
+def test_an_edge_with_oauth_has_its_guards_replies_and_logs() -> None:
+    guard = v3.HttpFilter(name="guard")
+    plain = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
+    found = messages.to_json(managers.build_names_manager(SETTINGS, guards=[guard]))["typed_config"]
+    *first, upstream_name, router = plain["http_filters"]
+    assert found["http_filters"] == [*first, {"name": "guard"}, upstream_name, router]
+    changing, *others = found["local_reply_config"]["mappers"]
+    assert (changing["status_code"], others) == (503, plain["local_reply_config"]["mappers"])
+    logged = [it["typed_config"]["log_format"]["json_format"].get("session") for it in found["access_log"]]
+    assert logged == [True, False]

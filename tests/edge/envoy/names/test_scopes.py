@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.model.edges.modules import CircuitBreakerModule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
@@ -90,6 +91,19 @@ def test_a_scope_behind_mutual_tls_changes_its_name_with_the_authorities() -> No
 def test_a_name_needs_only_the_clusters_of_its_routes(made: NamePlan, expected: list[str]) -> None:
     found = scopes.build_clusters(made, Records(), "PEM", SETTINGS)
     assert [it.key.name for it in found] == expected
+
+
+def test_a_route_with_a_circuit_breaker_has_clusters_for_its_groups_only() -> None:
+    breaker = CircuitBreakerModule(tripped_duration=30, rolling_window=5, volume_threshold=20, error_percent=20)
+    modules = replace(TARGET.route.modules, circuit_breaker=breaker)
+    target = replace(TARGET, route=replace(TARGET.route, modules=modules))
+    made = plan()
+    assert made.edge
+    made = replace(made, edge=replace(made.edge, targets=(target,)))
+    found = [it.key.name for it in scopes.build_clusters(made, Records(), "PEM", SETTINGS)]
+    shared = [it.key.name for it in scopes.build_clusters(plan(), Records(), "PEM", SETTINGS)]
+    id = target.route.id
+    assert found == [*shared, *(f"circuit/{id}/{it}" for it in ("group/bkdtg_1", "group/bkdtg_1/http2"))]
 
 
 def test_a_name_with_tls_passed_through_has_neither_scope_nor_clusters() -> None:

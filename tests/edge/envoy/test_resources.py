@@ -1,0 +1,24 @@
+"""The order of changes: additions, then what sends visitors to them, then removals."""
+
+import pytest
+
+from edge.envoy.resources import Key, Resource, split_stages
+
+
+@pytest.mark.parametrize(
+    ("key", "added", "emptied", "removed"),
+    [
+        (Key("cluster", "group/bkdtg_1"), 0, 2, 2),
+        (Key("cluster", "name/a.example.com"), 1, 2, 2),
+        (Key("cluster", "port/20000"), 0, 2, 2),
+        (Key("listener", "https"), 0, 2, 2),
+        (Key("listener", "port/20000"), 1, 2, 2),
+        (Key("listener", "https", "blocked"), 0, 2, 2),
+        (Key("listener", "https", "a.example.com"), 1, 2, 1),
+        (Key("routes", "operator", "a.example.com"), 1, 2, 1),
+    ],
+)
+def test_the_stage_of_a_change(key: Key, added: int, emptied: int, removed: int) -> None:
+    changes = (Resource(key, b""), Resource(key, b"", is_emptied=True), None)
+    stages = [split_stages({key: it}).index({key: it}) for it in changes]
+    assert stages == [added, emptied, removed]

@@ -115,7 +115,7 @@ client-go: .venv-clients/ready $(OPENAPI) ## Generate a Go client into build/cli
 	@sed -i 's|^module .*|module tunneledge|; s|^go .*|go 1.19|' "$(CLIENT)/go.mod"
 	@rm -f "$(CLIENT)/git_push.sh" "$(CLIENT)/.travis.yml"
 
-test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready ## Compile the three clients, and have each do everything.
+test-clients: .venv/dev .venv-cloud/ready .venv-clients/ready $(TYPESCRIPT)/node_modules/ready $(DOCS) ## Compile the three clients, and have each do everything.
 	$(BIN)/python -m pytest tests/clients
 
 bench: .venv/bench .venv/peer .venv-cloud/ready .venv-edge/ready bench/node_modules/ready ## Measure all figures (KEEP=yes stores the table in bench/).

@@ -34,7 +34,7 @@ _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 class Caller:
     """The user or bot that sends a request, with its API key and API version.
 
-    `key` is the id of the API key, or `operator` when the operator acts for the caller.
+    `key` is the id of the API key, in an exchange of the federated credential, and `operator` when the operator acts.
     """
 
     account: str
@@ -57,8 +57,7 @@ class Caller:
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
-        """Return the owner of a resource that the caller creates (SPEC 5.4). The id "" means the caller. Only admins
-        may name another owner.
+        """Return the owner of what the caller creates (SPEC 5.4), for "" the caller. Only admins may name another.
 
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
@@ -88,9 +87,9 @@ class Caller:
             raise Forbidden(f"Only an admin may {action}.")
 
     def require(self, scope: str) -> None:
-        """Raise Forbidden if the caller's API key lacks a scope."""
+        """Raise Forbidden if the caller's API key, or federated credential in an exchange, lacks a scope."""
         if not self.limits.covers(scope):
-            raise _lacking(scope)
+            raise _lacking(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
         """Return the ids to which lists of a kind are limited, or None if they contain everything."""
@@ -187,7 +186,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):
-        raise _lacking(missing)
+        raise _lacking(caller, missing)
     for bounds in (caller.limits.networks, caller.limits.account_networks):
         if bounds and not networks.contain(bounds, address):
             raise Forbidden("This API key may not be used from this address.")
@@ -216,8 +215,9 @@ def version_headers() -> list[str]:
     return [name.strip() for name in (os.environ.get("VERSION_HEADERS") or VERSION_HEADER).split(",")]
 
 
-def _lacking(scope: str) -> Forbidden:
-    return Forbidden(f"This API key lacks the scope {scope}.")
+def _lacking(caller: Caller, scope: str) -> Forbidden:
+    what = "federated credential" if kinds.FEDERATED_CREDENTIALS.has(caller.key) else "API key"
+    return Forbidden(f"This {what} lacks the scope {scope}.")
 
 
 def _token(authorization: str) -> str:

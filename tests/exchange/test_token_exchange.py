@@ -139,7 +139,9 @@ def test_a_certificate_is_signed_instead_of_a_key(admin: Client, issuer: Issuer)
         400,
         {"certificate.valid_until": "must be at most 900 seconds from now"},
     )
-    assert refused(certificate=certificate(other)) == (403, {})
+    answer = exchange(admin, issuer.token(credential), credential, certificate=certificate(other))
+    lacking = f"This federated credential lacks the scope ssh_user_certificates:create@{other}."
+    assert (answer.status, answer.json["msg"]) == (403, lacking)
     assert refused(scope=scope) == (400, {"scope": "must be absent with certificate"})
     policy = {"user": {"allowed_principals": ["{user}"], "default_lifetime": 300}}
     assert admin.put(f"{AUTHORITIES}/{authority}/policy", policy).status == 200

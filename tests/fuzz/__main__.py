@@ -10,7 +10,7 @@ from tests.fuzz import runs
 if __name__ == "__main__":
     seconds, *seed = sys.argv[1:]
     with TemporaryDirectory() as folder:
-        process, api = serve(Path(folder, "local"))
+        process, api = serve(Path(folder, "local"), ACME_DIRECTORY="https://127.0.0.1/directory")
         try:
             done = runs.run(api, "--max-time", seconds, *(["--seed", *seed] if seed else []), capture=False)
         finally:

@@ -33,8 +33,9 @@ _ALSO = After(
     _ids,
     {
         "type": "string",
-        "pattern": f"^{_KIND.prefix}_[0-9A-Za-z]{{27}}(,{_KIND.prefix}_[0-9A-Za-z]{{27}})*$",
-        "description": "The ids of more authorities of the same account. Their lists are merged into this one.",
+        "pattern": f"^{_KIND.prefix}_[0-9A-Za-z]{{27}}(,{_KIND.prefix}_[0-9A-Za-z]{{27}}){{0,{_MAX_ALSO - 1}}}$",
+        "description": f"The ids of at most {_MAX_ALSO} more authorities of the same account, separated by commas. "
+        "Their lists are merged into this one.",
     },
 )
 

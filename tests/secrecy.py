@@ -68,8 +68,11 @@ def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
     """Yield what is sealed in a record of the table, as DynamoDB has it, each with its context."""
     scope, id = places.of_item(record["scope"]["S"], record["id"]["S"])
     context = vault.context(scope.partition("#")[0], id)
-    for part in ("sealed", "parts"):
-        yield from ((sealed, context) for sealed in _binary(record.get(part, {})))
+    modules = dict(record.get("parts", {}).get("M", {}))
+    own = vault.context(context["account"], f"{id}/webhook_verification")
+    yield from ((sealed, own) for sealed in _binary(modules.pop("webhook_verification", {})))
+    for part in (record.get("sealed", {}), {"M": modules}):
+        yield from ((sealed, context) for sealed in _binary(part))
 
 
 def _binary(value: dict[str, Any]) -> Iterator[bytes]:

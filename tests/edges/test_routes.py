@@ -50,6 +50,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
         "oauth": None,
         "request_headers": None,
         "response_headers": None,
+        "webhook_verification": None,
         **modules,
     }
     response = {**edge, "routes": routes[::-1]}

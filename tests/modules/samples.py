@@ -81,6 +81,8 @@ _CIRCUIT = {
     "error_threshold_percentage": 0.29,
 }
 
+_WEBHOOK = {"provider": "SVIX", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+
 # By the module's path: an example that sets every field, and one that sets as few as may be.
 SAMPLES: dict[str, tuple[Sample, Sample]] = {
     "/edges/https/{edge_id}/routes/{id}/oauth": (
@@ -106,6 +108,10 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
             {},
             {"enabled": True, **dict.fromkeys(_CIRCUIT, 10), "error_threshold_percentage": 0.5},
         ),
+    ),
+    "/edges/https/{edge_id}/routes/{id}/webhook_verification": (
+        Sample({"enabled": False, **_WEBHOOK}, {"enabled": False, **_WEBHOOK}),
+        Sample({"provider": "GITHUB", "secret": "x"}, {"enabled": True, "provider": "GITHUB", "secret": "x"}),
     ),
     "/edges/https/{edge_id}/routes/{id}/compression": (
         Sample({"enabled": False}, {"enabled": False}),

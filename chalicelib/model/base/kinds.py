@@ -237,6 +237,7 @@ MODULES: Mapping[str, str] = {
     "tls_termination": "chalicelib.model.edges.modules.TlsTerminationModule",
     "traffic_policy": "chalicelib.model.edges.modules.TrafficPolicyModule",
     "user_agent_filter": "chalicelib.model.edges.modules.UserAgentModule",
+    "webhook_verification": "chalicelib.model.edges.modules.WebhookModule",
 }
 
 _BY_PREFIX = {kind.prefix: kind for kind in TABLE}

@@ -1,5 +1,7 @@
 """The stored types of the modules of edges and routes (SPEC 2.9). Secrets are sealed."""
 
+import base64
+import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
@@ -8,6 +10,9 @@ from chalicelib.model.audit import details
 from chalicelib.model.base.records import References, Stored, StoredModule
 from chalicelib.storage import vault
 
+WebhookProvider = Literal[
+    "BITBUCKET", "GITHUB", "GITLAB", "INTERCOM", "PAGERDUTY", "SHOPIFY", "SLACK", "STRIPE", "SVIX", "ZENDESK"
+]
 TlsEnd = Literal["edge", "upstream"]  # where TLS ends on an HTTPS edge
 EDGE: Final = "edge"  # the default
 UPSTREAM: Final = "upstream"
@@ -81,6 +86,41 @@ def _seal(secret: str, context: Mapping[str, str], sealed: Sequence[bytes]) -> b
     if found := next(same, b""):
         return found
     return vault.seal(secret.encode(), context, read=bytes.decode) if secret else b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookModule(StoredModule):
+    """The provider of a route's webhooks, by its name in capitals, and the secret that it signs with.
+
+    The secret is sealed for this module of its route, and cannot be opened as another secret of the route.
+    """
+
+    provider: str
+    secret: bytes = field(repr=False)
+
+    AUDITED = ("enabled", "provider", "secret")
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        own = webhook_context(context)
+        return cls.of({**values, "secret": _seal(values["secret"], own, [before.secret] if before else [])})
+
+    def open_secret(self, context: Mapping[str, str]) -> str:
+        """Return the secret, "" if there is none. `context` is the route's. Raises aws.Unavailable."""
+        return vault.unseal(self.secret, webhook_context(context), bytes.decode) if self.secret else ""
+
+
+def webhook_context(context: Mapping[str, str]) -> dict[str, str]:
+    """Return the encryption context of a webhook secret, from the context of its route."""
+    return vault.context(context["account"], f"{context['resource']}/webhook_verification")
+
+
+def svix_key(secret: str) -> bytes:
+    """Return the key in a secret of Svix, b"" if the secret is malformed."""
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.model.edges.modules import webhook_context
 from chalicelib.model.names import issued_certificates, operator_certificate
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.storage import vault
@@ -17,6 +18,7 @@ from chalicelib.storage.records import change_log, places
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
+_WEBHOOK = ("parts", "webhook_verification")  # the path of the module of a route
 _OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
 
 
@@ -39,6 +41,7 @@ def selection() -> Condition:
     texts = (
         "attribute_exists(#sealed)",
         "attribute_exists(#parts.#oauth)",
+        "attribute_exists(#parts.#webhook_verification)",
         "begins_with(#scope, :sessions)",
         *(f"#scope = :scope{number}" for number in range(len(_SCOPES))),
     )
@@ -79,6 +82,8 @@ def _find(record: Record) -> Iterator[SealedValue]:
     for name, provider in _map(record, *_OAUTH).items():
         secret = provider.get("client_secret") if isinstance(provider, Mapping) else None
         yield SealedValue((*_OAUTH, name, "client_secret"), secret or b"", own)
+    secret = _map(record, *_WEBHOOK).get("secret")
+    yield SealedValue((*_WEBHOOK, "secret"), secret or b"", webhook_context(own))
     if scope == managed_apps.SCOPE:
         yield SealedValue(("body", "client_secret"), body.get("client_secret", b""), managed_apps.CONTEXT)
     elif scope == signing_keys.SCOPE:

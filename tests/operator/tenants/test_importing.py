@@ -61,11 +61,14 @@ def test_a_deleted_account_returns_with_its_ids_and_names(admin: Client, tmp_pat
         id in lost for id in (made["/api_keys"], made["/ssh_certificate_authorities"], made["/tls_certificates"])
     )
     assert "client secret of github in the module oauth of the route" in lost
+    assert "secret of the module webhook_verification of the route" in lost
     after = shown(new)
     assert after == before
     oauth = route["oauth"]["provider"]["github"]
     shown_oauth = new.get(made["oauth"]).json["oauth"]["provider"]["github"]
     assert shown_oauth == {**oauth, "client_secret": ""}
+    webhook = new.get(made["oauth"]).json["webhook_verification"]
+    assert webhook == {**route["webhook_verification"], "secret": ""}
     assert worlds.naming(admin.account) == []
     authority = made["/ssh_certificate_authorities"]
     assert new.get(f"/ssh_certificate_authorities/{authority}/krl").status == 200

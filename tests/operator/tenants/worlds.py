@@ -33,6 +33,8 @@ def fill(client: Client) -> dict[str, str]:
     address = next(path for path in (f"/edges/https/{client.create('/edges/https', {})['id']}",))
     route = client.create(f"{address}/routes", {"match": "/signed-in", "match_type": "path_prefix"})["id"]
     assert client.put(f"{address}/routes/{route}/oauth", {"provider": {"github": GITHUB}}).status == 200
+    webhook = {"provider": "GITHUB", "secret": SECRET}
+    assert client.put(f"{address}/routes/{route}/webhook_verification", webhook).status == 200
     name = f"{ids.unprefixed(ids.new('x')).lower()}.tunnels.localhost"
     edge = client.create("/edges/https", {"hostports": [f"{name}:443"]})["id"]
     left = client.create("/edges/tls", {"hostports": [f"left.{name}:443"]})["id"]

@@ -1,0 +1,63 @@
+"""Webhook verification on HTTPS edge routes: only requests that a provider signed may pass.
+
+The secret is encrypted like every secret. It is decrypted only for keys that may write edges, and for the edge.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from chalicelib.http.endpoints import NO_STORE, Call
+from chalicelib.http.module import Enabled, Module
+from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.schema.rules import PRINTABLE, WithData, max_bytes
+from chalicelib.storage import vault
+from chalicelib.storage.records import items
+from chalicelib.storage.records.items import Item
+
+_MAX_SECRET = 255
+
+
+def _usable(secret: str, above: Mapping[str, Any]) -> str:
+    if above.get("provider") == "SVIX" and not modules.svix_key(secret):
+        raise ValueError("must be the signing secret of Svix: whsec_ and base64")
+    return secret
+
+
+class WebhookVerification(Enabled):
+    """Lets only requests pass that a webhook provider signed with a secret, whatever their method."""
+
+    provider: WebhookProvider
+    """The provider that sends the webhooks. `SVIX` also stands for all providers that follow Standard Webhooks."""
+
+    secret: Annotated[str, PRINTABLE, max_bytes(_MAX_SECRET), WithData(_usable)]
+    f"""The secret that the provider signs with, at most {_MAX_SECRET} bytes."""
+
+
+class ShownVerification(Enabled):
+    """Lets only requests pass that a webhook provider signed with a secret, whatever their method."""
+
+    provider: WebhookProvider
+    """The provider that sends the webhooks."""
+
+    secret: str
+    """The secret that the provider signs with, `""` for API keys without the scope `edges:write` for the edge."""
+
+
+def _response(module: modules.WebhookModule, holder: Item, call: Call) -> dict[str, Any]:
+    edge = (items.above(holder.scope) or ("", ""))[1]
+    sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
+    context = vault.context(holder.account, holder.id)
+    return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
+
+
+MODULES = (
+    Module(
+        path="/edges/https/{edge_id}/routes/{id}/webhook_verification",
+        shape=WebhookVerification,
+        stored=modules.WebhookModule,
+        shows=ShownVerification,
+        to_response=_response,
+        headers=NO_STORE,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Webhooks: the schemes by which providers sign them."""

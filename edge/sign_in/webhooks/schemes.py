@@ -1,0 +1,134 @@
+"""How ten providers sign webhooks, as one table, and the verification of a request by it. Pure.
+
+A header that is read has to occur exactly once, since an upstream could read another one of the same name.
+"""
+
+import base64
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules import WebhookProvider
+
+Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case
+MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
+_MAX_SIGNATURES = 16  # in one header: a provider that changes its secret sends two
+_SECONDS = re.compile(rb"[0-9]{1,12}")
+_UTC = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, which ends it in the signed text
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a provider signs.
+
+    `header` has signatures after a `prefix`, between `separator`s. The signed text is `lead` and the body. In `lead`,
+    %t is the timestamp and %i the id of the message. `timestamp` and `id` are headers. A `timestamp` of the form `t=`
+    is a part of the signature's own header. With `algorithm` "" the header is the secret itself.
+    """
+
+    header: str
+    prefix: bytes = b""
+    separator: bytes = b""
+    algorithm: str = "sha256"
+    is_base64: bool = False
+    lead: bytes = b""
+    timestamp: str = ""
+    id: str = ""
+
+
+_SVIX = Scheme("svix-signature", b"v1,", b" ", "sha256", True, b"%i.%t.", "svix-timestamp", "svix-id")
+SCHEMES: Mapping[WebhookProvider, Scheme] = {
+    "BITBUCKET": Scheme("x-hub-signature", b"sha256="),
+    "GITHUB": Scheme("x-hub-signature-256", b"sha256="),
+    "GITLAB": Scheme("x-gitlab-token", algorithm=""),
+    "INTERCOM": Scheme("x-hub-signature", b"sha1=", algorithm="sha1"),
+    "PAGERDUTY": Scheme("x-pagerduty-signature", b"v1=", b","),
+    "SHOPIFY": Scheme("x-shopify-hmac-sha256", is_base64=True),
+    "SLACK": Scheme("x-slack-signature", b"v0=", lead=b"v0:%t:", timestamp="x-slack-request-timestamp"),
+    "STRIPE": Scheme("stripe-signature", b"v1=", b",", lead=b"%t.", timestamp="t="),
+    "SVIX": _SVIX,
+    "ZENDESK": Scheme(
+        *("x-zendesk-webhook-signature", b"", b"", "sha256", True, b"%t"),
+        timestamp="x-zendesk-webhook-signature-timestamp",
+    ),
+}
+# Standard Webhooks has the scheme of Svix under neutral names. Svix itself can send both.
+_STANDARD = replace(_SVIX, header="webhook-signature", timestamp="webhook-timestamp", id="webhook-id")
+
+
+def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes, now: float) -> bool:
+    """Return whether a provider signed a request with a secret, no longer than MAX_AGE ago if it signs a timestamp.
+
+    `body` is as it was sent, with its Content-Encoding.
+    """
+    scheme = SCHEMES[provider]
+    if provider == "SVIX" and not _values(headers, scheme.header):
+        scheme = _STANDARD
+    signature = _only(headers, scheme.header)
+    if not signature or not secret:
+        return False
+    if not scheme.algorithm:
+        return hmac.compare_digest(signature, secret.encode())
+    lead = _lead(scheme, headers, signature, now)
+    if lead is None:
+        return False
+    key = modules.svix_key(secret) if provider == "SVIX" else secret.encode()
+    return _is_signed(scheme, signature, key, lead + body)
+
+
+def _is_signed(scheme: Scheme, header: bytes, key: bytes, text: bytes) -> bool:
+    digest = hmac.new(key, text, scheme.algorithm).digest() if key else b""
+    expected = base64.b64encode(digest) if scheme.is_base64 else digest.hex().encode()
+    given = header.split(scheme.separator) if scheme.separator else [header]
+    if not expected or len(given) > _MAX_SIGNATURES:
+        return False
+    return any(hmac.compare_digest(it, scheme.prefix + expected) for it in given)
+
+
+def _lead(scheme: Scheme, headers: Headers, signature: bytes, now: float) -> bytes | None:
+    """Return the signed text before the body, None if a part of it is malformed or too old."""
+    lead = scheme.lead
+    if scheme.id:
+        id = _only(headers, scheme.id)
+        if not _ID.fullmatch(id):
+            return None
+        lead = lead.replace(b"%i", id)
+    if scheme.timestamp:
+        found = _field(signature, scheme) if scheme.timestamp == "t=" else _only(headers, scheme.timestamp)
+        at = _seconds(found)
+        if at is None or abs(now - at) > MAX_AGE:
+            return None
+        lead = lead.replace(b"%t", found)
+    return lead
+
+
+def _field(header: bytes, scheme: Scheme) -> bytes:
+    """Return the timestamp in a signature's header, b"" if it does not occur exactly once."""
+    name = scheme.timestamp.encode()
+    found = [it.removeprefix(name) for it in header.split(scheme.separator) if it.startswith(name)]
+    return found[0] if len(found) == 1 else b""
+
+
+def _seconds(text: bytes) -> float | None:
+    """Return the Unix time of a timestamp in seconds or in RFC 3339, None if it is malformed."""
+    if _SECONDS.fullmatch(text):
+        return int(text)
+    try:
+        return datetime.fromisoformat(text.decode()).timestamp() if _UTC.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _only(headers: Headers, name: str) -> bytes:
+    """Return the value of a header, b"" if it does not occur exactly once."""
+    found = _values(headers, name)
+    return found[0] if len(found) == 1 else b""
+
+
+def _values(headers: Headers, name: str) -> list[bytes]:
+    return [value for own, value in headers if own == name]

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from chalicelib import clock
 from chalicelib.crypto import keys
+from chalicelib.model.names import renewal_schedule
 from chalicelib.model.tls import acme_accounts
 from chalicelib.model.tls.acme_accounts import CaaState
 from chalicelib.storage.client import aws
 from edge.issuer.acme_client import AcmeClient
 from edge.issuer.attempts import AttemptFailed
-from edge.issuer.rules import caa
+from edge.issuer.rules import caa, outcomes
 from edge.issuer.rules.caa import CaaRecord, Wish
 from edge.issuer.rules.preflight import CaAccount
 from edge.process import log
@@ -73,10 +75,18 @@ class AccountKeeper:
             return
         state = self._check_caa(authority) or known.caa
         current = replace(known, url=authority.account_url, identities=[*authority.identities], caa=state)
+        if current.url != known.url:
+            self._order_again()
         if current != known:
             acme_accounts.describe(current)
         if known.rotates:
             self._rotate()
+
+    def _order_again(self) -> None:
+        """Make the jobs due that may have failed for the account, when there is another."""
+        for entry in renewal_schedule.list_entries():
+            if entry.renewal.error_code in outcomes.OF_THE_SERVICE:
+                renewal_schedule.order_now(entry.account, entry.reservation, clock.seconds())
 
     def _check_caa(self, authority: CaAccount) -> CaaState:
         """Return whether CAA records protect the names of tunnels, "" if they are unknown."""

@@ -7,9 +7,9 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import requests
 from acme import challenges, client, errors, messages
@@ -29,11 +29,13 @@ from edge.issuer.rules.outcomes import Failure
 from edge.issuer.rules.preflight import CaAccount
 from edge.issuer.rules.renewal_times import RenewalWindow
 
-OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid"]
+B = TypeVar("B", messages.Order, messages.Authorization)
+OrderStatus = Literal["pending", "ready", "processing", "valid", "invalid", "absent"]
 
 _TIMEOUT = 20  # seconds for one request
 _MAX_REPEATS = 5  # of a request with a rejected nonce
 _ABSENT = frozenset({404, 410})  # statuses of an order that the CA has forgotten
+_FOREIGN = frozenset({"accountDoesNotExist", "unauthorized"})  # errors about an order that another account may have
 _CHALLENGES: Mapping[Method, type[challenges.KeyAuthorizationChallenge]] = {
     "http-01": challenges.HTTP01,
     "dns-01": challenges.DNS01,
@@ -75,11 +77,11 @@ class _Client(client.ClientV2):
 
 
 class _RequestFailed(AttemptFailed):
-    """A request to the CA failed, with a status, or 0 without a response."""
+    """A request to the CA failed, with a status, or 0 without a response. `code` is that of the problem, or ""."""
 
-    def __init__(self, failure: Failure, reason: str, status: int) -> None:
+    def __init__(self, failure: Failure, reason: str, status: int, code: str = "") -> None:
         super().__init__(failure, reason)
-        self.status = status
+        self.status, self.code = status, code
 
 
 class AcmeClient:
@@ -116,19 +118,19 @@ class AcmeClient:
             return str(acme._post(acme.directory["newOrder"], new).headers["Location"])
 
     def status(self, order: str) -> OrderStatus:
-        """Return the status of an order, invalid if the CA has none at its URL. Raises AttemptFailed."""
+        """Return the status of an order, absent if the CA has none of our account at its URL. Raises AttemptFailed."""
         try:
-            return str(self._read(order).status.name)  # type: ignore[return-value]
+            return str(self._fetch(order, messages.Order).status.name)  # type: ignore[return-value]
         except _RequestFailed as failed:
-            if failed.status in _ABSENT:
-                return "invalid"
+            if failed.status in _ABSENT or (failed.code in _FOREIGN and self._can_use_account()):
+                return "absent"
             raise
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges of an order. Raises AttemptFailed, also for one that the CA rejected."""
         found = []
-        for url in self._read(order).authorizations:
-            authorization = self._authorization(url)
+        for url in self._fetch(order, messages.Order).authorizations:
+            authorization = self._fetch(url, messages.Authorization)
             if authorization.status == messages.STATUS_PENDING:
                 found.append(self._challenge(authorization, method))
             elif authorization.status != messages.STATUS_VALID:
@@ -142,13 +144,13 @@ class AcmeClient:
 
     def finalize(self, order: str, request: x509.CertificateSigningRequest) -> None:
         """Send the certificate request of an order that is ready. Raises AttemptFailed."""
-        body = self._read(order)
+        body = self._fetch(order, messages.Order)
         with self._requests() as acme:
             acme._post(body.finalize, messages.CertificateRequest(csr=request))
 
     def download(self, order: str) -> str:
         """Return the chain of a valid order as PEM. Raises AttemptFailed."""
-        body = self._read(order)
+        body = self._fetch(order, messages.Order)
         with self._requests() as acme:
             return acme._post_as_get(body.certificate).text
 
@@ -201,9 +203,6 @@ class AcmeClient:
             acme._post(url, JWS.sign(json.dumps(change).encode(), new, ES256, None, url))
             self._net.key = new
 
-    def _contact(self) -> dict[str, Any]:
-        return {"contact": (self._settings.contact,)} if self._settings.contact else {}
-
     def _binding(self, directory: messages.Directory) -> dict[str, Any]:
         if self._settings.eab is None:
             return {}
@@ -212,15 +211,17 @@ class AcmeClient:
         binding = messages.ExternalAccountBinding.from_data(public, id, key, directory)
         return {"external_account_binding": binding}
 
-    def _read(self, order: str) -> messages.Order:
+    def _fetch(self, url: str, kind: type[B]) -> B:
         with self._requests() as acme:
-            body: messages.Order = messages.Order.from_json(acme._post_as_get(order).json())
+            body: B = kind.from_json(acme._post_as_get(url).json())
         return body
 
-    def _authorization(self, url: str) -> messages.Authorization:
-        with self._requests() as acme:
-            body: messages.Authorization = messages.Authorization.from_json(acme._post_as_get(url).json())
-        return body
+    def _can_use_account(self) -> bool:
+        """Return whether the CA accepts requests of our account, for example not after its deactivation."""
+        with suppress(AttemptFailed), self._requests() as acme:
+            acme._post_as_get(self._net.account.uri)  # type: ignore[union-attr]
+            return True
+        return False
 
     def _challenge(self, authorization: messages.Authorization, method: Method) -> Challenge:
         kind, domain = _CHALLENGES[method], authorization.identifier.value
@@ -260,7 +261,8 @@ class AcmeClient:
 
     def _register(self, acme: _Client) -> str:
         """Return the URL of the account, which is registered if the CA has none with its key."""
-        own = {**self._contact(), **self._binding(acme.directory)}
+        contact = {"contact": (self._settings.contact,)} if self._settings.contact else {}
+        own: dict[str, Any] = {**contact, **self._binding(acme.directory)}
         try:
             new = messages.NewRegistration.from_data(terms_of_service_agreed=True, **own)
             return str(acme.new_account(new).uri)
@@ -280,7 +282,7 @@ class AcmeClient:
             not_before = int(self._now()) + self._retry_after if self._retry_after else 0
             is_ours = error.code == "unauthorized"  # for example after a change of the key, not the domain's mistake
             failure = outcomes.internal() if is_ours else _failure(error, not_before)
-            raise _RequestFailed(failure, str(error), self._status) from None
+            raise _RequestFailed(failure, str(error), self._status, error.code or "") from None
         except (errors.Error, requests.RequestException, DeserializationError, ValueError) as error:
             raise _RequestFailed(outcomes.ca_unreachable(), f"{type(error).__name__}: {error}", self._status) from None
 

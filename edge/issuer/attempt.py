@@ -24,7 +24,6 @@ from edge.issuer.rules.renewal_times import Plan, RenewalWindow, Validity
 from edge.issuer.stored_order import StoredOrder, TxtWriter
 from edge.process import log
 
-_OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # failures for which no domain is responsible
 ORDER_TIME = 300  # seconds for one order: half of a claim
 
 
@@ -90,7 +89,7 @@ class Attempt:
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
         """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
-        name = "ca_failed" if failed.failure.code in _OF_THE_SERVICE else "order_failed"
+        name = "ca_failed" if failed.failure.code in outcomes.OF_THE_SERVICE else "order_failed"
         log.event(name, domain=domain, code=failed.failure.code, reason=failed.reason)
 
     @property
@@ -117,13 +116,12 @@ class Attempt:
     def _order(self, due: DueRenewal, stored: ReservedDomain, replaced: x509.Certificate | None) -> None:
         store = self._store(due, stored.domain)
         store.is_renewal = replaced is not None
-        order = store.find()
         if stored.progress is None or not stored.progress.holds:  # a new order needs more: the preflight checks it
-            self._give_up(store, order)
+            self._give_up(store, store.find())
             raise AttemptFailed(outcomes.domain_unproved(stored.domain), "domain_unproved")
-        if order is None:
+        if ordering.find_current(self.ca, store) is None:
             store.require_room()
-        store.method = order.method if order else self.preflight(due.entry.reservation, stored)
+            store.method = self.preflight(due.entry.reservation, stored)
         key_type = stored.policy.private_key_type if stored.policy else "ecdsa"
         wanted = Wanted((stored.domain,), key_type, store.method, replaced)
         until = self.now() + ORDER_TIME

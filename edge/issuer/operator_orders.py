@@ -65,7 +65,7 @@ class OperatorOrders:
             return
         replaced = current if current and self.ca.knows_renewals else None
         store = _OperatorStore(self, is_renewal=replaced is not None)
-        if store.find() is None:
+        if ordering.find_current(self.ca, store) is None:
             self.check(self.domain, operator_certificate.alias_target())
         wanted = Wanted((self.domain, f"*.{self.domain}"), "ecdsa", "dns-01", replaced)
         until = self.now() + attempt.ORDER_TIME
@@ -92,6 +92,9 @@ class _OperatorStore:
         operator_certificate.put_order(order)
 
     def drop(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
         operator_certificate.drop_order()
 
     def admit(self) -> None:

@@ -20,6 +20,7 @@ from edge.process import log
 
 _PAUSE = 1.0  # seconds between reads of an order's status
 _MAX_CHAIN = 65536  # bytes
+_ENDED = frozenset({"invalid", "absent"})  # statuses
 
 
 class OrderingCa(Protocol):
@@ -29,7 +30,7 @@ class OrderingCa(Protocol):
         """Order a certificate; return the URL of the order."""
 
     def status(self, order: str) -> str:
-        """Return the status of an order."""
+        """Return the status of an order, absent if the CA has none of our account at its URL."""
 
     def challenges(self, order: str, method: Method) -> list[Challenge]:
         """Return the pending challenges. Raises AttemptFailed for one that was rejected."""
@@ -55,6 +56,9 @@ class OrderStore(Protocol):
 
     def drop(self) -> None:
         """Remove an order that the CA has ended."""
+
+    def forget(self) -> None:
+        """Remove an order that the CA does not have, and that did not fail."""
 
     def admit(self) -> None:
         """Count a new order. Raises AttemptFailed if a bound forbids it."""
@@ -87,6 +91,19 @@ class Obtained:
     order: UnfinishedOrder
 
 
+def find_current(ca: OrderingCa, store: OrderStore) -> UnfinishedOrder | None:
+    """Return the stored order, or None without one. Raises AttemptFailed.
+
+    An order that the CA does not have is forgotten, for example one of an earlier account: another one can follow.
+    """
+    order = store.find()
+    if order is None or ca.status(order.url) != "absent":
+        return order
+    with _withdrawing(store):
+        store.forget()
+    return None
+
+
 def obtain(
     wanted: Wanted,
     ca: OrderingCa,
@@ -109,7 +126,7 @@ def obtain(
                     _answer(challenge, wanted, ca, order)
             elif status == "ready":
                 ca.finalize(order.url, x509.load_der_x509_csr(order.request))
-            elif status == "invalid":
+            elif status in _ENDED:
                 _end(wanted, ca, store, order)
             if now() >= until:
                 raise AttemptFailed(outcomes.ca_unreachable(), f"the order is still {status}")

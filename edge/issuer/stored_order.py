@@ -43,13 +43,18 @@ class StoredOrder:
     method: Method = "http-01"
 
     def find(self) -> UnfinishedOrder | None:
-        return issued_certificates.find_order(self.due)
+        if order := issued_certificates.find_order(self.due):
+            self.method = order.method
+        return order
 
     def put(self, order: UnfinishedOrder) -> None:
         issued_certificates.put_order(self.due, order)
 
     def drop(self) -> None:
         self.counts.count_failed(self.domain, int(self.now()))
+        self.forget()
+
+    def forget(self) -> None:
         issued_certificates.drop_order(self.due)
 
     def require_room(self) -> None:

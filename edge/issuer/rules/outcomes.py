@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from chalicelib.model.tls.renewals import ErrorCode, Renewal
 from edge.issuer.rules.renewal_times import Plan, Validity
 
+OF_THE_SERVICE = frozenset({"ca_unreachable", "internal"})  # codes of failures for which no domain is responsible
 _INTERVALS = (60, 5 * 60, 15 * 60, 60 * 60, 4 * 60 * 60, 24 * 60 * 60)  # seconds after each failure; then the last one
 _SPREAD = 0.2  # the share by which an interval varies at random
 _DAILY = _INTERVALS[-1]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from acme import messages
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,6 +25,7 @@ from edge.issuer.rules.caa import CaaRecord
 from edge.process.settings import SettingError
 from tests import pebble
 from tests.conftest import free_port
+from tests.edge.issuer.attempting import POLICY
 from tests.proving import prove
 from tests.transports import Client
 
@@ -96,6 +98,54 @@ def test_an_account_that_the_ca_has_lost_is_registered_again(settings: CaSetting
     assert failed.value.failure.code == "ca_unreachable"
     assert client.status(client.order([DOMAIN])) == "pending"
     assert client.authority.account_url != lost.account
+
+
+def test_an_order_of_another_account_is_absent_unless_the_own_account_is_unusable(settings: CaSettings) -> None:
+    key = client_key()
+    first, other = AcmeClient(settings, key), AcmeClient(settings, client_key())
+    order = first.order([DOMAIN])
+    assert (first.status(order), other.status(order)) == ("pending", "absent")
+    account = first.authority.account_url
+    with first._requests() as acme:
+        acme._post(account, messages.UpdateRegistration(status="deactivated"))
+    for client in (first, AcmeClient(replace(settings, account=account), key), AcmeClient(settings, key)):
+        with pytest.raises(AttemptFailed) as failed:
+            client.status(order)
+        assert failed.value.failure.code == "internal"
+    lost = AcmeClient(replace(settings, account=f"{account}0"), client_key())
+    assert lost.status(order) == "absent"  # it registered another account
+    assert lost.status(lost.order([DOMAIN])) == "pending"
+
+
+def test_jobs_that_wait_for_an_account_follow_at_once_when_there_is_another(
+    settings: CaSettings, admin: Client, tunnel_domain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_DIRECTORY", settings.directory)
+    waits: dict[str, int] = {}
+    now = int(time.time())
+    for code in ("internal", "ca_unreachable", "caa_forbids"):
+        body = {"domain": f"{code.replace('_', '-')}.example.com", "certificate_management_policy": POLICY}
+        id = admin.create("/reserved_domains", body)["id"]
+        due = renewal_schedule.find(admin.account, id)
+        assert due
+        assert renewal_schedule.postpone(
+            due, replace(due.entry.renewal, due_at=now + 86400, attempts=6, error_code=code)
+        )
+    keeper = AccountKeeper(settings.directory, AcmeClient(settings, account_keeping.read_key(settings.directory)), 60)
+    keeper.keep()
+    for entry in renewal_schedule.list_entries():
+        waits[entry.renewal.error_code] = entry.renewal.due_at - now
+    assert {code: it < 120 for code, it in waits.items()} == {
+        "internal": True,
+        "ca_unreachable": True,
+        "caa_forbids": False,
+    }
+    for it in list(renewal_schedule.list_entries()):
+        due = renewal_schedule.find(it.account, it.reservation)
+        assert due
+        renewal_schedule.postpone(due, replace(it.renewal, due_at=now + 86400))
+    keeper.keep()  # the account is known by now
+    assert {it.renewal.due_at - now for it in renewal_schedule.list_entries()} == {86400}
 
 
 def test_the_operator_can_have_the_key_changed(settings: CaSettings, admin: Client) -> None:
@@ -207,7 +257,7 @@ def test_a_certificate_is_named_as_in_rfc_9773() -> None:
 
 def test_an_unknown_order_and_an_absent_ca_fail_with_their_codes(settings: CaSettings) -> None:
     client = AcmeClient(settings, ec.generate_private_key(ec.SECP256R1()))
-    assert client.status(settings.directory.replace("/dir", "/my-order/none")) == "invalid"
+    assert client.status(settings.directory.replace("/dir", "/my-order/none")) == "absent"
     with pytest.raises(AttemptFailed) as rejected:
         client.order(["not a domain"])
     assert rejected.value.failure.code == "internal"

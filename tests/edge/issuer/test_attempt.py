@@ -10,7 +10,7 @@ from chalicelib.model.names import renewal_schedule
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.operator import suspensions
-from edge.issuer.attempts import AttemptFailed
+from edge.issuer.attempts import AttemptFailed, Challenge
 from edge.issuer.rules import outcomes
 from edge.issuer.rules.renewal_times import RenewalWindow
 from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved, status
@@ -93,6 +93,58 @@ def test_a_killed_attempt_is_continued_when_its_claim_has_ended(admin: Client, k
     assert admin.get(address).json["certificate"]["id"] == certificate["id"]
     events = admin.get(f"/audit_events?resource_id={certificate['id']}").json["audit_events"]
     assert (len(world.orders), len(events), challenge_records.find(DOMAIN)) == (1, 1, None)
+
+
+def lose_orders(world: World) -> None:
+    """Make the CA answer about all orders as it does to another account."""
+    world.orders = dict.fromkeys(world.orders, "absent")
+
+
+def test_an_order_that_the_ca_does_not_have_for_our_account_is_replaced_at_once(admin: Client) -> None:
+    address, world = reserved(admin), World(killed_at=4)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    lose_orders(world)
+    Issuer(WindowedCa(world), later=601).run()
+    assert (len(world.orders), status(admin, address)["provisioning_job"]) == (2, None)
+    (certificate,) = admin.get("/tls_certificates").json["tls_certificates"]
+    assert admin.get(address).json["certificate"]["id"] == certificate["id"]
+
+
+def test_a_domain_that_must_not_be_ordered_any_more_costs_no_order_instead_of_a_lost_one(admin: Client) -> None:
+    address, world = reserved(admin), World(killed_at=4)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    lose_orders(world)
+    failed = AttemptFailed(outcomes.caa_forbids(DOMAIN, ()), "")
+    Issuer(WindowedCa(world), failed, later=601).run()
+    assert (len(world.orders), status(admin, address)["provisioning_job"]["error_code"]) == (1, "caa_forbids")
+
+
+def test_a_ca_that_forgets_every_order_gets_few_of_them(admin: Client) -> None:
+    class ForgetfulCa(WindowedCa):
+        def status(self, order: str) -> str:
+            return "absent"
+
+        def challenges(self, order: str, method: str) -> list[Challenge]:
+            raise AttemptFailed(outcomes.internal(), "no order")
+
+    address, world = reserved(admin), World()
+    for later in range(0, 40000, 4000):
+        Issuer(ForgetfulCa(world), later=later).run()
+        admin.post(f"{address}/verify", None)
+    assert len(world.orders) == 5
+    assert status(admin, address)["provisioning_job"]["error_code"] == "rate_limited"
+
+
+def test_a_policy_that_ended_with_an_order_of_a_lost_account_is_cleaned_up(admin: Client) -> None:
+    address, world = reserved(admin), World(killed_at=4)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    lose_orders(world)
+    admin.delete(f"{address}/certificate_management_policy")
+    Issuer(WindowedCa(world), later=601).run()
+    assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
 
 
 def test_a_policy_that_ended_during_an_attempt_is_cleaned_up(admin: Client) -> None:

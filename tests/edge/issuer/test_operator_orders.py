@@ -65,6 +65,16 @@ def test_a_killed_order_is_continued_when_its_claim_has_ended(killed_at: int) ->
     assert (len(world.orders) <= (2 if killed_at == 1 else 1), zone.records) == (True, {})
 
 
+def test_an_order_that_the_ca_does_not_have_for_our_account_is_replaced_at_once() -> None:
+    world, zone = World(4, names=NAMES), Zone()
+    with pytest.raises(Killed):
+        orders(world, zone).run()
+    world.orders = dict.fromkeys(world.orders, "absent")
+    orders(world, zone, later=601).run()
+    assert operator_certificate.read_chain()
+    assert (len(world.orders), zone.records) == (2, {})
+
+
 def test_another_certificate_in_the_settings_is_not_replaced(tmp_path: Path) -> None:
     world, zone = World(names=NAMES), Zone()
     orders(world, zone).run()

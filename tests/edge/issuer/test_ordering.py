@@ -36,6 +36,9 @@ class Store:
 
     def drop(self) -> None:
         self._world.step("drop")
+        self.forget()
+
+    def forget(self) -> None:
         self._world.stored = None
 
     def admit(self) -> None:

@@ -90,7 +90,7 @@ def build_names_manager(
         replies = [_REQUIREMENT_UNKNOWN, *manager.local_reply_config.mappers]
         manager.local_reply_config.CopyFrom(v3.LocalReplyConfig(mappers=replies))
         del manager.access_log[:]
-        manager.access_log.extend(access_log.build_session_logs(settings, _LOGGED))
+        manager.access_log.append(access_log.build_session_log(settings, _LOGGED))
     scope = v3.HeaderMutation(append=parts.set_header(SCOPE_HEADER, scope_of("%REQUESTED_SERVER_NAME%", requirement)))
     mutation = v3.EarlyHeaderMutation(mutations=[v3.HeaderMutation(remove=SCOPE_HEADER), scope])
     manager.early_header_mutation_extensions.add(

@@ -80,7 +80,7 @@ def test_how_requests_are_treated() -> None:
     assert (words["path"], words["host"]) == ("%PATH(NQ):512%", "%REQ(:AUTHORITY):260%")
 
 
-def test_an_edge_with_oauth_has_its_guards_replies_and_logs() -> None:
+def test_an_edge_with_oauth_has_its_guards_replies_and_log() -> None:
     guard = v3.HttpFilter(name="guard")
     plain = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
     found = messages.to_json(managers.build_names_manager(SETTINGS, guards=[guard]))["typed_config"]
@@ -88,5 +88,7 @@ def test_an_edge_with_oauth_has_its_guards_replies_and_logs() -> None:
     assert found["http_filters"] == [*first, {"name": "guard"}, upstream_name, router]
     changing, *others = found["local_reply_config"]["mappers"]
     assert (changing["status_code"], others) == (503, plain["local_reply_config"]["mappers"])
-    logged = [it["typed_config"]["log_format"]["json_format"].get("session") for it in found["access_log"]]
-    assert logged == [True, False]
+    (log,), (plain_log,) = found["access_log"], plain["access_log"]
+    fields = log["typed_config"]["log_format"]["json_format"]
+    assert fields.pop("session") == "%TYPED_CEL('tunnel-auth-provider' in request.headers)%"
+    assert log == plain_log

@@ -15,7 +15,7 @@ from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.model.names.reservations import ReservedDomain
 from chalicelib.model.tls.renewals import Method, Renewal
 from edge.issuer import key_making, ordering
-from edge.issuer.attempts import CESSATION, AttemptFailed
+from edge.issuer.attempts import AttemptFailed
 from edge.issuer.key_making import MakeKey
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.ordering import Obtained, OrderingCa, Wanted
@@ -36,9 +36,6 @@ class AttemptCa(OrderingCa, Protocol):
 
     def renewal_window(self, certificate: x509.Certificate) -> RenewalWindow | None:
         """Return when the CA suggests to renew, or None. Raises AttemptFailed."""
-
-    def revoke(self, certificate: x509.Certificate, reason: int) -> None:
-        """Revoke a certificate. Raises AttemptFailed."""
 
 
 Preflight = Callable[[str, ReservedDomain], Method]  # of a reservation and its id; raises AttemptFailed
@@ -82,10 +79,7 @@ class Attempt:
         except AttemptFailed as failed:
             self._report(stored.domain if stored else "", failed)
             failure = outcomes.fail(renewal, failed.failure, self._second, self.random(), failed.reason)
-            if stored:
-                renewal_schedule.conclude(due, failure, self._second)
-            else:  # what is left of the attempt is removed later
-                renewal_schedule.postpone(due, failure)
+            renewal_schedule.conclude(due, failure, self._second, keeps=True)  # what is left is removed later
 
     def _report(self, domain: str, failed: AttemptFailed) -> None:
         """Log a failure. Failures of the CA or of this service have another event, for the alarm."""
@@ -139,7 +133,7 @@ class Attempt:
         result = issued_certificates.record(due, obtained.order, obtained.chain, done, counted)
         log.event("certificate_issued" if result == "recorded" else "certificate_unused", domain=domain, certificate=id)
         if result == "unwanted":
-            self._give_up(self._store(due, domain), obtained.order)
+            issued_certificates.give_up(due, obtained.order, obtained.chain.pem)
             raise AttemptFailed(outcomes.domain_unproved(domain), "the proof or the policy has ended")
 
     def _clean(self, due: DueRenewal) -> None:
@@ -149,16 +143,15 @@ class Attempt:
         renewal_schedule.conclude(due, due.entry.renewal, self._second)
 
     def _give_up(self, store: StoredOrder, order: UnfinishedOrder | None) -> None:
-        """Remove an order and what its attempt has left, and revoke its certificate. Raises AttemptFailed."""
+        """Remove an order and what its attempt has left. Its certificate is revoked later. Raises AttemptFailed."""
         if order is None:
             return
         store.method = order.method
         store.withdraw()
         if self.ca.status(order.url) == "valid":
-            certificate = x509.load_pem_x509_certificate(self.ca.download(order.url).encode())
-            self.ca.revoke(certificate, CESSATION)
-            log.event("certificate_revoked", certificate=order.certificate_id)
-        issued_certificates.drop_order(store.due)
+            issued_certificates.give_up(store.due, order, self.ca.download(order.url))
+        else:
+            issued_certificates.drop_order(store.due)
 
 
 def find_plan(ca: AttemptCa, id: str, certificate: x509.Certificate, now: int) -> Plan:

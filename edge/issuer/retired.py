@@ -1,6 +1,7 @@
 """Revocation of certificates of lost domains, deletion of replaced ones, and replacement of those Envoy rejects."""
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -33,8 +34,15 @@ class RevokingCa(Protocol):
 class Retired:
     """Revokes and deletes certificates. All issuers do, because each step can be repeated."""
 
-    def __init__(self, ca: RevokingCa, interval: float, *, now: Callable[[], float] = time.time) -> None:
-        self._ca, self._interval, self._now = ca, interval, now
+    def __init__(
+        self,
+        ca: RevokingCa,
+        interval: float,
+        *,
+        now: Callable[[], float] = time.time,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        self._ca, self._interval, self._now, self._random = ca, interval, now, random
 
     async def serve(self) -> None:
         """Revoke, replace and delete certificates, until cancelled."""
@@ -46,21 +54,24 @@ class Retired:
         await asyncio.to_thread(self.delete_replaced)
 
     def revoke_lost(self) -> None:
-        """Revoke certificates of domains that another account has proved. Raises aws.AwsError.
+        """Revoke lost and unwanted certificates. Raises aws.AwsError.
 
-        One that cannot be revoked is tried again after the interval, and delays no other.
+        One that cannot be revoked delays no other. It is tried again like an order, until it ends.
         """
-        for lost in issued_certificates.find_lost(_AT_ONCE):
+        now = int(self._now())
+        for lost in issued_certificates.find_lost(now)[:_AT_ONCE]:
             try:
                 self._revoke(lost)
             except AttemptFailed as failed:
-                log.event("ca_failed", code=failed.failure.code, reason=failed.reason)
+                log.event("ca_failed", code=failed.failure.code, reason=failed.reason, certificate=lost.certificate_id)
+                retries_at = outcomes.find_retry(lost.attempts, now, self._random())
+                issued_certificates.postpone_lost(lost, max(retries_at, failed.failure.not_before))
             except MalformedRecord:
                 log.event("certificate_malformed", certificate=lost.certificate_id)
 
     def _revoke(self, lost: LostCertificate) -> None:
         """Revoke a certificate, unless it was deleted or has ended. Raises AttemptFailed, aws.AwsError."""
-        if pem := issued_certificates.read_chain(lost.account, lost.certificate_id):
+        if pem := lost.chain or issued_certificates.read_chain(lost.account, lost.certificate_id):
             certificate = x509.load_pem_x509_certificate(pem.encode())
             if certificate.not_valid_after_utc.timestamp() > self._now():
                 self._ca.revoke(certificate, CESSATION)

@@ -1,6 +1,7 @@
 """All calls of an issuer to the store: orders, failures, revocations, deletions, and the operator's certificate."""
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
@@ -16,9 +17,11 @@ from edge.issuer import account_keeping, key_making
 from edge.issuer.account_keeping import AccountKeeper
 from edge.issuer.acme_client import AcmeClient
 from edge.issuer.attempt import Attempt
+from edge.issuer.attempts import AttemptFailed
 from edge.issuer.issuer import Issuer, Pace
 from edge.issuer.order_counts import OrderCounts
 from edge.issuer.retired import Retired
+from edge.issuer.rules import outcomes
 from edge.issuer.rules.preflight import CaAccount
 from edge.process.settings import SettingError, Settings
 from edge.store import table
@@ -56,9 +59,12 @@ def work(client: Client) -> None:
         dynamodb.do(Write.put(lost))
         Retired(_Ca(), 60).revoke_lost()
         client.patch(address, {"certificate_management_policy": POLICY})
-        _poll(World(killed_at=4), later=_DAY)
+        world = World(killed_at=8)
+        _poll(world, later=_DAY)
         client.delete(f"{address}/certificate_management_policy")
-        _poll(World(), later=_DAY + 601)
+        _poll(world, later=_DAY + 601)
+        Retired(_Ca(is_away=True), 60).revoke_lost()
+        Retired(_Ca(), 60, now=lambda: clock.seconds() + _DAY).revoke_lost()
         account_keeping.read_key(_DIRECTORY)
         vault._opened.clear()
         account_keeping.read_key(_DIRECTORY)
@@ -69,8 +75,10 @@ def work(client: Client) -> None:
         assert table.connect(Settings()).find_operator_certificate()
 
 
+@dataclass
 class _Ca:
-    authority = CaAccount((), "https://ca.example/account/1")
+    authority: CaAccount = field(default_factory=lambda: CaAccount((), "https://ca.example/account/1"))
+    is_away: bool = False
 
     def has_key(self, key: object) -> bool:
         """Return that the key is current."""
@@ -85,6 +93,8 @@ class _Ca:
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
         """Revoke nothing."""
+        if self.is_away:
+            raise AttemptFailed(outcomes.ca_unreachable(), "away")
 
 
 def _poll(world: World, later: int = 0) -> None:

@@ -4,7 +4,8 @@ The private key is sealed before the certificate exists, with the id that the ce
 the unfinished order. So an issuer that takes over another one's order completes it without a right to decrypt the key.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from chalicelib.model.tls import renewals
 from chalicelib.model.tls.renewals import Method, Renewal
 from chalicelib.model.tls.tls_certificates import RESERVATION, TlsCertificate
 from chalicelib.storage.client import dynamodb
-from chalicelib.storage.client.dynamodb import Write
+from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 from chalicelib.storage.records import decoding, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import replace_references
@@ -47,10 +48,16 @@ class UnfinishedOrder:
 
 
 class LostCertificate(NamedTuple):
-    """A certificate for a domain that another account has proved."""
+    """A certificate that must be revoked: its domain was lost, or its policy had ended when it was issued.
+
+    `chain` is PEM if it was never stored as a certificate. After failed attempts, the next one is at `due_at`.
+    """
 
     account: str
     certificate_id: str
+    chain: str = ""
+    attempts: int = 0
+    due_at: int = 0
 
 
 def put_order(due: DueRenewal, order: UnfinishedOrder) -> None:
@@ -145,18 +152,31 @@ def withdraw(reservation: Item) -> tuple[Item, list[Write]]:
     if not id:
         return reservation, others
     body = {name: value for name, value in reservation.body.items() if name != "issued_certificate_id"}
-    lost = {"scope": _REVOCATIONS, "id": f"{reservation.account}/{id}", "body": {}, "revision": 1}
-    others.append(Write.put(lost))
+    others.append(_put_lost(reservation.account, id, {}))
     if id != reservation.body.get("certificate_id"):
         return replace(reservation, body=body), others
     references = replace_references(reservation.references, {"": ()})
     return replace(reservation, body={**body, "certificate_id": ""}, references=references), others
 
 
-def find_lost(most: int) -> list[LostCertificate]:
-    """Return certificates to be revoked, because another account has proved their domains. Raises aws.Unavailable."""
-    found, _ = table.page(_REVOCATIONS, before=None, count=most)
-    return [LostCertificate(*item.id.split("/", 1)) for item in found]
+def give_up(due: DueRenewal, order: UnfinishedOrder, chain: str) -> None:
+    """Make an unwanted certificate due for revocation, and remove its order. Raises aws.Unavailable."""
+    lost = _put_lost(due.entry.account, order.certificate_id, {"chain": chain})
+    dynamodb.transact([lost, remove_order(due)])
+
+
+def find_lost(now: int) -> list[LostCertificate]:
+    """Return the certificates that must be revoked now. Raises aws.Unavailable."""
+    every = (_lost(item) for item in table.newest(_REVOCATIONS))
+    return [it for it in every if it.due_at <= now]
+
+
+def postpone_lost(lost: LostCertificate, due_at: int) -> None:
+    """Record that a certificate could not be revoked, unless another issuer has revoked it. Raises aws.Unavailable."""
+    sets = {"body.attempts": lost.attempts + 1, "body.due_at": due_at}
+    id = f"{lost.account}/{lost.certificate_id}"
+    with suppress(ConditionFailed):
+        dynamodb.do(Write.update(_REVOCATIONS, id, Condition("attribute_exists(#id)"), sets=sets))
 
 
 def read_chain(account: str, certificate_id: str) -> str | None:
@@ -168,6 +188,15 @@ def read_chain(account: str, certificate_id: str) -> str | None:
 def forget_lost(lost: LostCertificate) -> None:
     """Record that a lost certificate was revoked. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_REVOCATIONS, f"{lost.account}/{lost.certificate_id}"))
+
+
+def _lost(item: Item) -> LostCertificate:
+    account, _, id = item.id.partition("/")
+    return LostCertificate(account, id, **item.body)
+
+
+def _put_lost(account: str, id: str, body: Mapping[str, str]) -> Write:
+    return Write.put({"scope": _REVOCATIONS, "id": f"{account}/{id}", "body": body, "revision": 1})
 
 
 def _replace(before: Item, order: UnfinishedOrder) -> list[Write]:

@@ -125,16 +125,17 @@ def postpone(due: DueRenewal, renewal: Renewal) -> bool:
     return _write(due, renewal) is not None
 
 
-def conclude(due: DueRenewal, renewal: Renewal, now: int) -> bool:
+def conclude(due: DueRenewal, renewal: Renewal, now: int, *, keeps: bool = False) -> bool:
     """End an attempt without a certificate: store its outcome, and end the claim.
 
-    The entry is removed if the policy has ended meanwhile. Another change of the domain is followed as outside of an
-    attempt. Return False, without a write, if the claim was lost. Raises aws.Unavailable.
+    The entry is removed if the policy has ended meanwhile; if it `keeps` an order, the next attempt gives that up.
+    Another change of the domain is followed as outside of an attempt. Return False, without a write, if the claim was
+    lost. Raises aws.Unavailable.
     """
     current = table.find(due.entry.scope, due.entry.reservation)
     released = replace(renewal, is_claimed=False)
     if current is None or not has_policy(current):
-        return _remove(due, current)
+        return _write(DueRenewal(due.entry, current), released) is not None if keeps else _remove(due, current)
     if due.item is None or current.revision != due.item.revision:
         released = _follow(due.item or current, current, released, now)
     return _write(DueRenewal(due.entry, current), released) is not None

@@ -30,11 +30,9 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
 
     The `reason` is for the operator.
     """
-    interval = _INTERVALS[min(renewal.attempts, len(_INTERVALS) - 1)]
-    retries_at = now + int(interval * (1 + _SPREAD * (2 * random - 1)))
     return replace(
         renewal,
-        due_at=max(retries_at, failure.not_before),
+        due_at=max(find_retry(renewal.attempts, now, random), failure.not_before),
         is_claimed=False,
         started_at=renewal.started_at or now,
         attempts=renewal.attempts + 1,
@@ -43,6 +41,12 @@ def fail(renewal: Renewal, failure: Failure, now: int, random: float, reason: st
         msg=failure.msg,
         reason=_clean(reason) if failure.code in ("ca_unreachable", "internal") else "",
     )
+
+
+def find_retry(attempts: int, now: int, random: float) -> int:
+    """Return when a try follows that failed after so many earlier failures. `random` is from 0 to 1."""
+    interval = _INTERVALS[min(attempts, len(_INTERVALS) - 1)]
+    return now + int(interval * (1 + _SPREAD * (2 * random - 1)))
 
 
 def hold(renewal: Renewal, failure: Failure, now: int) -> Renewal:

@@ -38,6 +38,8 @@ class World:
     is_rejected: bool = False
     replaced: list[Any] = field(default_factory=list)
     revoked: list[tuple[x509.Certificate, int]] = field(default_factory=list)
+    refused: int = 0  # revocations while `is_away`
+    is_away: bool = False
 
     def step(self, name: str) -> None:
         self.calls.append(name)
@@ -84,6 +86,9 @@ class Ca:
         return self._world.issued[order]
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
+        if self._world.is_away:
+            self._world.refused += 1
+            raise AttemptFailed(outcomes.ca_unreachable(), "away")
         self._world.revoked.append((certificate, reason))
 
 

@@ -6,11 +6,12 @@ import pytest
 from cryptography import x509
 
 from chalicelib import clock
-from chalicelib.model.names import renewal_schedule
+from chalicelib.model.names import issued_certificates, renewal_schedule
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.operator import suspensions
 from edge.issuer.attempts import AttemptFailed, Challenge
+from edge.issuer.retired import Retired
 from edge.issuer.rules import outcomes
 from edge.issuer.rules.renewal_times import RenewalWindow
 from tests.edge.issuer.attempting import Issuer, WindowedCa, reserved, status
@@ -19,6 +20,7 @@ from tests.proving import prove
 from tests.transports import Client
 
 DAY = 86400
+_EVER = 9_999_999_999
 LEFT = PendingChallenge("token", "token.value")  # by a process that is killed: an exception would remove it
 
 
@@ -93,6 +95,19 @@ def test_a_killed_attempt_is_continued_when_its_claim_has_ended(admin: Client, k
     assert admin.get(address).json["certificate"]["id"] == certificate["id"]
     events = admin.get(f"/audit_events?resource_id={certificate['id']}").json["audit_events"]
     assert (len(world.orders), len(events), challenge_records.find(DOMAIN)) == (1, 1, None)
+
+
+def retired(world: World, later: int = 0) -> Retired:
+    return Retired(WindowedCa(world), 60, now=lambda: clock.seconds() + later)
+
+
+def stored_request(client: Client, address: str) -> x509.CertificateSigningRequest:
+    """Return the request of the unfinished order of a domain."""
+    due = renewal_schedule.find(client.account, address.rpartition("/")[2])
+    assert due
+    order = issued_certificates.find_order(due)
+    assert order
+    return x509.load_der_x509_csr(order.request)
 
 
 def lose_orders(world: World) -> None:
@@ -173,6 +188,8 @@ def test_a_certificate_for_a_domain_that_was_lost_meanwhile_is_revoked_and_unuse
     Issuer(SlowCa(world)).run()
     assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
     assert admin.get("/tls_certificates").json["tls_certificates"] == []
+    for _ in range(2):
+        retired(world).revoke_lost()
     ((revoked, reason),) = world.revoked
     assert (revoked, reason) == (x509.load_pem_x509_certificate(world.issued["https://ca.example/0"].encode()), 5)
     calls = len(world.calls)
@@ -193,8 +210,75 @@ def test_an_order_of_a_domain_that_is_not_proved_any_more_is_not_continued(admin
     prove(address.rpartition("/")[2], "lapsed")
     Issuer(WindowedCa(world), later=601).run()
     assert status(admin, address)["provisioning_job"]["error_code"] == "domain_unproved"
+    retired(world).revoke_lost()
     assert (challenge_records.find(DOMAIN), len(world.revoked)) == (None, len(world.issued))
     assert "finalize" not in world.calls[killed_at:]
+
+
+@pytest.mark.parametrize("end", ["policy", "reservation"])
+def test_an_unwanted_certificate_is_revoked_when_the_ca_is_back(admin: Client, end: str) -> None:
+    address, world = reserved(admin), World()
+
+    class EndingCa(WindowedCa):
+        def download(self, order: str) -> str:
+            with ThreadPoolExecutor(1) as api:  # the API has other rights than the issuer
+                path = f"{address}/certificate_management_policy" if end == "policy" else address
+                assert api.submit(admin.delete, path).result().status == 204
+            return super().download(order)
+
+    Issuer(EndingCa(world)).run()
+    Issuer(WindowedCa(world), later=601).run()
+    assert admin.get("/tls_certificates").json["tls_certificates"] == []
+    assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
+    world.is_away = True
+    retired(world).revoke_lost()
+    assert (world.revoked, world.refused) == ([], 1)
+    retired(world, 30).revoke_lost()  # too early, also for another issuer
+    assert world.refused == 1
+    for later in range(60, 100 * DAY, DAY // 24):
+        retired(world, later).revoke_lost()
+    assert 80 < world.refused < 100  # in the end daily, until the certificate ends
+    assert issued_certificates.find_lost(_EVER) == []
+
+
+def test_a_revocation_that_failed_follows(admin: Client) -> None:
+    address, world = reserved(admin), World()
+
+    class EndingCa(WindowedCa):
+        def download(self, order: str) -> str:
+            with ThreadPoolExecutor(1) as api:
+                api.submit(admin.delete, f"{address}/certificate_management_policy").result()
+            return super().download(order)
+
+    Issuer(EndingCa(world)).run()
+    world.is_away = True
+    retired(world).revoke_lost()
+    world.is_away = False
+    retired(world, 90).revoke_lost()
+    ((revoked, _),) = world.revoked
+    assert revoked == x509.load_pem_x509_certificate(world.issued["https://ca.example/0"].encode())
+    assert issued_certificates.find_lost(_EVER) == []
+
+
+def test_an_order_that_cannot_be_read_is_given_up_later_although_its_policy_ended_meanwhile(admin: Client) -> None:
+    address, world = reserved(admin), World(killed_at=8)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    world.orders = dict.fromkeys(world.orders, "valid")
+    world.requests = {it: stored_request(admin, address) for it in world.orders}
+    prove(address.rpartition("/")[2], "lapsed")
+
+    class AwayCa(WindowedCa):
+        def status(self, order: str) -> str:
+            with ThreadPoolExecutor(1) as api:
+                api.submit(admin.delete, f"{address}/certificate_management_policy").result()
+            raise AttemptFailed(outcomes.ca_unreachable(), "away")
+
+    Issuer(AwayCa(world), later=601).run()
+    Issuer(WindowedCa(world), later=6000).run()
+    retired(world).revoke_lost()
+    assert len(world.revoked) == 1
+    assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
 
 
 def test_an_order_goes_on_while_the_proof_of_its_domain_lapses(admin: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 from chalicelib import clock, crypto, ids
 from chalicelib.crypto.chains import Chain
 from chalicelib.model.names import issued_certificates, proof_checks, proofs, renewal_schedule
-from chalicelib.model.names.issued_certificates import UnfinishedOrder
+from chalicelib.model.names.issued_certificates import LostCertificate, UnfinishedOrder
 from chalicelib.model.names.proofs import CheckResult
 from chalicelib.model.names.renewal_schedule import DueRenewal
 from chalicelib.storage import vault
@@ -250,11 +250,11 @@ def test_a_domain_that_another_account_proves_loses_its_certificate(admin: Clien
     id = issue(admin, due)
     checked(won, "present")
     assert (shown(admin, lost)["certificate"], shown(admin, lost)["verification"]["status"]) == (None, "lapsed")
-    (revoked,) = issued_certificates.find_lost(10)
-    assert revoked == (admin.account, id)
-    assert issued_certificates.read_chain(*revoked) == chain().pem
+    (revoked,) = issued_certificates.find_lost(clock.seconds())
+    assert revoked == LostCertificate(admin.account, id)
+    assert issued_certificates.read_chain(revoked.account, revoked.certificate_id) == chain().pem
     issued_certificates.forget_lost(revoked)
-    assert issued_certificates.find_lost(10) == []
+    assert issued_certificates.find_lost(clock.seconds()) == []
     status = shown(admin, lost)["certificate_management_status"]
     assert (status["renews_at"], bool(status["provisioning_job"])) == (None, True)
 

@@ -8,7 +8,15 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import compression, header_changes, kept_headers, sign_in, user_agents, visitor_addresses
+from edge.envoy.filters import (
+    compression,
+    header_changes,
+    kept_headers,
+    sign_in,
+    user_agents,
+    visitor_addresses,
+    webhooks,
+)
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -116,6 +124,8 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
             compression.enable(passing)
         if target.route.modules.ip_restriction:
             visitor_addresses.restrict(passing, target.refusals)
+        if webhook := target.route.modules.webhook_verification:
+            webhooks.require(passing, plan.edge, target.route.id, webhook)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
     refusal = _add_copy(host, template)

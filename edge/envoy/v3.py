@@ -93,7 +93,12 @@ from envoy.extensions.filters.http.compressor.v3.compressor_pb2 import (
     CompressorPerRoute,
     ResponseDirectionOverrides,
 )
-from envoy.extensions.filters.http.ext_authz.v3.ext_authz_pb2 import CheckSettings, ExtAuthz, ExtAuthzPerRoute
+from envoy.extensions.filters.http.ext_authz.v3.ext_authz_pb2 import (
+    BufferSettings,
+    CheckSettings,
+    ExtAuthz,
+    ExtAuthzPerRoute,
+)
 from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutation as HeaderMutationFilter
 from envoy.extensions.filters.http.header_mutation.v3.header_mutation_pb2 import HeaderMutationPerRoute, Mutations
 from envoy.extensions.filters.http.header_to_metadata.v3.header_to_metadata_pb2 import Config as HeaderToMetadata

@@ -31,6 +31,7 @@ _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/
 _FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
 _CIRCUIT_KIB = 4.0  # of the detector of failures in the two clusters
 _MODULE_KIB = 1.0  # of compression, in each entry
+_WEBHOOK_KIB = 2.0  # of webhook verification, in each entry
 _ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # of the matcher of visitors' addresses, in each entry; of each network
 _HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
 
@@ -70,6 +71,7 @@ def _estimate_route(target: RouteTarget) -> float:
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
     entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0) + _estimate_headers(target)
     entry += _MODULE_KIB if target.route.modules.compression else 0
+    entry += _WEBHOOK_KIB if target.route.modules.webhook_verification else 0
     entry += _estimate_addresses(target.refusals if target.route.modules.ip_restriction else ())
     return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
 

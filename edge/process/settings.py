@@ -49,6 +49,7 @@ class Limits:
     min_rate: int = 100
     min_rate_grace: int = 30
     max_header_kib: int = 60
+    max_webhook_kib: int = 1024
     max_connections: int = 20_000
     max_handshakes: int = 2000
     max_http_connections: int = 2000

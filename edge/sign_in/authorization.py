@@ -21,7 +21,7 @@ from chalicelib.storage.client import aws
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
-from edge.sign_in import visits
+from edge.sign_in import replies, visits
 from edge.sign_in.dependencies import Dependencies
 from edge.sign_in.provider import endpoints
 from edge.sign_in.provider.limits import ExchangeLimits
@@ -31,18 +31,22 @@ from edge.sign_in.service import SignInService
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import REFRESH, SignInRecords
 from edge.sign_in.visits import Visit
+from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
+_MAX_HEADERS = 1 << 20  # bytes of a request without its body, as Envoy describes it
 _PERMISSION_DENIED = 7  # of google.rpc.Code
 
 
 class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
-    """Answers Envoy's checks."""
+    """Answers Envoy's checks of sessions and of webhooks."""
 
-    def __init__(self, service: SignInService) -> None:
-        self._service = service
+    def __init__(self, service: SignInService, webhooks: WebhookChecks) -> None:
+        self._service, self._webhooks = service, webhooks
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
         """Return the decision about a request."""
+        if "webhook" in request.attributes.context_extensions:
+            return _response(replies.webhook(await self._webhooks.check(_webhook(request))))
         return _response(await self._service.answer(_visit(request)))
 
 
@@ -51,8 +55,10 @@ async def serve(settings: Settings) -> None:
     records, counts = SignInRecords(), SignInMetrics()
     client = _build_client(settings, counts)
     service = _build_service(settings, records, client, counts)
-    server = grpc.aio.server()
-    external_auth_pb2_grpc.add_AuthorizationServicer_to_server(AuthorizationServer(service), server)
+    largest = settings.limits.max_webhook_kib << 10
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", largest + _MAX_HEADERS)])
+    answering = AuthorizationServer(service, WebhookChecks(largest))
+    external_auth_pb2_grpc.add_AuthorizationServicer_to_server(answering, server)
     settings.sign_in_socket.unlink(missing_ok=True)
     with files.shorten_socket_path(settings.sign_in_socket) as path:
         server.add_insecure_port(f"unix:{path}")
@@ -106,6 +112,18 @@ def _visit(request: CheckRequest) -> Visit:
         edge=extensions.get("edge", ""),
         route=extensions.get("route", ""),
         audience=extensions.get("aud", ""),
+    )
+
+
+def _webhook(request: CheckRequest) -> Webhook:
+    http, configured = request.attributes.request.http, request.attributes.context_extensions
+    return Webhook(
+        account=configured.get("account", ""),
+        edge=configured.get("edge", ""),
+        route=configured.get("route", ""),
+        digest=configured["webhook"],
+        headers=[(it.key, it.raw_value) for it in http.header_map.headers],
+        body=http.raw_body,
     )
 
 

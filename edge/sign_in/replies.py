@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from chalicelib.model.serving import pages
 from edge.sign_in.provider.provider_table import TITLES
 
 _HTML = "text/html; charset=utf-8"
@@ -22,6 +23,7 @@ DECLINED = "The sign-in was declined at the provider."
 NOT_ACCEPTED = "The provider's answer is not for this sign-in."
 UNREADABLE = "The provider's answer cannot be understood."
 APPLICATION_REFUSED = "The provider refuses this application."
+_OF_WEBHOOKS = {403: pages.NOT_SIGNED, 413: pages.LARGE_WEBHOOK}
 UNAVAILABLE = "A sign-in is not possible at the moment. Try again in a few seconds."
 
 
@@ -41,6 +43,14 @@ class Forward:
 
     headers: Mapping[str, str]
     cookies: Sequence[str] = ()
+
+
+def webhook(status: int) -> Forward | Reply:
+    """Return what becomes of a webhook: it is forwarded with status 200."""
+    if status == 200:
+        return Forward({})
+    text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
+    return Reply(status, {"content-type": "text/plain", "cache-control": "no-store"}, body=text)
 
 
 def redirect(location: str, status: int = 302, cookies: Sequence[str] = ()) -> Reply:

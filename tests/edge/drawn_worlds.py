@@ -19,6 +19,7 @@ from chalicelib.model.edges.modules import (
     TlsEnd,
     TlsTerminationModule,
     UserAgentModule,
+    WebhookRule,
 )
 from chalicelib.model.edges.served import (
     UNREADABLE,
@@ -141,6 +142,7 @@ def _modules(draw: st.DrawFn) -> Modules:
         circuit_breaker=draw(st.sampled_from([None, None, None, CircuitBreakerModule()])),
         compression=draw(st.sampled_from([None, None, None, CompressionModule()])),
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 3)) == 3 else None,
+        webhook_verification=draw(st.sampled_from([None, None, None, None, WebhookRule("GITHUB", "0123456789abcdef")])),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )
 

@@ -98,6 +98,8 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     rules = route.modules.user_agent_filter
     if rules and not _passes(request.agents, rules):
         return frozenset({"403"})
+    if route.modules.webhook_verification:
+        return frozenset({"503"})  # no service verifies webhooks
     answers = frozenset(it for backend in led for it in _answers(backend, records))
     return answers - {"503"} or answers
 
@@ -142,7 +144,7 @@ def _is_untouched(edge: ServedEdge) -> bool:
         return False
     own, of_route = edge.modules, edge.routes[0].modules
     reading = (of_route.user_agent_filter, of_route.request_headers, of_route.response_headers)
-    others = (of_route.compression, of_route.circuit_breaker)
+    others = (of_route.compression, of_route.circuit_breaker, of_route.webhook_verification)
     return not (own.mutual_tls or own.unenforced or of_route.unenforced or any((*reading, *others)))
 
 
@@ -161,9 +163,10 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
 def _is_held_back(edge: ServedEdge) -> bool:
     """Tell whether one of several routes keeps visitors from what it leads to."""
     held = [
-        it for it in edge.routes if it.modules.unenforced or it.modules.user_agent_filter or it.modules.ip_restriction
+        own.unenforced or own.user_agent_filter or own.ip_restriction or own.webhook_verification
+        for own in (it.modules for it in edge.routes)
     ]
-    return bool(held) and len(edge.routes) > 1
+    return any(held) and len(edge.routes) > 1
 
 
 def _route(edge: ServedEdge, path: str) -> ServedRoute | None:

@@ -97,7 +97,8 @@ def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
     for place, (name, add) in enumerate(values.items()):
         path = {"match_type": "path_prefix", "match": f"/headers/{place}"}
         module = {"add": add, "remove": [f"X-Removed-{number}" for number in range(10)]}
-        others = {"compression": {}, "circuit_breaker": _CIRCUIT}
+        webhook = {"provider": "GITLAB", "secret": "s" * 255}
+        others = {"compression": {}, "circuit_breaker": _CIRCUIT, "webhook_verification": webhook}
         yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, **others}
 
 

@@ -2,9 +2,10 @@
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from chalicelib.model.audit import details
 from chalicelib.model.base.records import References, Stored, StoredModule
@@ -105,9 +106,30 @@ class WebhookModule(StoredModule):
         own = webhook_context(context)
         return cls.of({**values, "secret": _seal(values["secret"], own, [before.secret] if before else [])})
 
+    @property
+    def rule(self) -> "WebhookRule | None":
+        """Return what the edge obeys, None for an unknown provider or without a secret.
+
+        The same secret keeps its sealed bytes, so they stand for it.
+        """
+        known = next((it for it in get_args(WebhookProvider) if it == self.provider), None)
+        digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]
+        return WebhookRule(known, digest) if known and self.secret else None
+
     def open_secret(self, context: Mapping[str, str]) -> str:
         """Return the secret, "" if there is none. `context` is the route's. Raises aws.Unavailable."""
         return vault.unseal(self.secret, webhook_context(context), bytes.decode) if self.secret else ""
+
+
+@dataclass(frozen=True)
+class WebhookRule:
+    """The provider of a route's webhooks, without its secret.
+
+    `digest` changes with the provider and the secret.
+    """
+
+    provider: WebhookProvider
+    digest: str
 
 
 def webhook_context(context: Mapping[str, str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ class RouteTarget:
     def restricts_visitors(self) -> bool:
         """Return whether a module of the route keeps some visitors from the target."""
         modules = self.route.modules
-        restricts = self.rule or modules.user_agent_filter or modules.ip_restriction
+        restricts = self.rule or modules.user_agent_filter or modules.ip_restriction or modules.webhook_verification
         return bool(restricts) or self.page == pages.NOT_ENFORCED
 
 

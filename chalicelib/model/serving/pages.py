@@ -12,6 +12,9 @@ TOO_MANY = "503: this backend has too many requests at once.\n"
 PATH = "400: this edge refuses ambiguous paths, for example with // or ;.\n"
 LONG_USER_AGENT = "431: this route takes a user agent of at most 512 bytes.\n"
 CHANGING = "503: this route is being changed. Try again in a few seconds.\n"
+NOT_SIGNED = "403: this route takes only webhooks with a valid signature.\n"
+LARGE_WEBHOOK = "413: the body of this webhook is too large.\n"
+NOT_VERIFIABLE = "503: this webhook cannot be verified at the moment. Send it again.\n"
 USER_AGENT = "403: this route refuses the user agent.\n"
 
 

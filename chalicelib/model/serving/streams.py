@@ -91,5 +91,6 @@ def _plaintext_modules(modules: Modules) -> list[str]:
         "request_headers": modules.request_headers,
         "response_headers": modules.response_headers,
         "user_agent_filter": modules.user_agent_filter,
+        "webhook_verification": modules.webhook_verification,
     }
     return [name for name, module in found.items() if module]

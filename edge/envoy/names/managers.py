@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from chalicelib.model.serving import pages
 from edge.envoy import http_manager, parts, v3
-from edge.envoy.filters import access_log, compression, kept_headers, visitor_addresses
+from edge.envoy.filters import access_log, compression, kept_headers, visitor_addresses, webhooks
 from edge.process.settings import Settings
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -117,6 +117,7 @@ def _template(settings: Settings, client: Headers) -> v3.HttpConnectionManager:
         compression.FILTER,
         kept_headers.RECORDER,
         http_manager.build_client_headers(settings, dict(client)),
+        webhooks.build_filter(limits),
         http_manager.UPSTREAM_NAME,
         http_manager.ROUTER,
     )

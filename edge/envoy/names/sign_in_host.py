@@ -1,7 +1,7 @@
 """The sign-in service in Envoy: its cluster, and its own host, to which providers redirect visitors. Pure."""
 
 from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
-from edge.envoy.filters import access_log, sign_in
+from edge.envoy.filters import access_log, sign_in, webhooks
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource, encode
@@ -11,28 +11,33 @@ from edge.process.settings import Settings
 SIGN_IN_SECRET = parts.reserved_secret("sign-in")
 _LISTENER = "sign-in"
 _NO_PAGE = "404: the sign-in service has no such page.\n"
-_MANY = parts.number(1_000_000)
+_MANY = 1_000_000
+_MOST_WEBHOOKS = 64  # at once, since the service holds their bodies; the others are a 503
 
 
 def build(settings: Settings) -> tuple[Resource, ...]:
     """Return the resources of the service and of its host. They never depend on an account."""
     host = settings.sign_in_host
     return (
-        _build_cluster(settings),
+        _build_cluster(settings, sign_in.CLUSTER, _MANY),
+        _build_cluster(settings, webhooks.CLUSTER, _MOST_WEBHOOKS),
         _build_listener(settings),
         clusters.build_listener_cluster(host, _LISTENER),
         https_listener.build_special_part(host, https_listener.INTERNAL, settings),
     )
 
 
-def _build_cluster(settings: Settings) -> Resource:
-    """Return the cluster of the sign-in service on this host. Envoy runs in the folder of its socket."""
+def _build_cluster(settings: Settings, name: str, most: int) -> Resource:
+    """Return a cluster of the sign-in service on this host, with the most requests at once.
+
+    Envoy runs in the folder of its socket.
+    """
     address = v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))
-    limits = v3.CircuitBreakers.Thresholds(max_requests=_MANY, max_pending_requests=_MANY)
+    limits = v3.CircuitBreakers.Thresholds(max_requests=parts.number(most), max_pending_requests=parts.number(most))
     cluster = v3.Cluster(
-        name=sign_in.CLUSTER,
+        name=name,
         type=v3.Cluster.STATIC,
-        load_assignment=parts.assignment(sign_in.CLUSTER, address),
+        load_assignment=parts.assignment(name, address),
         circuit_breakers=v3.CircuitBreakers(thresholds=[limits]),
         connect_timeout=parts.seconds(settings.limits.upstream_timeout),
         typed_extension_protocol_options={upstream_http.OPTIONS: upstream_http.SHARED_HTTP2},

@@ -1,1 +1,1 @@
-"""Webhooks: the schemes by which providers sign them."""
+"""Webhooks: the schemes by which providers sign them, and the decision about a request."""

@@ -1,4 +1,4 @@
-"""How ten providers sign webhooks, as one table, and the verification of a request by it. Pure.
+"""A table of the signatures of ten providers of webhooks, and the verification of a request. Pure.
 
 A header that is read has to occur exactly once, since an upstream could read another one of the same name.
 """
@@ -24,7 +24,7 @@ _ID = re.compile(rb"[A-Za-z0-9_-]{1,255}")  # without a dot, which ends it in th
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a provider signs.
+    """The signatures of a provider.
 
     `header` has signatures after a `prefix`, between `separator`s. The signed text is `lead` and the body. In `lead`,
     %t is the timestamp and %i the id of the message. `timestamp` and `id` are headers. A `timestamp` of the form `t=`

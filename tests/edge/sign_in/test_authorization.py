@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from edge.sign_in.authorization import AuthorizationServer
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.visits import Visit
+from edge.sign_in.webhooks.webhook_checks import WebhookChecks
 
 
 class Service:
@@ -34,7 +35,7 @@ def check(service: Any, extensions: Mapping[str, str], **http: Any) -> Any:
         },
         CheckRequest(),
     )
-    return MessageToDict(asyncio.run(AuthorizationServer(service).Check(request, None)))
+    return MessageToDict(asyncio.run(AuthorizationServer(service, WebhookChecks(1024)).Check(request, None)))
 
 
 def test_the_route_is_what_envoy_was_configured_with() -> None:

@@ -23,6 +23,8 @@ from chalicelib.model.edges.modules import (
     TlsTerminationModule,
     TrafficPolicyModule,
     UserAgentModule,
+    WebhookModule,
+    WebhookRule,
 )
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -33,7 +35,7 @@ _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their pa
     kinds.HTTPS_EDGES: ("ip_restriction", "mutual_tls", "tls_termination"),
     kinds.HTTPS_EDGE_ROUTES: (
         *("backend", "circuit_breaker", "compression", "ip_restriction", "oauth"),
-        *("request_headers", "response_headers", "user_agent_filter"),
+        *("request_headers", "response_headers", "user_agent_filter", "webhook_verification"),
     ),
     kinds.TLS_EDGES: ("backend", "ip_restriction", "mutual_tls"),
     kinds.TCP_EDGES: ("backend", "ip_restriction", "traffic_policy"),
@@ -59,6 +61,7 @@ class Modules:
     compression: CompressionModule | None = None
     ip_restriction: IpRestrictionModule | None = None
     circuit_breaker: CircuitBreakerModule | None = None
+    webhook_verification: WebhookRule | None = None
     unenforced: tuple[str, ...] = ()
 
     @staticmethod
@@ -117,6 +120,11 @@ def _decode_sign_in(record: Any) -> SignInRule | None:
     return sign_in_rules.make_rule(module) if module else None
 
 
+def _decode_webhooks(record: Any) -> WebhookRule | None:
+    module = _decode_module(WebhookModule, record)
+    return module.rule if module else None
+
+
 _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None for a malformed or absent one
     "backend": lambda it: _decode_module(
         BackendModule, it, lambda made: made.backend_id is None or is_id(made.backend_id)
@@ -135,4 +143,5 @@ _DECODERS: Mapping[str, Callable[[Any], Any]] = {  # of enabled modules; None fo
     "tls_termination": lambda it: _decode_module(TlsTerminationModule, it, lambda made: made.min_version in _VERSIONS),
     "traffic_policy": lambda it: _decode_module(TrafficPolicyModule, it),
     "user_agent_filter": lambda it: _decode_module(UserAgentModule, it),
+    "webhook_verification": _decode_webhooks,
 }

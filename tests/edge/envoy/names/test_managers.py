@@ -12,8 +12,8 @@ from tests.edge.envoy.values import SETTINGS, TYPE
 def test_how_requests_are_treated() -> None:
     found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
     access_log, filters = found.pop("access_log"), found.pop("http_filters")
-    blocked, rate, addresses, compressing, _kept, *filters = filters
-    assert compressing["disabled"] is True
+    blocked, rate, addresses, compressing, _kept, client, verifying, *filters = filters
+    assert (compressing["disabled"], verifying["disabled"]) == (True, True)
     assert blocked == messages.to_json(blocking.HTTP_FILTER)
     assert addresses == messages.to_json(visitor_addresses.FILTER)
     (limit,) = rate["typed_config"]["descriptors"]
@@ -49,7 +49,7 @@ def test_how_requests_are_treated() -> None:
             "initial_connection_window_size": 4 << 20,
         },
     }
-    removed, *appended = filters[0]["typed_config"]["mutations"]["request_mutations"]
+    removed, *appended = client["typed_config"]["mutations"]["request_mutations"]
     assert removed == {"remove_on_match": {"key_matcher": {"safe_regex": {"regex": claims.REGEX}}}}
     add = "OVERWRITE_IF_EXISTS_OR_ADD"
     assert [(*it["append"]["header"].values(), it["append"]["append_action"]) for it in appended] == [
@@ -59,7 +59,7 @@ def test_how_requests_are_treated() -> None:
         ("x-forwarded-proto", "https", add),
         ("x-forwarded-port", "8443", add),
     ]
-    assert filters[1]["typed_config"]["on_request_headers"] == [
+    assert filters[0]["typed_config"]["on_request_headers"] == [
         {
             "object_key": "envoy.network.upstream_server_name",
             "format_string": {
@@ -69,7 +69,7 @@ def test_how_requests_are_treated() -> None:
             "skip_if_empty": True,
         }
     ]
-    assert filters[2]["typed_config"]["suppress_envoy_headers"] is True
+    assert filters[1]["typed_config"]["suppress_envoy_headers"] is True
     assert [(it["status_code"], it["filter"]["response_flag_filter"]["flags"]) for it in (silent, late)] == [
         (502, ["UF", "UC", "UH", "UR", "URX", "UO", "LR"]),
         (504, ["UT"]),

@@ -11,10 +11,13 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     host = f"sign-in.{settings.tunnel_domain}"
     assert {*made} == {
         ("cluster", "sign-in"),
+        ("cluster", "webhooks"),
         ("listener", "sign-in"),
         ("cluster", f"name/{host}"),
         ("listener", "https"),
     }
+    at_once = v3.Cluster.FromString(made[("cluster", "webhooks")].encoded).circuit_breakers.thresholds[0]
+    assert (at_once.max_requests.value, at_once.max_pending_requests.value) == (64, 64)
     listener = v3.Listener.FromString(made[("listener", "sign-in")].encoded)
     manager = v3.HttpConnectionManager()
     listener.filter_chains[0].filters[-1].typed_config.Unpack(manager)

@@ -1,0 +1,86 @@
+"""Decides about requests of routes with webhook verification, for Envoy."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from botocore.exceptions import ClientError
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.modules import WebhookModule
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from edge.process import log
+from edge.sign_in.webhooks import schemes
+from edge.sign_in.webhooks.schemes import Headers
+
+_MAX_MODULES = 10_000
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A request. `body` is as it was sent, `headers` have names in lower case, and each line of a header.
+
+    `account`, `edge`, `route` and `digest` are what Envoy was configured with.
+    """
+
+    account: str
+    edge: str
+    route: str
+    digest: str
+    headers: Headers
+    body: bytes
+
+
+class WebhookChecks:
+    """Verifies webhooks of at most `largest` bytes with the modules of their routes, remembered by digest."""
+
+    def __init__(self, largest: int, clock: Callable[[], float] = time.time) -> None:
+        self._largest, self._clock = largest, clock
+        self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
+
+    async def check(self, webhook: Webhook) -> int:
+        """Return 200 for a signed request, 403 for another one, 413 for a larger one, 503 if it cannot be verified."""
+        if len(webhook.body) > self._largest:
+            return 413
+        try:
+            return await self._check(webhook)
+        except (aws.AwsError, ClientError) as error:
+            log.event("webhooks_unavailable", reason=type(error).__name__, route=webhook.route)
+        return 503
+
+    async def _check(self, webhook: Webhook) -> int:
+        module = self._modules.get((webhook.route, webhook.digest))
+        if module is None:
+            module = await asyncio.to_thread(_read_module, webhook)
+        rule = module.rule if module else None
+        if module is None or rule is None:
+            return 503
+        self._remember(webhook.route, rule.digest, module)
+        if any(name == "upgrade" for name, _ in webhook.headers):
+            return 403  # what follows an upgrade is not signed
+        secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
+        is_signed = schemes.verify(rule.provider, secret, webhook.headers, webhook.body, self._clock())
+        return 200 if is_signed else 403
+
+    def _remember(self, route: str, digest: str, module: WebhookModule) -> None:
+        self._modules[route, digest] = module
+        self._modules.move_to_end((route, digest))
+        while len(self._modules) > _MAX_MODULES:
+            self._modules.popitem(last=False)
+
+
+def _read_module(webhook: Webhook) -> WebhookModule | None:
+    """Return the enabled module of a route as it is stored now, or None. Raises aws.Unavailable."""
+    scope = edges.routes_scope(items.scope(webhook.account, kinds.HTTPS_EDGES.path), webhook.edge)
+    item = table.find(scope, webhook.route)
+    try:
+        module = WebhookModule.of(item.modules["webhook_verification"]) if item else None
+    except (KeyError, MalformedRecord):
+        return None
+    return module if module and module.enabled else None

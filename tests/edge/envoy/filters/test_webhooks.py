@@ -1,0 +1,31 @@
+"""The verification of webhooks on a route, as Envoy reads it."""
+
+from chalicelib.model.edges.modules import WebhookRule
+from chalicelib.model.edges.served import ServedEdge
+from edge.envoy import v3
+from edge.envoy.filters import webhooks
+from edge.process.settings import Limits
+from tests.edge.envoy import messages
+
+
+def test_a_failure_of_the_service_closes() -> None:
+    made = webhooks.build_filter(Limits(max_webhook_kib=64))
+    assert made.disabled
+    config = messages.to_json(made)["typed_config"]
+    assert config["status_on_error"] == {"code": "ServiceUnavailable"}
+    assert config["encode_raw_headers"] is True
+    assert config["with_request_body"] == {"max_request_bytes": 65_537, "pack_as_bytes": True}
+    assert not config.keys() & {"failure_mode_allow", "filter_enabled", "filter_enabled_metadata"}
+
+
+def test_a_route_names_its_module_and_has_no_upgrades() -> None:
+    route = v3.Route()
+    webhooks.require(route, ServedEdge("acct_1", "edghts_1", 1, ()), "edghtsrt_1", WebhookRule("GITHUB", "d"))
+    found = messages.to_json(route)
+    assert found["typed_per_filter_config"]["webhooks"]["check_settings"]["context_extensions"] == {
+        "account": "acct_1",
+        "edge": "edghts_1",
+        "route": "edghtsrt_1",
+        "webhook": "d",
+    }
+    assert found["route"]["upgrade_configs"] == [{"upgrade_type": "websocket", "enabled": False}]

@@ -1,0 +1,95 @@
+"""Decisions about webhooks, with the modules of routes in the store."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.served import Modules
+from chalicelib.modules import webhook_verification
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, table
+from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
+from tests.edge.sign_in.webhooks.signing import secret_of, sign
+from tests.modules.samples import on_a_holder
+from tests.transports import Client
+
+(WEBHOOK,) = webhook_verification.MODULES
+NOW, BODY, LARGEST = 1_790_000_000, b"body", 1024
+
+
+def request(admin: Client, module: str, body: bytes = BODY) -> Webhook:
+    """Return a signed request to a route, with the digest of its module now."""
+    edge, route = module.split("/")[3], module.split("/")[5]
+    item = table.find(edges.routes_scope(items.scope(admin.account, kinds.HTTPS_EDGES.path), edge), route)
+    assert item
+    rule = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES).webhook_verification
+    return Webhook(admin.account, edge, route, rule.digest if rule else "", sign("SLACK", body, NOW), body)
+
+
+def check(checks: WebhookChecks, webhook: Webhook) -> int:
+    return asyncio.run(checks.check(webhook))
+
+
+@pytest.fixture
+def module(admin: Client) -> str:
+    """Set a module; return its path."""
+    path = on_a_holder(admin, WEBHOOK)
+    assert admin.put(path, {"provider": "SLACK", "secret": secret_of("SLACK")}).status == 200
+    return path
+
+
+@pytest.fixture
+def checks() -> WebhookChecks:
+    return WebhookChecks(LARGEST, lambda: NOW)
+
+
+def test_a_signed_webhook_passes(admin: Client, module: str, checks: WebhookChecks) -> None:
+    webhook = request(admin, module)
+    assert [check(checks, webhook) for _ in range(2)] == [200, 200]
+    assert check(checks, replace(webhook, body=b"altered")) == 403
+    assert check(checks, replace(webhook, headers=[])) == 403
+    assert check(checks, replace(webhook, headers=[*webhook.headers, ("upgrade", b"websocket")])) == 403
+
+
+@pytest.mark.parametrize(("length", "status"), [(LARGEST, 200), (LARGEST + 1, 413)])
+def test_a_body_has_a_bound(admin: Client, module: str, checks: WebhookChecks, length: int, status: int) -> None:
+    assert check(checks, request(admin, module, b"x" * length)) == status
+
+
+def test_a_changed_secret_is_read_by_its_digest(admin: Client, module: str, checks: WebhookChecks) -> None:
+    before = request(admin, module)
+    assert check(checks, before) == 200
+    admin.put(module, {"provider": "SLACK", "secret": "another"})
+    after = request(admin, module)
+    assert before.digest != after.digest
+    assert check(checks, after) == 403
+    assert (
+        check(WebhookChecks(LARGEST, lambda: NOW), before) == 403
+    )  # the digest is unknown, so the module of now counts
+
+
+def test_a_route_without_the_module_is_closed(admin: Client, module: str) -> None:
+    webhook = request(admin, module)
+    admin.put(module, {"enabled": False, "provider": "SLACK", "secret": secret_of("SLACK")})
+    assert check(WebhookChecks(LARGEST, lambda: NOW), webhook) == 503
+    admin.delete(module)
+    assert check(WebhookChecks(LARGEST, lambda: NOW), webhook) == 503
+    for other in (replace(webhook, route="edghtsrt_1"), replace(webhook, account="acct_1")):
+        assert check(WebhookChecks(LARGEST, lambda: NOW), other) == 503
+
+
+def test_a_store_or_key_that_does_not_answer_closes(
+    admin: Client, module: str, checks: WebhookChecks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = request(admin, module)
+
+    def fail(*_: object, **__: object) -> None:
+        raise aws.Unavailable("store")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(aws, "call", fail)
+        assert check(checks, webhook) == 503
+    assert check(checks, webhook) == 200

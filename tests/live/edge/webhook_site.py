@@ -1,0 +1,168 @@
+"""An edge with a route for each provider of webhooks, its upstream, and clients that send requests to it."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from http.client import HTTPResponse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from chalicelib import ids
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import edges
+from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.storage.records import items, table
+from edge.process.settings import Settings
+from edge.sign_in import authorization
+from tests.edge.sign_in.webhooks.signing import PROVIDERS, secret_of
+from tests.live.edge.running import Edge, until
+from tests.transports import Client
+
+Lines = Sequence[tuple[str, bytes]]
+
+
+class Origin(BaseHTTPRequestHandler):
+    """A server that counts and echoes the bodies of requests."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    seen: list[bytes] = []
+
+    def do_POST(self) -> None:
+        body = self._chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._whole()
+        self.seen.append(body)
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if self.command != "HEAD" else b"")
+
+    do_GET = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_POST
+
+    def _whole(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while length := int(self.rfile.readline(), 16):
+            body += self.rfile.read(length)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return body
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def verifying(edge: Edge, settings: Settings) -> Iterator[None]:
+    """Run the service that verifies webhooks on the edge's host."""
+
+    async def start() -> "asyncio.Task[None]":
+        return asyncio.create_task(authorization.serve(settings))
+
+    async def stop(task: "asyncio.Task[None]") -> None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    task = edge.run(start())
+    until(settings.sign_in_socket.exists)
+    yield
+    edge.run(stop(task))
+
+
+@dataclass
+class Site:
+    """The edge in the API's store and in that of control. The path of a route is the name of its provider."""
+
+    edge: Edge
+    admin: Client
+    name: str
+    served: ServedEdge
+    routes: dict[str, str] = field(default_factory=dict)  # ids by path
+
+    def put(self, path: str, module: dict[str, object] | None) -> None:
+        """Set or delete the module of a route in the API, and have control see it."""
+        address = f"/edges/https/{self.served.id}/routes/{self.routes[path]}/webhook_verification"
+        if module is None:
+            assert self.admin.delete(address).status == 204
+        else:
+            assert self.admin.put(address, module).status == 200
+        self.reload()
+
+    def reload(self) -> None:
+        """Have control read the modules of all routes."""
+        scope = edges.routes_scope(items.scope(self.admin.account, kinds.HTTPS_EDGES.path), self.served.id)
+        made = []
+        for route in self.served.routes:
+            item = table.find(scope, route.id)
+            assert item
+            own = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
+            made.append(replace(route, modules=replace(own, backend=route.modules.backend)))
+        self.served = replace(self.served, revision=self.served.revision + 1, routes=tuple(made))
+        self.edge.store.keep(self.served)
+        self.edge.settle()
+
+    def send(
+        self, path: str, lines: Lines, body: bytes = b"", method: str = "POST", *, chunk: int = 0
+    ) -> tuple[int, bytes]:
+        """Return status and body of the response to a request. `chunk` is the size of its chunks."""
+        sent = body
+        framing = b"content-length: %d\r\n" % len(body)
+        if chunk:
+            parts = [body[at : at + chunk] for at in range(0, len(body), chunk)]
+            sent = b"".join(b"%x\r\n%b\r\n" % (len(it), it) for it in parts) + b"0\r\n\r\n"
+            framing = b"transfer-encoding: chunked\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nhost: {self.host}\r\n".encode() + framing + encode(lines)
+        return self.send_raw(head + b"\r\n" + sent, method)
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}.{self.edge.settings.tunnel_domain}:{self.edge.settings.edge_port}"
+
+    def send_raw(self, request: bytes, method: str = "POST") -> tuple[int, bytes]:
+        """Return status and body of the response to bytes on a connection of their own."""
+        with self.edge.connect(self.name) as connection:
+            with contextlib.suppress(OSError):  # a refusal can close the connection before all is sent
+                connection.sendall(request)
+            answer = HTTPResponse(connection, method=method)
+            answer.begin()
+            return answer.status, answer.read()
+
+
+def encode(lines: Lines) -> bytes:
+    """Return headers as HTTP/1.1 has them."""
+    return b"".join(name.encode() + b": " + value + b"\r\n" for name, value in lines)
+
+
+@contextlib.contextmanager
+def serving(edge: Edge, admin: Client, name: str) -> Iterator[Site]:
+    """Serve an edge with a route for each provider, and /open without the module."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    server.block_on_close = False
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    edge.ssh(edge.key(admin.account), "-R", f"app={name}:80:localhost:{server.server_port}")
+    group = ServedBackend(admin.account, ids.new("bkdtg"), TunnelGroup(labels={"app": name}))
+    edge.store.keep(group)
+    made = admin.create("/edges/https", {})["id"]
+    site = Site(edge, admin, name, ServedEdge(admin.account, made, 1, (f"{name}.{edge.settings.tunnel_domain}:443",)))
+    routes = []
+    webhooks: dict[str, object] = {it: {"provider": it, "secret": secret_of(it)} for it in PROVIDERS}
+    for path in (*PROVIDERS, "open"):
+        module = {"webhook_verification": webhooks[path]} if path != "open" else {}
+        body: dict[str, object] = {"match_type": "path_prefix", "match": f"/{path}", **module}
+        id = admin.create(f"/edges/https/{made}/routes", body)["id"]
+        site.routes[path] = id
+        routes.append(ServedRoute(id, "path_prefix", f"/{path}", Modules(BackendModule(backend_id=group.id))))
+    site.served = replace(site.served, routes=tuple(routes))
+    site.reload()
+    until(lambda: edge.status(name, path="/open") == "200")
+    Origin.seen.clear()
+    yield site
+    server.shutdown()
+    server.server_close()

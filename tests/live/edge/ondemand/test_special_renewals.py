@@ -1,0 +1,72 @@
+"""Special names whose renewed certificate Envoy rejects: the replaced one stays, and the error is reported."""
+
+import ssl
+
+import pytest
+from cryptography import x509
+
+from chalicelib import ids
+from chalicelib.model.edges.backends import TunnelGroup
+from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsTerminationModule
+from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.names.reservations import ServedReservation
+from edge.link.authority import KeyPair
+from tests import openssl
+from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
+from tests.live.edge.running import Edge, until, uploaded
+
+pytestmark = needs_envoy
+
+
+def special(edge: Edge, form: str) -> Name:
+    """Serve a special name of a domain."""
+    host = f"{form}.renewed.example"
+    edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), host, is_proved=True))
+    name = serve(edge, host)
+    if form == "mutual":
+        trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
+        edge.store.keep(trusted)
+        name.change(Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id])))
+    elif form == "version":
+        name.change(Modules(tls_termination=TlsTerminationModule(min_version="1.3")))
+    else:
+        edge.store.forget(name.record)
+        group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": form}))
+        edge.store.keep(group)
+        modules = Modules(backend=BackendModule(backend_id=group.id))
+        edge.store.keep(ServedEdge(ACCOUNT, ids.new("edgtls"), 1, (f"{host}:443",), modules=modules))
+    return name
+
+
+def upload(edge: Edge, host: str, kind: str, days: int) -> tuple[str, int]:
+    """Store a certificate that ends after some days. Return its id and its serial number."""
+    id, issued = ids.new("cert"), openssl.issue("/CN=renewed", kind, extensions=(f"subjectAltName=DNS:{host}",))
+    edge.store.upload(uploaded(id, ACCOUNT, host, until=days), KeyPair(issued.certificate, issued.key))
+    return id, x509.load_pem_x509_certificate(issued.certificate.encode()).serial_number
+
+
+def met(name: Name) -> int:
+    """Return the serial number of the certificate that a visitor gets, 0 without a handshake."""
+    try:
+        with name.connect(trusts_all=True) as connection:
+            found = connection.getpeercert(binary_form=True)
+            return x509.load_der_x509_certificate(found or b"").serial_number
+    except (OSError, ssl.SSLError):
+        return 0
+
+
+@pytest.mark.parametrize("form", ["mutual", "version", "bytes"])
+def test_a_renewed_certificate_that_envoy_rejects_leaves_the_replaced_one(edge: Edge, form: str) -> None:
+    name = special(edge, form)
+    _, good = upload(edge, name.host, "p256", 100)
+    until(lambda: met(name) == good)
+    weak, _ = upload(edge, name.host, "rsa-1024", 200)
+    edge.settle()
+    assert [met(name) for _ in range(3)] == [good] * 3
+    until(lambda: weak in {it[2] for it in edge.store.statuses})
+    edge.restart_control()
+    until(lambda: met(name) == good)
+    assert [met(name) for _ in range(3)] == [good] * 3
+    _, better = upload(edge, name.host, "p256", 300)
+    until(lambda: met(name) == better)

@@ -122,15 +122,17 @@ class Issuing:
         found: list[dict[str, Any]] = self.api.get(f"/audit_events?resource_id={id}").json["audit_events"]
         return found
 
-    def connection(self, domain: str) -> HTTPSConnection:
+    def connection(self, domain: str, address: str = "127.0.0.1") -> HTTPSConnection:
         """Return a connection of a visitor, who trusts every certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
+        made = _LocalConnection(domain, int(self.started.ports["EDGE_PORT"]), context=context, timeout=5)
+        made.address = address
+        return made
 
-    def visit(self, domain: str) -> x509.Certificate | None:
+    def visit(self, domain: str, address: str = "127.0.0.1") -> x509.Certificate | None:
         """Return the certificate that a visitor of a domain gets, or None without a handshake."""
-        connection = self.connection(domain)
+        connection = self.connection(domain, address)
         try:
             connection.connect()
             return x509.load_der_x509_certificate(connection.sock.getpeercert(binary_form=True) or b"")
@@ -156,6 +158,23 @@ class Issuing:
             sealed = item["sealed"]["M"]["private_key"]["B"]
             opened[id] = kms.decrypt(CiphertextBlob=sealed, EncryptionContext=vault.context(account, id))["Plaintext"]
         return opened
+
+    @contextmanager
+    def another_host(self, address: str) -> Iterator[None]:
+        """Run another edge host at an address, with the same ports and store."""
+        folder = self.log.parent / "another"
+        own = {"EDGE_HOST": address, "EDGE_DIR": str(folder), "SSH_PORT": str(free_port())}
+        shared = {**self.started.ports, "LOCAL_DIR": str(self.started.api.local), "DNS_SERVERS": self.asked}
+        edge = start_edge(self.started.api, {**shared, **own})
+        try:
+            yield
+        finally:
+            _end(edge)
+
+    @property
+    def asked(self) -> str:
+        """Return the name server that edge hosts ask."""
+        return self.settings["DNS_SERVERS"]
 
     def restart_edge(self) -> None:
         """Start the edge again, with the settings of an issuer."""
@@ -196,10 +215,12 @@ class Issuing:
 
 
 class _LocalConnection(HTTPSConnection):
-    """A connection to this machine, whatever the name of the host."""
+    """A connection to an address of this machine, whatever the name of the host."""
+
+    address = "127.0.0.1"
 
     def connect(self) -> None:
-        raw = socket.create_connection(("127.0.0.1", self.port), self.timeout)
+        raw = socket.create_connection((self.address, self.port), self.timeout)
         self.sock = self._context.wrap_socket(raw, server_hostname=self.host)  # type: ignore[attr-defined]
 
 

@@ -27,6 +27,8 @@ STEPS = (
     *("before finalize", "after finalize", "before download", "after download", "after renewal_window"),
 )
 CLAIM = 3  # seconds
+SECOND = "127.0.0.2"  # the address of another edge host
+HOSTS = (["127.0.0.1"], [SECOND], ["127.0.0.1", SECOND])
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +190,21 @@ def test_a_domain_that_passes_to_another_account_loses_its_certificate(world: Is
     until(lambda: world.visit(DOMAIN) is None, within=5)
     until(lambda: world.ca.revoked == {certificate.serial_number: 5}, within=40)
     assert world.show(world.app)["certificate"] is None
+
+
+def test_each_edge_host_answers_challenges_and_one_of_two_issuers_orders(world: Issuing) -> None:
+    mine = world.newcomer()
+    world.add_issuer()
+    domains = {f"host-{number}.example.net": addresses for number, addresses in enumerate(HOSTS)}
+    ids = {domain: mine.reserve(domain) for domain in domains}
+    for domain, addresses in domains.items():
+        world.names.records[domain, "A"] = [*addresses]
+    with world.another_host(SECOND):
+        mine.prove(*ids.values())
+        mine.order(*ids.values())
+        until(lambda: mine.have(*ids.values()), within=40)
+        assert [len(world.ca.orders_of(it)) for it in ids] == [1] * len(ids)
+        assert mine.tokens() == []
 
 
 def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) -> None:

@@ -164,6 +164,28 @@ def test_no_attempt_passes(site: Site) -> None:
     assert Origin.seen == []
 
 
+def test_no_attempt_passes_by_http2(site: Site, origin: int) -> None:
+    edge, now = site.edge, int(time.time())
+    ((name, value),) = sign("GITHUB", BODY, now)
+    signed, wrong = f"{name}: {value.decode()}", f"{name}: sha256={'0' * 64}"
+    edge.ssh(edge.key(site.admin.account), "-R", f"beside{site.name}:80:localhost:{origin}")
+    until(lambda: edge.status(f"beside{site.name}") == "200")
+
+    def status(host: str, body: bytes, *headers: str, path: str = "/GITHUB") -> str:
+        own = [part for header in headers for part in ("-H", header)]
+        own += ["--data-binary", body.decode()] if body else []
+        return edge.status(host, "--http2", "--path-as-is", *own, path=path)
+
+    assert status(site.name, BODY) == "403"
+    assert status(site.name, BODY, signed, wrong) == "403"
+    assert status(site.name, BODY, signed, signed) == "403"
+    assert status(site.name, b"altered", signed) == "403"
+    assert status(site.name, b"", path="/open/../GITHUB") == "400"
+    assert status(f"beside{site.name}", b"", f"host: {site.host}") == "421"  # on a connection for another name
+    assert Origin.seen == []
+    assert status(site.name, BODY, signed) == "200"
+
+
 def test_a_webhook_passes_as_it_was_sent(site: Site, tmp_path: Path) -> None:
     now = int(time.time())
     packed, largest = gzip.compress(BODY), b"x" * LARGEST

@@ -11,7 +11,8 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
+from chalicelib.model.edges.modules import BackendModule, UserAgentModule, WebhookRule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
@@ -29,7 +30,8 @@ _MOST = 1.2  # of the estimate
 _ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
-_LARGEST_FILTER = UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"])
+_LARGEST_FILTER = Modules(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
+_WEBHOOK = Modules(webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"))
 _LONG_PATH = "a.b/" * 250
 
 Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
@@ -60,12 +62,12 @@ def _add_edge(
     label: str,
     routes: Sequence[tuple[str, str]],
     backends: Sequence[str],
-    rules: UserAgentModule | None = None,
+    own: Modules = NO_MODULES,
 ) -> None:
-    """Add an edge with routes to all backends, with the same filter but at /."""
+    """Add an edge with routes to all backends, with the same modules but at /."""
     all_of_them = _add_backend(edge, account, "bkdwd", Weighted(backends=dict.fromkeys(backends, 1)))
     backend = BackendModule(backend_id=all_of_them)
-    modules = [Modules(backend, user_agent_filter=rules if match != "/" else None) for _, match in routes]
+    modules = [replace(own if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
     made = tuple(ServedRoute(ids.new("edghtsrt"), *it, own) for it, own in zip(routes, modules, strict=True))
     host = f"{label}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=made))
@@ -110,8 +112,13 @@ def _long_paths(edge: Edge, account: str, label: str) -> None:
 
 def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
     routes: list[tuple[str, str]] = [("exact_path", f"/{number}{_LONG_PATH}") for number in range(20)]
-    filtered = UserAgentModule(deny=["curl"])
+    filtered = Modules(user_agent_filter=UserAgentModule(deny=["curl"]))
     _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], filtered)
+
+
+def _webhooks(edge: Edge, account: str, label: str) -> None:
+    routes: list[tuple[str, str]] = [("path_prefix", f"/{number}") for number in range(99)]
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], _WEBHOOK)
 
 
 _FORMS: Mapping[str, Create] = {
@@ -121,6 +128,7 @@ _FORMS: Mapping[str, Create] = {
     "filters": _filters,
     "paths": _long_paths,
     "exact-paths": _long_exact_paths,
+    "webhooks": _webhooks,
 }
 
 

@@ -1,4 +1,4 @@
-"""Restriction of visitors by their address, on HTTPS edges and their routes, TLS edges and TCP edges."""
+"""Restriction of visitors by their address, on edges, routes, and the tunnels of reserved domains and addresses."""
 
 from typing import Annotated, Any
 
@@ -45,7 +45,7 @@ def _response(module: IpRestrictionModule, _holder: Item, call: Call) -> dict[st
 
 
 def _named(shape: type[Enabled], holder: str) -> type[Enabled]:
-    """Return a shape with its own name for one kind of edge or route."""
+    """Return a shape with its own text for one kind of holder."""
     described = f"Admits only visitors of {holder} that IP policies allow, by their address."
     return type(shape.__name__, (shape,), {"__doc__": described})
 
@@ -55,6 +55,8 @@ _HOLDERS = {
     "/edges/https/{edge_id}/routes/{id}": "an HTTPS edge route",
     "/edges/tls/{id}": "a TLS edge",
     "/edges/tcp/{id}": "a TCP edge",
+    "/reserved_domains/{id}": "the tunnels of a reserved domain",
+    "/reserved_addrs/{id}": "the tunnels of a reserved address",
 }
 MODULES = tuple(
     Module(

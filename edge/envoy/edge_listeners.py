@@ -11,7 +11,7 @@ from edge.process.settings import Settings
 def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with TLS that ends upstream."""
     chain = v3.FilterChain(filters=stream_filters.build_edge_filters(plan, settings))
-    matcher = policy_matchers.build_edge_matcher(plan)
+    matcher = policy_matchers.build_address_matcher(plan.refusals)
     return listeners.build_stream_listener(listener_name(plan.edge.id, ""), chain, matcher)
 
 
@@ -25,7 +25,7 @@ def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
         socket = tls_contexts.build_socket(version, plan.trusted)
         filters = stream_filters.build_edge_filters(plan, settings)
         chain = listeners.build_tls_chain("https", socket, filters, settings)
-        return listeners.build_stream_listener(name, chain, policy_matchers.build_edge_matcher(plan))
+        return listeners.build_stream_listener(name, chain, policy_matchers.build_address_matcher(plan.refusals))
     socket = tls_contexts.build_socket(version, plan.trusted, listeners.HTTP_PROTOCOLS)
     client = managers.CLIENT_CERTIFICATE if plan.trusted else ()
     guards = sign_in.build_filters(plan)

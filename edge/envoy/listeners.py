@@ -8,9 +8,10 @@ import socket
 from collections.abc import Iterable
 from functools import cache
 
+from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import http_manager, parts, stream_filters, v3
-from edge.envoy.filters import blocking, proxies
+from edge.envoy.filters import blocking, policy_matchers, proxies
 from edge.envoy.resources import PORT_PREFIX, Resource, encode
 from edge.process.settings import Settings
 
@@ -91,15 +92,18 @@ def _port_template(settings: Settings) -> v3.Listener:
     )
 
 
-def build_tunnel_port_listener(tunnel: ServedTunnel, port: str, settings: Settings) -> Resource:
-    """Return the listener of a tunnel's TCP port."""
-    return build_port_listener(port, stream_filters.build_tunnel_filters(tunnel, settings), settings)
+def build_tunnel_port_listener(
+    tunnel: ServedTunnel, port: str, settings: Settings, refusals: tuple[Condition, ...] = ()
+) -> Resource:
+    """Return the listener of a tunnel's TCP port. Each condition of `refusals` refuses visitors by their address."""
+    filters = stream_filters.build_tunnel_filters(tunnel, settings)
+    return build_port_listener(port, filters, settings, policy_matchers.build_address_matcher(refusals))
 
 
-def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings) -> Resource:
-    """Return the internal listener of a tunnel with TLS upstream."""
+def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings, refusals: tuple[Condition, ...] = ()) -> Resource:
+    """Return the internal listener of a tunnel with TLS upstream, which refuses visitors in the same way."""
     chain = v3.FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
-    return build_stream_listener(tunnel_name(tunnel.id), chain)
+    return build_stream_listener(tunnel_name(tunnel.id), chain, policy_matchers.build_address_matcher(refusals))
 
 
 def tunnel_name(tunnel: str) -> str:

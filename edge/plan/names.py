@@ -1,10 +1,12 @@
 """The plan of a name: who answers it, and with which certificate. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from chalicelib import domains
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedEdge, port_of
 from chalicelib.model.serving import edge_plans, streams
 from chalicelib.model.serving.account_records import AccountRecords
@@ -48,15 +50,27 @@ class NamePlan:
     def is_served(self) -> bool:
         return bool(self.site or self.edge)
 
+    @property
+    def restricts_visitors(self) -> bool:
+        """Return whether the edge or tunnel keeps some visitors out."""
+        return self.edge.restricts_visitors if self.edge else self.site is not None and bool(self.site.refusals)
+
+    def close_refused(self, error: str) -> "NamePlan":
+        """Return the plan after Envoy rejected its routes. It admits no visitor if the routes restrict visitors."""
+        if self.site and self.site.refusals:
+            return replace(self, site=replace(self.site, refusals=ip_policies.REFUSE_ALL))
+        return replace(self, edge=edge_plans.close_refused(self.edge, error)) if self.edge else self
+
 
 @dataclass(frozen=True)
 class PortPlan:
-    """The tunnel or edge of a TCP port, or neither."""
+    """The tunnel or edge of a TCP port, or neither. Each condition of `refusals` refuses visitors of the tunnel."""
 
     port: str
     account: str
     tunnel: ServedTunnel | None = None
     edge: Plan | None = None
+    refusals: tuple[Condition, ...] = ()
 
 
 def plan_name(name: str, records: AccountRecords, now: datetime, service: Service) -> NamePlan:
@@ -87,7 +101,7 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
     plan = planner.plan_edge(edge) if edge else None
     if plan and port in map(port_of, plan.certificates):
         return PortPlan(port, records.account, edge=plan)
-    return PortPlan(port, records.account, planner.view.tunnel_at(port))
+    return PortPlan(port, records.account, planner.view.tunnel_at(port), refusals=planner.view.refusals_at(port))
 
 
 def is_special_edge(edge: ServedEdge) -> bool:

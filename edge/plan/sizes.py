@@ -42,7 +42,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
         return WITHDRAWN_KIB
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
-        return math.ceil(name + _TUNNEL_KIB)
+        return math.ceil(name + _TUNNEL_KIB + _estimate_addresses(plan.site.refusals if plan.site else ()))
     routes = sum(_estimate_route(it) + _estimate_circuits(it, records) for it in plan.edge.targets)
     routes += _estimate_addresses(plan.edge.refusals)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
@@ -77,7 +77,7 @@ def _estimate_route(target: RouteTarget) -> float:
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return what the networks of IP policies take in one entry of a route, or for all requests of an edge."""
+    """Return what the networks of IP policies take in one entry of a route, or for all requests of a host."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 

@@ -85,7 +85,7 @@ class SpecialServing:
             if port.edge:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
-                yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings)
+                yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]
@@ -114,7 +114,7 @@ class SpecialServing:
         if plan.site is None:
             return
         tunnel = plan.site.tunnel
-        yield listeners.build_tunnel_listener(tunnel, self._settings)
+        yield listeners.build_tunnel_listener(tunnel, self._settings, plan.site.refusals)
         yield clusters.build_listener_cluster(plan.name, listeners.tunnel_name(tunnel.id))
         yield self._build_part(plan.name, https_listener.INTERNAL, refuses_challenges=plan.site.refuses_challenges)
 

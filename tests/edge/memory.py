@@ -18,6 +18,7 @@ from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_view import AccountView, Service
+from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls import challenge_records
 from chalicelib.model.tls.challenge_records import PendingChallenge
 from chalicelib.model.tls.tls_certificates import ServedCertificate
@@ -67,6 +68,7 @@ class Memory:
     sign_in_keys: list[Mapping[str, str]] = field(default_factory=list)  # public keys of session tokens
     visited: set[str] = field(default_factory=set)  # reserved names of which upstreams read the PROXY protocol
     held: dict[str, ServedReservation] = field(default_factory=dict)  # reserved domains by id
+    addresses: dict[str, tuple[str, ServedAddress]] = field(default_factory=dict)  # their accounts too, by host:port
     limited: set[str] = field(default_factory=set)  # accounts that may have no other names
     up: dict[str, Gateway] = field(default_factory=dict)
     swept: dict[str, float] = field(default_factory=dict)  # ends of claims to sweep gateways
@@ -391,6 +393,11 @@ class Memory:
         """Keep a reserved domain, or what has become of it."""
         self.held[held.id] = held
         self.tell(held.account, kinds.RESERVED_DOMAINS.path, held.id, held.domain)
+
+    def reserve_address(self, account: str, name: str, address: ServedAddress) -> None:
+        """Keep a reserved address, host:port."""
+        self.addresses[name] = account, address
+        self.tell(account, kinds.RESERVED_ADDRS.path, name)
 
     def upload(self, certificate: ServedCertificate, pair: KeyPair) -> None:
         """Keep a certificate with its key."""

@@ -88,6 +88,7 @@ class MemoryResolver:
             {it.id: it for it in parts if kinds.of(it.id) is kinds.IP_POLICIES},  # type: ignore[misc]
             {it.id: it for it in certificates},
             tuple(sorted(store.held.values(), key=lambda it: it.id)),
+            {name: [it] for name, (owner, it) in store.addresses.items() if owner == account},
         )
         found = {Place(GATEWAYS, id): _found(it) for id, it in gateways.items()} | _list_found(records)
         found[Place(f"{account}#", "")] = Found(digest(sorted(it.version for it in found.values())))  # all its lists
@@ -119,8 +120,12 @@ def _list_found(records: AccountRecords) -> dict[Place, Found]:
         {it.id: it for it in records.reservations},
     )
     found = {item_place(account, id): _found(it) for table in tables for id, it in table.items()}
+    addresses = {
+        Place(f"{account}#{kinds.RESERVED_ADDRS.path}", it): Found(repr(records.addresses[it]))
+        for it in records.addresses
+    }
     certificates = {item_place(account, id): Found(repr(it)) for id, it in records.certificates.items()}
-    return {**found, **certificates, Place(accounts.SCOPE, account): Found(f"{records.is_active}")}
+    return {**found, **certificates, **addresses, Place(accounts.SCOPE, account): Found(f"{records.is_active}")}
 
 
 def _found(value: Value | None) -> Found:

@@ -47,7 +47,10 @@ DRIFTS = {
     "HTTPSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
     "TLSEdgeMutualTLSReplace.certificate_authority_ids": "the response has Refs: certificate_authorities[].id",
     **dict.fromkeys(
-        (f"{it}IpRestrictionReplace.ip_policy_ids" for it in ("HTTPSEdge", "HTTPSEdgeRoute", "TLSEdge", "TCPEdge")),
+        (
+            f"{it}IpRestrictionReplace.ip_policy_ids"
+            for it in ("HTTPSEdge", "HTTPSEdgeRoute", "TLSEdge", "TCPEdge", "ReservedDomain", "ReservedAddress")
+        ),
         "the response has Refs: ip_policies[].id",
     ),
     "IpPolicyRuleCreate.ip_policy_id": "the response has a Ref: ip_policy",
@@ -80,6 +83,8 @@ NAMED: dict[
     EDGE: ("/edges/https", {}),
     example_id("/ssh_certificate_authorities/{id}"): ("/ssh_certificate_authorities", {}),
     example_id("/ip_policies/{id}"): ("/ip_policies", {}),
+    example_id("/reserved_domains/{id}"): ("/reserved_domains", {"domain": "held.example.com"}),
+    example_id("/reserved_addrs/{id}"): ("/reserved_addrs", {}),
 }
 NEED_MORE = {  # a parent, or a credential and a token
     *("/ssh_user_certificates", "/ssh_host_certificates", "/ip_policy_rules", "/tokens")

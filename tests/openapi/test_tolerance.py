@@ -66,11 +66,23 @@ def test_of_modules_the_list_is_whole(admin: Client, module: Module) -> None:
     check(admin, module.endpoints()[0], anywhere(module), {**SAMPLES[module.path][0].request})
 
 
-def test_of_policies_the_list_is_whole(admin: Client) -> None:
-    (policy,) = {*modules.ALL} - {*OF_EDGES}
-    authority = admin.create("/ssh_certificate_authorities", {})["id"]
-    body = {**examples.read()["ssh_certificate_authority_policy"]["replace"]}
-    check(admin, policy.endpoints()[0], policy.path.format(id=authority), body)
+OTHERS = {  # modules of other kinds: where their holders are created, and how
+    "ssh_certificate_authority_policy": ("/ssh_certificate_authorities", {}),
+    "reserved_domain_ip_restriction": ("/reserved_domains", {"domain": "held.example.com"}),
+    "reserved_address_ip_restriction": ("/reserved_addrs", {}),
+}
+
+
+@pytest.mark.parametrize("noun", OTHERS)
+def test_of_modules_of_other_kinds_the_list_is_whole(admin: Client, noun: str) -> None:
+    path, body = OTHERS[noun]
+    (module,) = (it for it in {*modules.ALL} - {*OF_EDGES} if it.home.startswith(f"{path}/"))
+    holder = admin.create(path, body)["id"]
+    check(admin, module.endpoints()[0], module.path.format(id=holder), {**examples.read()[noun]["replace"]})
+
+
+def test_all_modules_of_other_kinds_are_covered() -> None:
+    assert len(OTHERS) == len({*modules.ALL} - {*OF_EDGES})
 
 
 def test_of_revocations_the_list_is_whole(admin: Client) -> None:

@@ -49,6 +49,11 @@ class NameKey:
     def reserved_domains(self) -> list[Place]:
         return [it for it in self.sharers if it.scope.endswith(f"#{kinds.RESERVED_DOMAINS.path}")]
 
+    def list_addresses_of(self, account: str) -> list[Place]:
+        """Return the places of an account's reserved addresses."""
+        shared = self.sharers if self.account == account else ()
+        return [it for it in shared if it.scope.endswith(f"#{kinds.RESERVED_ADDRS.path}")]
+
     def holder_of(self, kind: kinds.Kind) -> Place | None:
         """Return the place of the holder if it is an item of the given kind, or None."""
         is_alike = self.holder and self.scope.partition("#")[2] == kind.path

@@ -109,6 +109,7 @@ class ServedReservation:
     proxy_protocol: bool = False
     is_readable: bool = True
     keep_headers: tuple[str, ...] = ()
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)  # undecoded
 
     @staticmethod
     def of(item: Item) -> "ServedReservation | None":
@@ -126,6 +127,7 @@ class ServedReservation:
             stored.certificate_id,
             stored.proxy_protocol,
             keep_headers=tuple(stored.keep_headers),
+            modules=item.modules,
         )
 
 

@@ -9,12 +9,12 @@ from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.account_places import (
     Found,
-    ServedAddress,
     certificates_place,
     digest,
     routes_place,
     tunnels_place,
 )
+from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tunnels import gateways, name_bans
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from chalicelib.storage.records import items

@@ -15,9 +15,11 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges, served
 from chalicelib.model.edges.backends import TunnelGroup, Weighted
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedPart, hosts_of, port_of
-from chalicelib.model.names import name_keys, reservations
+from chalicelib.model.names import name_keys, proofs, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import sites
+from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls.tls_certificates import SealedCertificate
 from chalicelib.model.tunnels import gateways
 from chalicelib.model.tunnels.gateways import Gateway
@@ -32,13 +34,6 @@ class Switch:
     """Whether an account is switched on."""
 
     is_active: bool
-
-
-@dataclass(frozen=True)
-class ServedAddress:
-    """A reserved address. `proxy_protocol` is None if its record is malformed."""
-
-    proxy_protocol: bool | None
 
 
 Routes: TypeAlias = tuple[Item, ...]  # the undecoded routes of an edge
@@ -133,12 +128,14 @@ class _Walk:
             self._add_holder(key, kinds.EDGES)
         if not host.startswith(WILDCARD):
             for key in self._add_keys(self._tunnel_places(host)):
-                self._add_holder(key, [kinds.TUNNELS])
+                if self._add_holder(key, [kinds.TUNNELS]):
+                    self._add_restrictions_of(host)
 
     def add_port(self, port: str) -> None:
         """Add the tunnel and the TCP edges of a port."""
         for key in self._add_keys([name_keys.name_place(f"{self._tunnel_domain}:{port}")]):
-            self._add_holder(key, [kinds.TUNNELS])
+            if self._add_holder(key, [kinds.TUNNELS]):
+                self._add_addresses(key)
             for place in key.sharers:
                 if kinds.TCP_EDGES.has(place.id):
                     self._add_edge(place)
@@ -171,14 +168,29 @@ class _Walk:
         self.places.update(wanted)
         return [key for place in wanted if (key := self._find_key(place))]
 
-    def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> None:
-        """Add the holder of a key, if it is the account's."""
+    def _add_restrictions_of(self, host: str) -> None:
+        """Add the IP policies of the known reservations that cover a tunnel's host."""
+        for place in name_keys.list_reservation_places(self._account, host, self._tunnel_domain, self._find_key):
+            found = self._value(place)
+            if isinstance(found, ServedReservation) and found.domain in proofs.list_proving_domains(host):
+                self._add_parts(sites.list_policies(found))
+
+    def _add_addresses(self, key: NameKey) -> None:
+        """Add the account's reserved addresses at the port of a tunnel, with their IP policies."""
+        for place in key.list_addresses_of(self._account):
+            self.places.add(place)
+            if isinstance(found := self._value(place), ServedAddress):
+                self._add_parts(sites.list_policies(found))
+
+    def _add_holder(self, key: NameKey, of_kinds: Iterable[kinds.Kind]) -> bool:
+        """Add the holder of a key. Return False if it is not the account's."""
         places = [place for kind in of_kinds if (place := self._holder(key, kind))]
         for place in places:
             if kinds.of(place.id) is kinds.TUNNELS:
                 self._add_tunnel(place)
             else:
                 self._add_edge(place)
+        return bool(places)
 
     def _add_tunnel(self, place: Place) -> ServedTunnel | None:
         """Add a tunnel and its gateway. Return the tunnel if it is known."""

@@ -12,7 +12,8 @@ from chalicelib.model.names import base_names, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_places
-from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Value, Wanted, digest, routes_place
+from chalicelib.model.serving.account_places import Found, Switch, Value, Wanted, digest, routes_place
+from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls import tls_certificates
 from chalicelib.model.tunnels import gateways, online_tunnels
 from chalicelib.storage.records import items, table, unique_keys
@@ -133,7 +134,7 @@ def _decode(place: Place, record: Mapping[str, Any] | None) -> Found:
 def _is_whole_or_damaged(item: Item) -> bool:
     """Return whether an item was ever created.
 
-    Items with an empty body exist only for their modules; a reservation has no modules.
+    Items with an empty body exist only for their modules. A reservation with one is malformed.
     """
     return bool(item.body or item.malformed or item.path in _RESERVED)
 
@@ -158,7 +159,7 @@ def _decoder(place: Place) -> Callable[[Item], Value | None]:
 
 def _decode_address(item: Item) -> ServedAddress:
     try:
-        return ServedAddress(reservations.decode_proxy_protocol(item))
+        return ServedAddress(reservations.decode_proxy_protocol(item), item.modules)
     except reservations.UnreadableReservation:
         return ServedAddress(None)
 

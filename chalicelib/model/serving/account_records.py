@@ -1,6 +1,6 @@
 """The records of one account that its loaded names use. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -12,7 +12,8 @@ from chalicelib.model.names import name_keys, reservations
 from chalicelib.model.names.name_keys import NameKey
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import account_changes
-from chalicelib.model.serving.account_places import Found, ServedAddress, Switch, Wanted, item_place
+from chalicelib.model.serving.account_places import Found, Switch, Wanted, item_place
+from chalicelib.model.serving.sites import ServedAddress
 from chalicelib.model.tls.tls_certificates import SealedCertificate, ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -34,8 +35,9 @@ class AccountRecords:
     """The records of one account that some names of it use.
 
     `names` are these names. `reservations` decide about them and may belong to other accounts. `gateways` are the live
-    ones. `versions` has a text for every record and list that was read. It changes with the record, and is "" for an
-    absent one. `wanted` is the request and `found` are the values read, both for later reads.
+    ones. `addresses` are the reserved addresses of tunnels, by host:port. `versions` has a text for every record and
+    list that was read. It changes with the record, and is "" for an absent one. `wanted` is the request and `found`
+    are the values read, both for later reads.
     """
 
     account: str
@@ -49,6 +51,7 @@ class AccountRecords:
     policies: Mapping[str, ServedPolicy] = field(default_factory=dict)
     certificates: Mapping[str, ServedCertificate] = field(default_factory=dict)
     reservations: tuple[ServedReservation, ...] = ()
+    addresses: Mapping[str, Sequence[ServedAddress]] = field(default_factory=dict)
     versions: Mapping[Place, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # Envoy's error by certificate id
     wanted: Wanted = _NOTHING
@@ -62,11 +65,12 @@ class AccountRecords:
         certificates = _by_id(it.certificate for it in every if isinstance(it, SealedCertificate))
         reserved = [it for it in every if isinstance(it, ServedReservation)]
         reserved += _reservations_of_others(wanted.account, found)
+        tunnels = _by_id(it for it in every if isinstance(it, ServedTunnel))
         return AccountRecords(
             wanted.account,
             wanted.hosts,
             isinstance(switch, Switch) and switch.is_active,
-            _by_id(it for it in every if isinstance(it, ServedTunnel)),
+            tunnels,
             _by_id(it for it in every if isinstance(it, Gateway)),
             {it.id: _with_addresses(it, found) for it in every if isinstance(it, ServedEdge)},
             _by_id(it for it in every if isinstance(it, ServedBackend)),
@@ -74,6 +78,7 @@ class AccountRecords:
             _by_id(it for it in every if isinstance(it, ServedPolicy)),
             certificates,
             tuple(sorted(reserved, key=lambda reservation: reservation.id)),
+            dict(_list_addresses(tunnels.values(), found)),
             {place: it.version for place, it in found.items()},
             {id: error for id, error in rejected.items() if id in certificates},
             wanted,
@@ -96,6 +101,7 @@ class AccountRecords:
             {**self.policies, **more.policies},
             {**self.certificates, **more.certificates},
             tuple(sorted(reserved.values(), key=lambda it: it.id)),
+            {**self.addresses, **more.addresses},
             {**self.versions, **more.versions},
             self.rejected,
             Wanted(self.account, before.hosts | wanted.hosts, before.ports | wanted.ports, before.ids | wanted.ids),
@@ -136,14 +142,28 @@ def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Itera
             yield ServedReservation(key.account, key.holder, domain, True)
 
 
+def _list_addresses(
+    tunnels: Iterable[ServedTunnel], found: Mapping[Place, Found]
+) -> Iterator[tuple[str, Sequence[ServedAddress]]]:
+    """Yield the ports of tunnels, as host:port, with their reserved addresses."""
+    for tunnel in tunnels:
+        if tunnel.proto == "tcp":
+            key = found.get(name_keys.name_place(tunnel.name), Found()).value
+            yield tunnel.name, _addresses_of(key, tunnel.account, found) if isinstance(key, NameKey) else []
+
+
+def _addresses_of(key: NameKey, account: str, found: Mapping[Place, Found]) -> list[ServedAddress]:
+    values = (found.get(place, Found()).value for place in key.list_addresses_of(account))
+    return [it for it in values if isinstance(it, ServedAddress)]
+
+
 def _with_addresses(edge: ServedEdge, found: Mapping[Place, Found]) -> ServedEdge:
     """Return a TCP edge with the PROXY protocol of its reserved addresses. If one is malformed, the edge is closed."""
     proxied: set[str] = set()
     ports = list(filter(port_of, hosts_of(edge)))
     for name in ports:
         key = found.get(name_keys.name_place(name), Found()).value
-        shared = key.sharers if isinstance(key, NameKey) and key.account == edge.account else ()
-        addresses = [it for place in shared if isinstance(it := found.get(place, Found()).value, ServedAddress)]
+        addresses = _addresses_of(key, edge.account, found) if isinstance(key, NameKey) else []
         if any(it.proxy_protocol is None for it in addresses):
             return replace(edge, error=served.UNREADABLE)
         proxied |= {name} if any(it.proxy_protocol for it in addresses) else set()

@@ -1,7 +1,7 @@
 """The decisions about the names of one account, from its records. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
@@ -9,10 +9,11 @@ from typing import TypeVar
 from chalicelib import domains
 from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules
+from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
 from chalicelib.model.names import proofs
 from chalicelib.model.names.reservations import ServedReservation
-from chalicelib.model.serving import certificate_choice
+from chalicelib.model.serving import certificate_choice, sites
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tls.tls_certificates import ServedCertificate
@@ -111,13 +112,14 @@ class AccountView:
         tunnel = self.tunnel_at_host(name)
         if tunnel is None or self.edge_at_host(name):
             return None
-        refuses = self.refuses_challenges(tunnel.account, name)
-        if tunnel.proto == "tls":
-            return Site(name, tunnel, "", refuses_challenges=refuses)
-        certificate = self.certificate(tunnel.account, name, now)
         reservation = self.reservation_of(tunnel.account, name)
+        refusals = sites.find_refusals([reservation] if reservation else [], self.policies)
+        site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
+        if tunnel.proto == "tls":
+            return site
+        certificate = self.certificate(tunnel.account, name, now)
         headers = reservation.keep_headers if reservation else ()
-        return Site(name, tunnel, certificate, headers, refuses) if certificate else None
+        return replace(site, certificate=certificate, keep_headers=headers) if certificate else None
 
     def tunnel_at_host(self, host: str) -> ServedTunnel | None:
         """Return the newest tunnel that may serve a host and has a live gateway, or None."""
@@ -126,7 +128,14 @@ class AccountView:
     def tunnel_at(self, port: str) -> ServedTunnel | None:
         """Return the tunnel that serves a port, or None if an edge has the port or it is not in TCP_PORTS."""
         is_available = int(port) in self.tcp_ports and not self.edge_at_port(port)
-        return self._newest_tunnel(f"{self.service.tunnel_domain}:{port}") if is_available else None
+        return self._newest_tunnel(self._address(port)) if is_available else None
+
+    def refusals_at(self, port: str) -> tuple[Condition, ...]:
+        """Return the conditions under which the tunnel of a port refuses visitors."""
+        return sites.find_refusals(self._records.addresses.get(self._address(port), ()), self.policies)
+
+    def _address(self, port: str) -> str:
+        return f"{self.service.tunnel_domain}:{port}"
 
     def edge_at_host(self, host: str) -> ServedEdge | None:
         """Return the edge that has a host, or None. Even a closed edge takes precedence over a tunnel."""

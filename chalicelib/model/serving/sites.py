@@ -1,7 +1,15 @@
-"""Host names that tunnels serve. Pure."""
+"""Names and ports that tunnels serve, and whom their reservations keep out. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.enforced.enforced_modules import Modules
+from chalicelib.model.edges.ip_policies import Rules
+from chalicelib.model.edges.policy_expressions import Condition
+from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 OPERATOR = "operator"  # in place of a certificate id: the operator's certificate, also shown for unknown names
@@ -11,7 +19,8 @@ OPERATOR = "operator"  # in place of a certificate id: the operator's certificat
 class Site:
     """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
 
-    With `refuses_challenges`, no client can validate the name at a certificate authority.
+    With `refuses_challenges`, no client can validate the name at a certificate authority. Each condition of `refusals`
+    refuses visitors by their address.
     """
 
     name: str
@@ -19,3 +28,45 @@ class Site:
     certificate: str
     keep_headers: tuple[str, ...] = ()
     refuses_challenges: bool = False
+    refusals: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServedAddress:
+    """A reserved address. `proxy_protocol` is None if its record is malformed. `modules` are undecoded."""
+
+    proxy_protocol: bool | None
+    modules: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
+    """Return the ids of the IP policies that decide about visitors of a reservation's tunnels."""
+    module = _decode_modules(reservation).ip_restriction
+    return module.ip_policy_ids if module else []
+
+
+def find_refusals(
+    reservations: Iterable[ServedReservation | ServedAddress], policies: Mapping[str, Rules | None]
+) -> tuple[Condition, ...]:
+    """Return the conditions under which reservations refuse visitors of a tunnel.
+
+    A malformed reservation, or one with a module that is malformed or unknown, refuses all.
+    """
+    found: list[Condition] = []
+    for reservation in reservations:
+        modules = _decode_modules(reservation)
+        if modules.unenforced or not _is_readable(reservation):
+            return ip_policies.REFUSE_ALL
+        found += ip_policies.find_refusals(modules.ip_restriction, policies)
+    return ip_policies.REFUSE_ALL if ip_policies.has_too_many([tuple(found)]) else tuple(found)
+
+
+def _is_readable(reservation: ServedReservation | ServedAddress) -> bool:
+    if isinstance(reservation, ServedAddress):
+        return reservation.proxy_protocol is not None
+    return reservation.is_readable
+
+
+def _decode_modules(reservation: ServedReservation | ServedAddress) -> Modules:
+    kind = kinds.RESERVED_ADDRS if isinstance(reservation, ServedAddress) else kinds.RESERVED_DOMAINS
+    return Modules.of(reservation.modules, kind)

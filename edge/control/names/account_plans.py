@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from chalicelib.model.serving import certificate_choice, edge_plans
+from chalicelib.model.serving import certificate_choice
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.sites import OPERATOR
 from chalicelib.storage.records.change_log import Place
@@ -162,7 +162,7 @@ class AccountPlans:
         except Unavailable:
             self.has_unread_keys = True  # the last good state stays in service
             return
-        if rejection and rejection.kind == "scope" and _restricts_visitors(plan):
+        if rejection and rejection.kind == "scope" and plan.restricts_visitors:
             self._shared.report(plan, NameErrors(rejection.error, rejection.error))
             await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error, refused_by=plan.edge)])
 
@@ -231,16 +231,16 @@ class AccountPlans:
     def _avoid(self, plan: NamePlan, rejection: Rejection) -> NamePlan | None:
         """Return a plan without the part that Envoy rejected, or None.
 
-        It has the next certificate, or a page instead of new routes that restrict visitors.
+        It has the next certificate, or it admits no visitor if the new routes restrict visitors.
         """
         if rejection.kind == "secret" and plan.certificate != OPERATOR:
             self._rejected[plan.certificate] = rejection.error
             other = self._plan(plan.name)
             return other if other.certificate not in (plan.certificate, "") else None
-        if rejection.kind == "secret" or plan.name not in self._accepted or plan.edge is None:
+        if rejection.kind == "secret" or plan.name not in self._accepted:
             return None
-        closed = edge_plans.close_refused(plan.edge, rejection.error)
-        return None if closed == plan.edge else replace(plan, edge=closed)
+        closed = plan.close_refused(rejection.error)
+        return None if closed == plan else closed
 
     async def _make_room(self, plan: NamePlan) -> Refusal:
         """Unload other names of the account if a bound requires it. Return the bound that refuses the plan, or ""."""
@@ -292,7 +292,3 @@ def _next_expiry(records: AccountRecords, now: float) -> float:
     leases = (float(it.expires) for it in records.tunnels.values())
     validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
     return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
-
-
-def _restricts_visitors(plan: NamePlan) -> bool:
-    return plan.edge is not None and plan.edge.restricts_visitors

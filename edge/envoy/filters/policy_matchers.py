@@ -17,9 +17,9 @@ from edge.plan import traffic_policies
 _CHAINS = {True: blocking.CHAIN, False: REFUSED}
 
 
-def build_edge_matcher(plan: Plan) -> v3.Matcher:
-    """Return the matcher that admits the clients of an edge with TLS."""
-    return build_matcher(plan.refusals, 0, "") if plan.refusals else blocking.MATCHER
+def build_address_matcher(refusals: tuple[Condition, ...]) -> v3.Matcher:
+    """Return the matcher that refuses clients by their address only."""
+    return build_matcher(refusals, 0, "") if refusals else blocking.MATCHER
 
 
 def build_port_matcher(plan: Plan, port: int, region: str) -> v3.Matcher:

@@ -257,3 +257,39 @@ def test_a_changed_traffic_policy_changes_the_matcher_of_its_port(host: Host, ad
     after = messages.decode(host.envoy.resources[key])
     assert {name for name in after if after[name] != before[name]} == {"filter_chain_matcher"}
     assert "192.0.2.1" in json.dumps(after)
+
+
+@pytest.mark.parametrize("proto", ["tcp", "tls"])
+def test_a_changed_policy_changes_the_matcher_of_a_reserved_tunnel(
+    host: Host, admin: Client, monkeypatch: pytest.MonkeyPatch, proto: Proto
+) -> None:
+    monkeypatch.setenv("TUNNEL_DOMAIN", DOMAIN)
+    monkeypatch.setenv("TCP_PORTS", "20001-20001")
+    path, body = ("/reserved_addrs", {}) if proto == "tcp" else ("/reserved_domains", {"domain": f"bytes.{DOMAIN}"})
+    held, policy = admin.create(path, body), admin.create("/ip_policies", {})["id"]
+    tunnel = host.open(admin.account, PORT if proto == "tcp" else f"bytes.{DOMAIN}", proto)
+    host.start()
+    name = "port/20001" if proto == "tcp" else f"tunnel/{tunnel.id}"
+    (key,) = (it for it in host.envoy.resources if it.kind == "listener" and it.name == name)
+
+    def matcher() -> str:
+        return json.dumps(messages.decode(host.envoy.resources[key])["filter_chain_matcher"])
+
+    unrestricted, module = matcher(), f"{path}/{held['id']}/ip_restriction"
+    admin.put(module, {"ip_policy_ids": [policy]})
+    host.follow()
+    without_rules = matcher()
+    assert without_rules != unrestricted
+    rule = admin.create("/ip_policy_rules", {"ip_policy_id": policy, "cidr": "192.0.2.1", "action": "allow"})
+    host.follow()
+    assert "192.0.2.1" in matcher()
+    admin.patch(f"/ip_policy_rules/{rule['id']}", {"cidr": "192.0.2.2"})
+    host.follow()
+    assert "192.0.2.2" in matcher()
+    assert "192.0.2.1" not in matcher()
+    admin.delete(f"/ip_policies/{policy}")
+    host.follow()
+    assert matcher() == without_rules
+    admin.delete(module)
+    host.follow()
+    assert matcher() == unrestricted

@@ -18,6 +18,8 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules import BackendModule, IpRestrictionModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving.sites import ServedAddress
 from edge.envoy import http_manager, listeners, parts, v3
 from edge.envoy.filters import policy_matchers, proxies, visitor_addresses
 from edge.link.proxy_protocol import Header
@@ -121,6 +123,77 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
             edge.store.forget(policy)
             until(lambda: not greeted(port, "127.0.0.2"))
             assert echoes(before)
+
+
+def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) -> None:
+    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
+    policy = ServedPolicy(ACCOUNT, ids.new("ipp"), ours)
+    edge.store.keep(policy)
+    edge.ssh(edge.key(ACCOUNT), "-R", f"held:80:127.0.0.1:{origin}", "-R", f"free:80:127.0.0.1:{origin}")
+    until(lambda: edge.status("held") == edge.status("free") == "200")
+    modules = {"ip_restriction": {"ip_policy_ids": [policy.id]}}
+    name = f"held.{edge.settings.tunnel_domain}"
+    held = ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules)
+    claims = ["-H", "X-Forwarded-For: 192.0.2.1", "-H", "Forwarded: for=192.0.2.1", "-H", "X-Real-IP: 192.0.2.1"]
+
+    edge.store.reserve(held)
+    edge.settle()
+    assert edge.status("held") == "200"
+    edge.store.keep(replace(policy, rules=others))
+    until(lambda: edge.status("held") == "403")
+    for version in ("--http1.1", "--http2"):
+        assert edge.status("held", version, *claims) == "403"
+    grpc = edge.curl("held", "--http2", "-D", "-", "-H", "content-type: application/grpc")
+    assert "grpc-status: 7" in grpc  # PERMISSION_DENIED
+    elsewhere = ["-H", f"Host: free.{edge.settings.tunnel_domain}"]
+    assert edge.status("held", *elsewhere) == "421"
+    assert edge.status("free") == "200"
+
+    edge.store.keep(replace(policy, rules=Rules()))
+    edge.settle()
+    assert edge.status("held") == "403"
+    edge.store.keep(policy)
+    until(lambda: edge.status("held") == "200")
+    edge.store.forget(policy)
+    until(lambda: edge.status("held") == "403")
+    edge.store.reserve(replace(held, modules={}))
+    until(lambda: edge.status("held") == "200")
+    edge.store.reserve(replace(held, modules={"ip_restriction": "malformed"}))
+    until(lambda: edge.status("held") == "403")
+
+
+def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:
+    with contextlib.closing(Server()) as server:
+        ours = (parse_cidr("127.0.0.0/8"),)
+        policy = ServedPolicy(ACCOUNT, ids.new("ipp"), Rules(ours))
+        edge.store.keep(policy)
+        port, name = edge.settings.tcp_ports[8], f"passed.{edge.settings.tunnel_domain}"
+        modules = {"ip_restriction": {"ip_policy_ids": [policy.id]}}
+        edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules))
+        edge.store.reserve_address(ACCOUNT, edge.settings.address(port), ServedAddress(False, modules))
+        forwarded = ("-R", f"{port}:127.0.0.1:{server.port}", "-R", f"passed:443:127.0.0.1:{server.port}")
+        edge.ssh(edge.key(ACCOUNT), *forwarded).says("is online")
+        until(lambda: greeted(port, "127.0.0.2") and _reaches(edge, server))
+
+        with connect(port, "127.0.0.2") as before:
+            edge.store.keep(replace(policy, rules=Rules(ours, (parse_cidr("::ffff:127.0.0.1"),))))
+            until(lambda: not greeted(port, "127.0.0.1") and not _reaches(edge, server))
+            accepted = server.accepted
+            assert [greeted(port, "127.0.0.1", first) for first in (b"", b"hello")] == [False, False]
+            assert not any(_reaches(edge, server) for _ in range(5))
+            assert server.accepted == accepted
+            assert greeted(port, "127.0.0.2")
+            edge.store.forget(policy)
+            until(lambda: not greeted(port, "127.0.0.2"))
+            assert echoes(before)
+
+
+def _reaches(edge: Edge, server: Server) -> bool:
+    """Return whether a handshake with the name that passes TLS on reaches the upstream, which does not speak TLS."""
+    accepted = server.accepted
+    with contextlib.suppress(OSError), edge.connect("passed"):
+        pass
+    return server.accepted > accepted
 
 
 def _tls_greeting(edge: Edge) -> bytes:

@@ -1,6 +1,6 @@
-"""The enabled modules of edges and routes that the live edge enforces, decoded from their records.
+"""The enabled modules of edges, routes and reservations that the live edge enforces, decoded from their records.
 
-A malformed record is never ignored: its edge or route is closed.
+A malformed record is never ignored: its edge, route or tunnel is closed.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,15 +39,17 @@ _ENFORCED: Mapping[Kind, tuple[str, ...]] = {  # modules by the kind of their pa
     ),
     kinds.TLS_EDGES: ("backend", "ip_restriction", "mutual_tls"),
     kinds.TCP_EDGES: ("backend", "ip_restriction", "traffic_policy"),
+    kinds.RESERVED_DOMAINS: ("ip_restriction",),
+    kinds.RESERVED_ADDRS: ("ip_restriction",),
 }
 
 
 @dataclass(frozen=True)
 class Modules:
-    """The enabled modules of an edge or route. Disabled ones are None.
+    """The enabled modules of an edge, route or reservation. Disabled ones are None.
 
-    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce there. An edge
-    or route with one of them is closed.
+    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce there. An
+    edge, route or tunnel with one of them is closed.
     """
 
     backend: BackendModule | None = None

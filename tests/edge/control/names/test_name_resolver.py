@@ -22,6 +22,7 @@ from chalicelib.storage.records.change_log import Place
 from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
 from edge.plan.names import NamePlan
+from edge.store.changes import Follower
 from edge.store.records import Grant, Opening, Unavailable
 from edge.store.table import TableStore
 from tests import openssl
@@ -114,6 +115,41 @@ def test_an_unknown_host_takes_one_call_at_most(resolver: NameResolver, host: st
     with calls() as made:
         assert resolver.find_account(host) == ""
     assert made == expected
+
+
+@pytest.mark.parametrize("domain", [NAME, OWN])
+def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
+    resolver: NameResolver, table: TableStore, admin: Client, domain: str
+) -> None:
+    module, policy = f"/reserved_domains/{reserve(admin, domain)}/ip_restriction", admin.create("/ip_policies", {})
+    create_certificate(admin, domain)
+    open_tunnel(table, admin, domain)
+    records, follower = load(resolver, domain), Follower(table, time.time())
+    follower.read(time.time())
+
+    def refusals() -> str:
+        nonlocal records
+        places = {place for it in follower.read(time.time()) for place in it.places}
+        records = resolver.read_changed(records, places)
+        site = plan(domain, records).site
+        assert site == plan(domain, load(resolver, domain)).site
+        return repr(site and site.refusals)
+
+    assert refusals() == "()"
+    admin.put(module, {"ip_policy_ids": [policy["id"]]})
+    without_rules = refusals()
+    assert without_rules != "()"
+    body = {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"}
+    rule = f"/ip_policy_rules/{admin.create('/ip_policy_rules', body)['id']}"
+    assert "192.0.2.0/24" in refusals()
+    admin.patch(rule, {"cidr": "198.51.100.0/24"})
+    assert "198.51.100.0/24" in refusals()
+    admin.delete(rule)
+    assert refusals() == without_rules
+    admin.delete(f"/ip_policies/{policy['id']}")
+    assert refusals() == without_rules
+    admin.put(module, {"enabled": False, "ip_policy_ids": [policy["id"]]})
+    assert refusals() == "()"
 
 
 @pytest.mark.parametrize("is_reserved", [False, True])

@@ -128,7 +128,8 @@ class Owner:
         """Change something. Return the places that the log does not name: damage is not a change of the API."""
         acts = (self._create_edge, self._delete, self._put_module, self._create_route, self._create_part)
         more = (self._patch, self._upload, self._open, self._close, self._switch, self._damage, self._repair)
-        return self._chance.choice((*acts, *acts, *more))() or set()
+        reserved = (self._reserve, self._restrict, self._change_policy)
+        return self._chance.choice((*acts, *acts, *more, *reserved))() or set()
 
     def repair(self) -> set[Place]:
         return {place for _ in [*self._damaged] for place in self._repair()}
@@ -173,6 +174,23 @@ class Owner:
             module = self._chance.choice([*bodies])
             path = f"{target[0]}/{target[1]}/{module}"
             self._client.delete(path) if self._chance.random() < 0.3 else self._client.put(path, bodies[module])
+
+    def _reserve(self) -> None:
+        self._create("/reserved_domains", {"domain": f"{self._chance.choice(('one', 'two', '*.team', 'x.team'))}.{D}"})
+
+    def _restrict(self) -> None:
+        held, policy = self._pick("/reserved_domains"), self._pick("/ip_policies")
+        if held and policy:
+            path, body = f"{held[0]}/{held[1]}/ip_restriction", {"ip_policy_ids": [policy[1]]}
+            self._client.delete(path) if self._chance.random() < 0.3 else self._client.put(path, body)
+
+    def _change_policy(self) -> None:
+        if policy := self._pick("/ip_policies"):
+            action, last = self._chance.choice(("allow", "deny")), self._chance.randrange(256)
+            rule = {"ip_policy_id": policy[1], "cidr": f"192.0.2.{last}", "action": action}
+            self._client.create("/ip_policy_rules", rule)
+        else:
+            self._create("/ip_policies", {})
 
     def _patch(self) -> None:
         if found := self._pick("/backends/http_response"):

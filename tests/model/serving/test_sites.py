@@ -1,0 +1,95 @@
+"""Whom the reservations of a tunnel's name or port keep out, as a table."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
+from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.policy_expressions import Condition
+from chalicelib.model.names.reservations import ServedReservation
+from chalicelib.model.serving import sites
+from chalicelib.model.serving.account_view import AccountView
+from chalicelib.model.serving.sites import ServedAddress
+from tests.edge.plan import worlds
+from tests.edge.plan.worlds import DOMAIN, GATEWAY, HOST, NOW, A, B, records_of
+
+RULES = Rules(allow=(parse_cidr("192.0.2.0/24"),))
+POLICY = ServedPolicy(A, "ipp_1", RULES)
+NAMED = {"ip_restriction": {"enabled": True, "ip_policy_ids": ["ipp_1"]}}
+OFF = {"ip_restriction": {"enabled": False, "ip_policy_ids": ["ipp_1"]}}
+OPEN: tuple[Condition, ...] = ()
+SHUT = ip_policies.REFUSE_ALL
+GONE = ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=["ipp_1"]), {})
+BY_RULES = ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=["ipp_1"]), {"ipp_1": RULES})
+MODULES: list[tuple[Mapping[str, Any], tuple[ServedPolicy, ...], tuple[Condition, ...]]] = [
+    ({}, (POLICY,), OPEN),
+    (OFF, (POLICY,), OPEN),
+    (NAMED, (POLICY,), BY_RULES),
+    (NAMED, (), GONE),
+    (NAMED, (replace(POLICY, account=B),), GONE),
+    (NAMED, (replace(POLICY, rules=None),), SHUT),
+    (
+        NAMED,
+        (replace(POLICY, rules=Rules(tuple(parse_cidr(f"10.0.{it >> 8}.{it % 256}") for it in range(2001)))),),
+        SHUT,
+    ),
+    ({"ip_restriction": {"ip_policy_ids": []}}, (POLICY,), SHUT),
+    ({"ip_restriction": {"ip_policy_ids": "ipp_1"}}, (POLICY,), SHUT),
+    ({"ip_restriction": "malformed"}, (POLICY,), SHUT),
+    ({"of a later version": {"enabled": True}}, (POLICY,), SHUT),
+    ({"of a later version": {"enabled": False}}, (POLICY,), OPEN),
+]
+
+
+@pytest.mark.parametrize(("modules", "policies", "refusals"), MODULES)
+@pytest.mark.parametrize("proto", ["https", "tls"])
+def test_a_reserved_domain_refuses_visitors_of_its_tunnels(
+    modules: Mapping[str, Any], policies: tuple[ServedPolicy, ...], refusals: tuple[Condition, ...], proto: Any
+) -> None:
+    held = ServedReservation(A, "rd_1", HOST, True, modules=modules)
+    view = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto=proto), held, *policies)
+    site = view.site(HOST, NOW)
+    assert site
+    assert site.refusals == refusals
+
+
+@pytest.mark.parametrize(("modules", "policies", "refusals"), MODULES)
+def test_a_reserved_address_refuses_visitors_of_its_tunnels(
+    modules: Mapping[str, Any], policies: tuple[ServedPolicy, ...], refusals: tuple[Condition, ...]
+) -> None:
+    records = replace(records_of(*policies), addresses={f"{DOMAIN}:20001": [ServedAddress(False, modules)]})
+    view = AccountView(records, worlds.SERVICE)
+    assert (view.refusals_at("20001"), view.refusals_at("20002")) == (refusals, OPEN)
+
+
+def test_the_longest_reservation_of_the_account_decides() -> None:
+    above = ServedReservation(A, "rd_1", f"*.{DOMAIN}", True, modules=NAMED)
+    own = ServedReservation(A, "rd_2", HOST, True)
+    other = ServedReservation(B, "rd_3", HOST, True, modules=NAMED)
+    served = (GATEWAY, POLICY, worlds.tunnel(name=HOST))
+
+    def refusals(*reserved: ServedReservation) -> tuple[Condition, ...] | None:
+        site = worlds.view_of(*served, *reserved).site(HOST, NOW)
+        return site.refusals if site else None
+
+    assert refusals(above) == BY_RULES
+    assert refusals(above, own) == OPEN
+    assert refusals(above, replace(own, modules=OFF)) == OPEN
+    assert refusals(replace(above, modules={}), replace(own, modules=NAMED)) == BY_RULES
+    assert refusals(other) == OPEN
+
+
+def test_a_malformed_reservation_admits_nobody() -> None:
+    held = ServedReservation(A, "rd_1", HOST, True, is_readable=False)
+    assert sites.find_refusals([held], {}) == SHUT
+    assert sites.find_refusals([ServedAddress(None)], {}) == SHUT
+    assert sites.find_refusals([ServedAddress(False), ServedAddress(None)], {}) == SHUT
+
+
+def test_several_reservations_of_a_port_all_decide() -> None:
+    both = [ServedAddress(False, NAMED), ServedAddress(False, NAMED)]
+    assert sites.find_refusals(both, {"ipp_1": RULES}) == (*BY_RULES, *BY_RULES)

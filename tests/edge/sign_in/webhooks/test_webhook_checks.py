@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from botocore.exceptions import ClientError
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
@@ -81,13 +82,22 @@ def test_a_route_without_the_module_is_closed(admin: Client, module: str) -> Non
         assert check(WebhookChecks(LARGEST, lambda: NOW), other) == 503
 
 
-def test_a_store_or_key_that_does_not_answer_closes(
-    admin: Client, module: str, checks: WebhookChecks, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [
+        aws.Unavailable("store"),
+        aws.Misconfigured("AccessDeniedException"),
+        ClientError({"Error": {"Code": "InvalidCiphertextException", "Message": ""}}, "Decrypt"),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+def test_a_store_or_key_that_cannot_be_used_closes(
+    admin: Client, module: str, checks: WebhookChecks, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     webhook = request(admin, module)
 
     def fail(*_: object, **__: object) -> None:
-        raise aws.Unavailable("store")
+        raise error
 
     with monkeypatch.context() as broken:
         broken.setattr(aws, "call", fail)

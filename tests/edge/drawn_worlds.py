@@ -4,6 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import zip_longest
 from random import Random
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ from chalicelib.model.edges.served import (
     ServedEdge,
     ServedRoute,
 )
+from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from tests.edge.model_of_requests import Records, Request, meets
 
@@ -59,6 +61,7 @@ def _ids(prefix: str, count: int) -> list[str]:
 GROUPS, ANSWERS, SHARED = _ids("bkdtg", 4), _ids("bkdhr", 3), _ids("bkdwd", 4)
 AUTHORITIES, TUNNELS, EDGES = _ids("ca", 3), _ids("tn", 6), _ids("edghts", len(_NAMES))
 POLICIES = _ids("ipp", 4)
+(RESERVATION,), TUNNEL, NAME = _ids("rd", 1), _ids("tn", 7)[6], f"three.{DOMAIN}"
 _RESTRICTION = st.builds(
     lambda ids: IpRestrictionModule(ip_policy_ids=ids),
     st.lists(st.sampled_from(POLICIES), min_size=1, max_size=2, unique=True),
@@ -84,6 +87,8 @@ def records(draw: st.DrawFn) -> Records:
     rules = st.none() | st.builds(lambda allow, deny: Rules(tuple(allow), tuple(deny)), _NETWORKS, _NETWORKS)
     policies = [ServedPolicy(draw(whose), id, draw(rules)) for id in POLICIES if draw(st.integers(0, 3))]
     team = draw(whose)  # a name below the domain is one account's, with all below it
+    named = [ServedTunnel(team, TUNNEL, GATEWAY, NAME)]
+    held = [_drawn_reservation(draw, team)] if draw(st.integers(0, 4)) else []
     edges = [
         _drawn_edge(draw, id, name, team) for id, name in zip(EDGES, _NAMES, strict=True) if draw(st.integers(0, 2))
     ]
@@ -91,9 +96,21 @@ def records(draw: st.DrawFn) -> Records:
         {it.id: it for it in edges},
         {it.id: it for it in backends},
         {it.id: it for it in authorities},
-        {it.id: it for it in tunnels},
+        {it.id: it for it in (*tunnels, *named)},
         {it.id: it for it in policies},
+        {it.id: it for it in held},
     )
+
+
+def _drawn_reservation(draw: st.DrawFn, account: str) -> ServedReservation:
+    restricted = st.builds(
+        lambda module, enabled: {"ip_restriction": {**vars(module), "enabled": enabled}},
+        _RESTRICTION,
+        st.sampled_from([True, True, True, False]),
+    )
+    modules: Any = draw(st.sampled_from([{}, {"oidc": {}}]) if draw(st.integers(0, 4)) == 4 else restricted)
+    is_readable = draw(st.integers(0, 9)) < 9
+    return ServedReservation(account, RESERVATION, NAME, True, is_readable=is_readable, modules=modules)
 
 
 def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge:

@@ -13,6 +13,7 @@ from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.modules import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 
 REFUSED, CLOSED, ODD = "the handshake is refused", "the connection is closed", range(100, 200)
@@ -32,6 +33,7 @@ class Records:
     authorities: Mapping[str, ServedAuthority] = field(default_factory=dict)
     tunnels: Mapping[str, ServedTunnel] = field(default_factory=dict)
     policies: Mapping[str, ServedPolicy] = field(default_factory=dict)
+    held: Mapping[str, ServedReservation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,10 @@ def meets(request: Request, records: Records) -> Meets:
     if edge is None and _VERSIONS.index(request.version) < _VERSIONS.index("1.2"):
         return frozenset({REFUSED})
     if edge is None:
-        named = sorted(it.id for it in records.tunnels.values() if it.name == request.host)
-        return frozenset(named[-1:] or ["404"])
+        named = sorted((it for it in records.tunnels.values() if it.name == request.host), key=lambda it: it.id)
+        if not named:
+            return frozenset({"404"})
+        return frozenset({named[-1].id if _is_admitted(request, named[-1].account, records) else "403"})
     if edge.error:
         return frozenset({REFUSED})
     if edge.terminate_at == "upstream":
@@ -106,10 +110,23 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
 
 def _admits(modules: Modules, edge: ServedEdge, request: Request, records: Records) -> bool:
     """Tell whether the IP policies of a module let the visitor pass: one allows the address, and none denies it."""
-    if modules.ip_restriction is None:
-        return True
-    named = [records.policies.get(id) for id in modules.ip_restriction.ip_policy_ids]
-    found = [it for it in named if it and it.account == edge.account]
+    restriction = modules.ip_restriction
+    return restriction is None or _allow(restriction.ip_policy_ids, edge.account, request, records)
+
+
+def _is_admitted(request: Request, account: str, records: Records) -> bool:
+    """Tell whether the reservation of a tunnel's name lets the visitor pass."""
+    held = [it for it in records.held.values() if it.domain == request.host and it.account == account]
+    modules = held[0].modules if held else {}
+    if modules.keys() - {"ip_restriction"} or not all(it.is_readable for it in held):
+        return False  # what cannot be understood
+    restriction = modules.get("ip_restriction", {"enabled": False})
+    return not restriction["enabled"] or _allow(restriction["ip_policy_ids"], account, request, records)
+
+
+def _allow(ids: Iterable[str], account: str, request: Request, records: Records) -> bool:
+    named = [records.policies.get(id) for id in ids]
+    found = [it for it in named if it and it.account == account]
     address, rules = ip_address(request.visitor), [it.rules for it in found if it.rules]
     if len(rules) < len(found):
         return False  # a record that cannot be understood

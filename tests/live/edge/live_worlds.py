@@ -72,6 +72,8 @@ def arrange(edge: Edge, before: Records, world: Records, revision: int) -> None:
     values: list[ServedPart | ServedEdge] = [*world.backends.values(), *world.policies.values(), *authorities, *edges]
     for value in values:
         edge.store.keep(value)
+    for held in world.held.values():
+        edge.store.reserve(held)
     for tunnel in world.tunnels.values():
         opening = Opening(Grant(tunnel.account, "sshcr_1", ()), GATEWAY, "ts_1", "192.0.2.9")
         edge.store.online[tunnel.id] = replace(tunnel, expires=_LONG), opening

@@ -80,6 +80,23 @@ def test_a_deleted_account_returns_with_its_ids_and_names(admin: Client, tmp_pat
     assert again == f"This account was already imported, into {new.account}."
 
 
+@pytest.mark.parametrize(
+    ("path", "body"), [("/reserved_domains", {"domain": "held.example.com"}), ("/reserved_addrs", {})]
+)
+def test_a_reservation_returns_with_its_restriction(
+    admin: Client, tmp_path: Path, path: str, body: dict[str, str]
+) -> None:
+    policy = admin.create("/ip_policies", {})["id"]
+    module = f"{path}/{admin.create(path, body)['id']}/ip_restriction"
+    restriction = admin.put(module, {"ip_policy_ids": [policy]}).json
+    file = tmp_path / "acme.ndjson"
+    move_away(admin, file)
+    assert admin.get(module).status in (401, 404)
+    new = arrive(admin)
+    run("accounts", "import", new.account, str(file))
+    assert new.get(module).json == restriction
+
+
 def test_an_import_with_one_conflict_writes_nothing(admin: Client, stranger: Client, tmp_path: Path) -> None:
     made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
     credential = admin.get(f"/ssh_credentials/{made['/ssh_credentials']}").json

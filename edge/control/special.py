@@ -28,6 +28,7 @@ from edge.store.records import Store, Unavailable
 
 _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
+_PATIENCE = 10.0  # seconds in which accounts that cannot be read delay the start
 _PROVED = "domain#"  # the scopes of the unique keys of proved domains begin with it
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
 _FORM_POLL = 0.01
@@ -64,9 +65,14 @@ class EnvoyPublisher:
 class SpecialNames:
     """The special names and ports of all accounts on one edge host."""
 
-    def __init__(self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD) -> None:
-        """`resync_period` is the seconds between two reads of all records of an account."""
-        self._store, self._shared, self._resync_period = store, shared, resync_period
+    def __init__(
+        self, store: Store, shared: Shared, *, resync_period: float = _RESYNC_PERIOD, patience: float = _PATIENCE
+    ) -> None:
+        """`resync_period` is the seconds between two reads of all records of an account.
+
+        `patience` is the seconds for which the start waits for accounts that cannot be read.
+        """
+        self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
@@ -89,11 +95,18 @@ class SpecialNames:
         return any(it.account == account for it in self._unread) or (known is not None and not known.is_idle)
 
     async def start(self) -> None:
-        """Load all special names. Raises Unavailable. An account that cannot be read is tried again later."""
+        """Load all special names. Raises Unavailable.
+
+        After some seconds, the names of accounts that cannot be read are closed, until a later check reads them.
+        """
         for entry in await asyncio.to_thread(self._store.list_special_names):
-            self._account(entry.owner.account).put(entry.owner.id, entry)
-        while self.is_busy:
-            await asyncio.sleep(0.01)
+            self._account(entry.owner.account).put_first(entry)
+        while not all(it.was_tried for it in self._accounts.values()):
+            await asyncio.sleep(_FORM_POLL)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while not all(it.is_read for it in self._accounts.values()):
+                    await asyncio.sleep(_FORM_POLL)
 
     def apply(self, places: Iterable[Place]) -> None:
         """Handle the changes that a read of the log returned, if any."""

@@ -2,26 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from chalicelib.domains import WILDCARD
-from chalicelib.model.base import kinds
-from chalicelib.model.edges.served import port_of
 from chalicelib.model.names.special_names import SpecialEntry
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.storage.records.change_log import Place
 from edge.control.names import gateway_users
 from edge.control.names.gateway_users import GatewayUsers
-from edge.envoy.names import scopes
 from edge.envoy.resources import Changes, Resource
-from edge.plan import names
 from edge.process import log
-from edge.serving.special_serving import SpecialPlans, SpecialServing
-from edge.store.records import Unavailable
+from edge.serving import special_plans
+from edge.serving.special_plans import SpecialPlans
+from edge.serving.special_serving import SpecialServing
+from edge.store.records import Unavailable, Undecodable
 
 
 class ItemReader(Protocol):
@@ -83,10 +80,12 @@ class SpecialAccount:
         self.account = account
         self.plans = SpecialPlans()
         self.missed: set[Place] = set()  # records that a resync found changed
+        self.was_tried = False  # whether its names were planned or closed
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
+        self._closed: frozenset[str] = frozenset()  # ids of those whose hosts are closed until they can be read
         self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
@@ -100,6 +99,11 @@ class SpecialAccount:
         return self._task is None
 
     @property
+    def is_read(self) -> bool:
+        """Return whether all work is done, except for malformed records."""
+        return self.is_idle and not self._has_failed
+
+    @property
     def is_empty(self) -> bool:
         """Return whether neither the account nor Envoy has any special names of the account."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
@@ -107,12 +111,17 @@ class SpecialAccount:
     @property
     def hosts(self) -> frozenset[str]:
         """Return the special hosts and ports, as host or host:port."""
-        return frozenset(name for it in self._entries.values() for name in _names_of(it))
+        return frozenset(name for it in self._entries.values() for name in special_plans.list_names(it))
 
     def covers(self, name: str) -> bool:
         """Return whether a name is special, or was until the last plans."""
         hosts = self.hosts | self._requirements.keys()
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
+
+    def put_first(self, entry: SpecialEntry) -> None:
+        """Add an entry that Envoy may serve already. Its hosts are closed while it cannot be read."""
+        self._closed |= {entry.owner.id}
+        self.put(entry.owner.id, entry)
 
     def put(self, id: str, entry: SpecialEntry | None) -> None:
         """Replace the entry of an edge or tunnel; None removes the entry."""
@@ -167,27 +176,60 @@ class SpecialAccount:
         try:
             await self._read(work)
             await self._publish()
-        except Unavailable:
-            return False
         except Exception as error:
-            log.event("special_names_failed", account=self.account, error=type(error).__name__)
+            if not isinstance(error, Unavailable):
+                log.event("special_names_failed", account=self.account, error=type(error).__name__)
+            await self._close_unread()
             return False
+        finally:
+            self.was_tried = True
         return True
+
+    async def _close_unread(self) -> None:
+        """Close the hosts that were not read since the start: without parts, their visitors would get 421."""
+        if self._list_closed() != self.plans.closed:
+            try:
+                await self._publish()
+            except Exception as error:
+                log.event("special_names_failed", account=self.account, error=type(error).__name__)
+
+    def _list_closed(self) -> frozenset[str]:
+        return special_plans.list_hosts(it for id, it in self._entries.items() if id in self._closed)
 
     async def _read(self, work: _Work) -> None:
         """Read what changed, and all records of new entries. Without entries, forget all."""
         shared, ids = self._shared, frozenset(self._entries)
-        known = self._records if self._read_ids <= ids else None  # None drops the records that only removed entries use
-        if known and work.changed:
-            known = await shared.run(shared.reader.read_changed, known, work.changed)
-        if known and work.is_resync:
-            known = await self._resync(known)
-        if ids and (new := ids - (self._read_ids if known else frozenset())):
-            known = await shared.run(shared.reader.read_items, self.account, new, known)
+        is_kept = self._read_ids <= ids  # otherwise drop the records that only removed entries use
+        known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
+        try:
+            if known and work.changed:
+                known = await shared.run(shared.reader.read_changed, known, work.changed)
+            if known and work.is_resync:
+                known = await self._resync(known)
+        except Undecodable:
+            known, had = None, frozenset()  # to find the entries that use the malformed record
+        known, more = await self._read_entries(sorted(ids - had), known)
         if any(it.startswith(WILDCARD) for it in self.hosts):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
-        self._records, self._read_ids = (known, ids) if ids else (None, frozenset())
+        self._records, self._read_ids = known, had | more
+        self._closed = ids - self._read_ids
         shared.gateway_users.put(self.account, gateway_users.list_gateways(self._records) if self._records else ())
+
+    async def _read_entries(
+        self, ids: Sequence[str], known: AccountRecords | None
+    ) -> tuple[AccountRecords | None, frozenset[str]]:
+        """Return the known records, extended by those of edges and tunnels, and the ids without malformed records."""
+        if not ids:
+            return known, frozenset()
+        try:
+            return await self._shared.run(self._shared.reader.read_items, self.account, ids, known), frozenset(ids)
+        except Undecodable:
+            if len(ids) == 1:
+                return known, frozenset()
+        middle = len(ids) // 2
+        known, first = await self._read_entries(ids[:middle], known)
+        known, second = await self._read_entries(ids[middle:], known)
+        return known, first | second
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
         """Read all records again and return them. Differences that the log did not report yet are added to `missed`."""
@@ -203,16 +245,15 @@ class SpecialAccount:
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
-        plans, view = (
-            make_plans(self._entries.values(), records, service, self._all_hosts),
-            AccountView(records, service),
-        )
+        read = [it for id, it in self._entries.items() if id in self._read_ids]
+        plans = special_plans.make_plans(read, records, service, self._all_hosts, self._list_closed())
+        view = AccountView(records, service)
         clusters, former = shared.serving.build_clusters(plans, view), self._clusters
         if clusters != former:
             kept = {it.key: it for it in (*former, *clusters)}
             await shared.publisher.hold(self._owner, kept.values())
-        requirements = _find_requirements(plans)
-        await shared.publisher.wait_for_scopes(_find_changed(self._requirements, requirements))
+        requirements = special_plans.find_requirements(plans)
+        await shared.publisher.wait_for_scopes(special_plans.find_changed(self._requirements, requirements))
         await shared.publisher.publish(shared.serving.update(plans, view))
         self._requirements = requirements
         if clusters != former:
@@ -229,52 +270,8 @@ class SpecialAccount:
         return {*self._records.list_lapsed(time.time())} if self._records else set()
 
 
-def make_plans(
-    entries: Iterable[SpecialEntry], records: AccountRecords, service: Service, hosts_of_account: Iterable[str] = ()
-) -> SpecialPlans:
-    """Return the plans of an account's special names. Names that are not special any more are left out."""
-    every, now = sorted(entries, key=lambda entry: entry.owner), datetime.now(UTC)
-    planned_edges = (names.plan_edge(it.owner.id, records, now, service) for it in every if not _is_of_tunnel(it))
-    edges = tuple(it for it in planned_edges if it and names.is_special_edge(it.edge))
-    wildcards = {host.name for plan in edges for host in plan.hosts if host.name.startswith(WILDCARD)}
-    below = (it for it in hosts_of_account if f"{WILDCARD}{it.partition('.')[2]}" in wildcards - {it})
-    hosts = [name for it in every if _is_of_tunnel(it) for name in _names_of(it) if not port_of(name)]
-    passed = names.plan_names(hosts, records, now, service).values()
-    ports = sorted({port for it in every for name in _names_of(it) if (port := port_of(name))})
-    planned = (names.plan_port(it, records, now, service) for it in ports)
-    return SpecialPlans(
-        edges,
-        tuple(it for it in passed if it.site and it.is_special),
-        tuple(it for it in planned if it.edge or it.tunnel),
-        frozenset(below),
-    )
-
-
-def _find_requirements(plans: SpecialPlans) -> Mapping[str, str]:
-    """Return the requirements on the handshakes of HTTP, by host."""
-    every = ((scopes.handshake_requirement(it), it) for it in plans.edges if not it.is_stream)
-    return {host.name: requirement for requirement, plan in every for host in plan.hosts if host.answers}
-
-
-def _find_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the changed requirements. "" is the default."""
-    hosts = before.keys() | after.keys()
-    return {it: after.get(it, "") for it in hosts if before.get(it, "") != after.get(it, "")}
-
-
 def find_next_expiry(records: AccountRecords, now: float) -> float:
     """Return the Unix time of the next lease or certificate that begins or ends."""
     leases = (float(it.expires) for it in records.tunnels.values())
     validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
     return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
-
-
-def _is_of_tunnel(entry: SpecialEntry) -> bool:
-    return kinds.of(entry.owner.id) is kinds.TUNNELS
-
-
-def _names_of(entry: SpecialEntry) -> list[str]:
-    """Return the names of an entry: hosts on port 443, and host:port for TCP."""
-    if kinds.of(entry.owner.id) is kinds.TCP_EDGES:
-        return list(entry.hostports)
-    return [it.removesuffix(":443") for it in entry.hostports]

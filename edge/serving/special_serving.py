@@ -1,37 +1,17 @@
 """Envoy's resources of special names and ports, which stay loaded. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving.account_view import AccountView
 from chalicelib.model.serving.edge_plans import Plan
-from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, edge_listeners, listeners
 from edge.envoy.filters import blocking, sign_in
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.resources import Changes, Key, Resource
-from edge.plan.names import NamePlan, PortPlan
+from edge.plan.names import NamePlan
 from edge.process.settings import Settings
-
-
-@dataclass(frozen=True)
-class SpecialPlans:
-    """The plans of the special names of one account. `tunnels` are names of tunnels with TLS passed through.
-
-    `below` are hosts of the account directly below special wildcards, which their own edges and tunnels serve.
-    """
-
-    edges: tuple[Plan, ...] = ()
-    tunnels: tuple[NamePlan, ...] = ()
-    ports: tuple[PortPlan, ...] = ()
-    below: frozenset[str] = frozenset()
-
-    @property
-    def byte_tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels that get connections as bytes, not by a group."""
-        passed = (it.site.tunnel for it in self.tunnels if it.site)
-        return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
+from edge.serving.special_plans import SpecialPlans
 
 
 class SpecialServing:
@@ -86,6 +66,8 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
+        for host in sorted(plans.closed):  # without the cluster to which this chain leads
+            yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
         hosts = [it.name for it in plan.hosts if it.answers and not port_of(it.name)]

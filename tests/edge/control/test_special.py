@@ -2,146 +2,19 @@
 
 import asyncio
 import json
-import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from chalicelib.model.base import kinds
-from chalicelib.model.edges.served import ServedAuthority, ServedEdge
-from chalicelib.model.serving.account_records import AccountRecords
-from chalicelib.model.serving.account_view import Service
+from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.tunnels.gateways import GATEWAYS
-from chalicelib.model.tunnels.tunnels import ServedTunnel, Traffic
-from chalicelib.storage.records import items
+from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.records.change_log import Place
-from edge.control.special import SpecialNames
-from edge.control.special_account import Shared
-from edge.process.settings import Settings
-from edge.serving.special_serving import SpecialServing
-from edge.store.changes import Follower
-from edge.store.records import Grant, Opening, Unavailable
-from tests.edge.control.special_fakes import Envoy
-from tests.edge.memory import Memory
+from tests.edge.control.special_fakes import FIRST, HOST, OTHER, PORT, SECOND, THIRD, A, B, World
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY
-
-T = TypeVar("T")
-A, B = f"acct_{'A' * 27}", f"acct_{'B' * 27}"
-FIRST, SECOND, THIRD = (f"edghts_{it * 27}" for it in "123")
-SETTINGS = Settings(tcp_ports=range(20000, 20100))
-SERVICE = Service("tunnels.localhost", SETTINGS.tcp_ports, frozenset({"*.tunnels.localhost"}))
-_LATER = 9e9  # a Unix time after all changes
-HOST, OTHER, PORT = "a.tunnels.localhost", "b.tunnels.localhost", "tunnels.localhost:20001"
-
-
-@dataclass
-class Reads:
-    """A reader of records in memory, which counts what it reads. `away` are accounts whose reads fail."""
-
-    store: Memory
-    counts: Counter[str] = field(default_factory=Counter)
-    away: set[str] = field(default_factory=set)
-    broken: set[str] = field(default_factory=set)
-    is_up: bool = True
-
-    def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
-        return self._read("items", account, {*ids, *(self._ids(known) if known else ())})
-
-    def read_changed(self, records: AccountRecords, places: Iterable[Place]) -> AccountRecords:
-        return self._read("changed", records.account, self._ids(records))
-
-    def resync(self, records: AccountRecords) -> AccountRecords:
-        return self._read("resync", records.account, self._ids(records))
-
-    @staticmethod
-    def _ids(records: AccountRecords) -> set[str]:
-        return {place.id for place in records.versions}
-
-    def _read(self, what: str, account: str, ids: set[str]) -> AccountRecords:
-        if account in self.away:
-            raise Unavailable(account)
-        if account in self.broken:
-            raise ValueError(account)
-        self.counts[f"{account} {what}"] += 1
-        edges = {id: it for id, it in self.store.edges.items() if id in ids and it.account == account}
-        every = (it for it, _ in self.store.online.values() if it.account == account)
-        online = [it for it in every if not it.has_lapsed(time.time())]
-        return AccountRecords(
-            account,
-            frozenset(),
-            is_active=account not in self.store.off,
-            edges=edges,
-            tunnels={it.id: it for it in online},
-            gateways={GATEWAY.id: GATEWAY} if self.is_up else {},
-            backends={worlds.GROUP: worlds.group(account=account)},
-            authorities={"ca_1": ServedAuthority(account, "ca_1", "PEM")},
-            versions={
-                Place(items.scope(account, kinds.of(id).path), id): f"{edges[id].revision}" if id in edges else ""
-                for id in ids
-            },
-        )
-
-
-class World:
-    """The special names of one edge host, in memory."""
-
-    def __init__(self) -> None:
-        self.store, self.envoy = Memory(), Envoy()
-        self.reads = Reads(self.store)
-        self.store.announce_gateway(GATEWAY, lease=60)
-        self._runner = asyncio.Runner()
-        self._follower = Follower(self.store, 0)
-        self.start()
-
-    def start(self, **settings: float) -> None:
-        serving = SpecialServing(SETTINGS, "PEM")
-        self.envoy.__init__()  # type: ignore[misc]
-        shared = Shared(self.reads, serving, self.envoy, self.store.list_hosts, asyncio.to_thread, lambda: SERVICE)
-        self.special = SpecialNames(self.store, shared, **settings)
-
-    def load(self) -> None:
-        self._follower.read(_LATER)
-        self.run(self.special.start)
-
-    def follow(self) -> None:
-        """Apply what the log has, and wait until all of it is done."""
-        self.apply(*(place for it in self._follower.read(_LATER) for place in it.places))
-
-    def apply(self, *places: Place) -> None:
-        async def act() -> None:
-            self.special.apply(places)
-            for _ in range(2):
-                await self.special.check()
-                await self._settle()
-
-        self.run(act)
-
-    async def _settle(self) -> None:
-        for _ in range(500):
-            if not self.special.is_busy:
-                return
-            await asyncio.sleep(0.005)
-
-    def run(self, act: Callable[[], Awaitable[T]]) -> T:
-        async def wait() -> T:
-            return await act()
-
-        return self._runner.run(wait())
-
-    def keep(self, *edges: ServedEdge) -> None:
-        for it in edges:
-            self.store.keep(it)
-
-    def open(self, name: str, proto: Any, account: str = A) -> ServedTunnel:
-        opening = Opening(Grant(account, "sshcr_1", ()), GATEWAY.id, "ts_1", "192.0.2.9", name, "", proto=proto)
-        return self.store.open(opening, most=10)
-
-    def close(self) -> None:
-        self._runner.close()
 
 
 @pytest.fixture
@@ -247,10 +120,51 @@ def test_an_account_that_cannot_be_read_delays_no_other(world: World, failure: s
     world.keep(mutual(), mutual(OTHER, id=SECOND, account=B))
     getattr(world.reads, failure).add(A)
     world.load()
-    assert world.envoy.names == {OTHER}
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, {HOST})
     getattr(world.reads, failure).clear()
     world.follow()
-    assert world.envoy.names == {HOST, OTHER}
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, set())
+
+
+def test_a_start_waits_some_seconds_for_an_account_that_cannot_be_read(world: World) -> None:
+    world.keep(mutual())
+    world.start(patience=30)
+    world.reads.away.add(A)
+
+    async def act() -> None:
+        starting = asyncio.create_task(world.special.start())
+        while not world.envoy.closed:
+            await asyncio.sleep(0.005)
+        assert not starting.done()
+        world.reads.away.clear()
+        await world.special.check()
+        await starting
+
+    world.run(act)
+    assert (world.envoy.names, world.envoy.closed) == ({HOST}, set())
+
+
+@pytest.mark.parametrize("is_at_start", [True, False])
+def test_only_the_names_of_malformed_records_are_closed(world: World, is_at_start: bool) -> None:
+    third = "c.tunnels.localhost"
+    world.keep(mutual(), mutual(OTHER, id=SECOND), mutual(third, id=THIRD))
+    if not is_at_start:
+        world.load()
+        assert world.envoy.closed == set()
+    world.reads.malformed.add(SECOND)
+    if is_at_start:
+        world.load()
+    else:
+        world.keep(replace(mutual(OTHER, id=SECOND), revision=2))
+        world.follow()
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER, third}, {OTHER})
+    reads = world.reads.counts.total()
+    world.apply()
+    assert world.reads.counts.total() == reads
+    world.reads.malformed.clear()
+    world.keep(replace(mutual(OTHER, id=SECOND), revision=3))
+    world.follow()
+    assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER, third}, set())
 
 
 def test_a_change_that_cannot_be_read_is_read_later(world: World) -> None:

@@ -17,7 +17,8 @@ from edge.link.authority import KeyPair
 from edge.plan import names
 from edge.process.settings import Limits, Settings
 from edge.serving.name_resources import build_name_resources
-from edge.serving.special_serving import SpecialPlans, SpecialServing
+from edge.serving.special_plans import SpecialPlans
+from edge.serving.special_serving import SpecialServing
 from tests.edge.envoy import messages
 from tests.edge.plan import worlds
 from tests.edge.plan.values import ANSWER, GATEWAY, GROUP, HOST, NOW

@@ -19,7 +19,8 @@ from edge.plan import names
 from edge.process.settings import Settings
 from edge.serving.name_resources import build_name_resources
 from edge.serving.order import NameResources
-from edge.serving.special_serving import SpecialPlans, SpecialServing
+from edge.serving.special_plans import SpecialPlans
+from edge.serving.special_serving import SpecialServing
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY, GROUP, NOW, A, B
 

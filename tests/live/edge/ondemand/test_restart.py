@@ -2,7 +2,7 @@
 
 from chalicelib.model.edges.served import Modules
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.ondemand.names import Name
+from tests.live.edge.ondemand.names import ACCOUNT, Name
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy
@@ -36,3 +36,18 @@ def test_a_name_that_ended_meanwhile_is_withdrawn(name: Name) -> None:
     name.edge.store.log.clear()
     name.edge.restart_control()
     until(lambda: name.visit() == "404")
+
+
+def test_a_special_name_that_a_new_control_cannot_read_stays_in_service(name: Name, mutual: Modules) -> None:
+    name.change(mutual)
+    until(lambda: name.visit() == "200" and not name.visit(is_stranger=True))
+    store = name.edge.store
+    store.unreachable.add(ACCOUNT)
+    with name.visited() as known, name.visited(is_stranger=True) as strangers:
+        name.edge.restart_control()
+        until(lambda: name.edge.control.discovery.catalog.has_all_listeners, within=30)
+        served = known["200"]
+        until(lambda: known["200"] > served + 50)
+        store.unreachable.clear()
+        name.edge.settle()
+    assert ({*known}, {*strangers}) == ({"200"}, {""})

@@ -18,7 +18,8 @@ from edge.envoy.resources import Changes, split_stages
 from edge.link import authority
 from edge.plan import names
 from edge.plan.names import NamePlan
-from edge.serving.special_serving import SpecialPlans, SpecialServing
+from edge.serving.special_plans import SpecialPlans
+from edge.serving.special_serving import SpecialServing
 from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.tables import Table, ask, running

@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,8 @@ from edge.envoy.resources import Changes
 from edge.link.proxy_protocol import Header
 from edge.plan import names
 from edge.plan.names import NamePlan
-from edge.serving.special_serving import SpecialPlans, SpecialServing
+from edge.serving.special_plans import SpecialPlans
+from edge.serving.special_serving import SpecialServing
 from tests.conftest import free_port
 from tests.edge.plan import worlds
 from tests.live.edge.conftest import needs_envoy
@@ -26,7 +28,7 @@ from tests.live.edge.ondemand.tables import GATEWAY, A, Table, ask, running
 from tests.live.edge.running import until
 
 pytestmark = needs_envoy
-GROUP, HOST = "bkdtg_1", "bytes.tunnels.localhost"
+GROUP, HOST, CLOSED = "bkdtg_1", "bytes.tunnels.localhost", "closed.tunnels.localhost"
 
 
 class Bytes:
@@ -61,6 +63,12 @@ class Bytes:
                 self.table.serve(NamePlan(host.name, A, host.certificate, edge=plan))
         self.table.run(self._publisher.hold("Special/a", self._serving.build_clusters(special, view)))
         self.publish(self._serving.update(special, view))
+
+    def close(self, host: str) -> None:
+        """Serve nothing, and close a host."""
+        view = AccountView(AccountRecords(A, frozenset()), self.service)
+        self.publish(self._serving.update(SpecialPlans(closed=frozenset({host})), view))
+        until(lambda: self.table.discovery.is_settled)
 
     def publish(self, changes: Changes) -> None:
         self.table.run(self._publisher.publish(changes))
@@ -132,3 +140,12 @@ def test_tls_that_is_passed_through_requests_no_certificate(served: Bytes, visit
         connection.sendall(hello)
         until(lambda: len(visitors) == before + 1, within=5)
     assert served.table.requests[HOST] == 0
+
+
+def test_the_connections_of_a_closed_name_end_at_once(served: Bytes) -> None:
+    served.close(CLOSED)
+    began = time.monotonic()
+    with pytest.raises((ssl.SSLEOFError, ConnectionResetError)):
+        served.table.connect(CLOSED)
+    assert time.monotonic() < began + 2
+    assert served.table.requests[CLOSED] == 0

@@ -139,6 +139,8 @@ class AccountPlans:
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Withdraw names. Their changes are still followed, because of their open connections."""
+        for name in (it.name for it in plans if it.name in self._plans):
+            self.used[name] = frozenset(self._records_of(name).versions)
         gone = [it for it in plans if self._is_served(it.name)]
         for plan in gone:
             self._put(plan, time.monotonic())

@@ -130,7 +130,9 @@ class NameResolver:
         """Return the records with other values. Only names that use a value that differs are walked again."""
         both = ((place, it, found.get(place)) for place, it in before.found.items())
         different = {place for place, it, new in both if new is not it and new != it}
-        same = {name for name, places in used.items() if different.isdisjoint(places)} & before.wanted.hosts
+        known = frozenset(found)  # compared with other sets, it hashes no place again
+        others = {name for name, places in used.items() if different.isdisjoint(places) and places <= known}
+        same = others & before.wanted.hosts
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)
         left = account_reads.complete(changed, found, self._tunnel_domain, self._read)
         kept = {place: found[place] for place in set[Place]().union(*(used[name] for name in same))}

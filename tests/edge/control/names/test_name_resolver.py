@@ -391,6 +391,15 @@ def test_a_gateway_that_is_down_takes_its_tunnels_along(
     assert (made, plan(NAME, records).is_served) == ([], False)
 
 
+def test_a_name_that_used_a_record_which_is_no_longer_known_is_read_again(
+    resolver: NameResolver, table: TableStore, admin: Client
+) -> None:
+    open_tunnel(table, admin)
+    known, changed = load(resolver, NAME), [Place(gateways.GATEWAYS, "gw-1")]
+    used = {NAME: frozenset({*known.versions, Place("gone", "claim")})}
+    assert resolver.read_changed(known, changed, used) == resolver.read_changed(known, changed) == known
+
+
 @pytest.mark.parametrize(("port", "draining", "is_changed"), [(1, False, True), (0, True, True), (0, False, False)])
 def test_a_gateway_has_changed_with_its_port_or_its_drain_but_not_with_its_lease(
     resolver: NameResolver, port: int, draining: bool, is_changed: bool

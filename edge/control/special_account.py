@@ -178,7 +178,7 @@ class SpecialAccount:
             await self._publish()
         except Exception as error:
             if not isinstance(error, Unavailable):
-                log.event("special_names_failed", account=self.account, error=type(error).__name__)
+                log.failure("special_names_failed", error, account=self.account)
             await self._close_unread()
             return False
         finally:
@@ -191,7 +191,7 @@ class SpecialAccount:
             try:
                 await self._publish()
             except Exception as error:
-                log.event("special_names_failed", account=self.account, error=type(error).__name__)
+                log.failure("special_names_failed", error, account=self.account)
 
     def _list_closed(self) -> frozenset[str]:
         return special_plans.list_hosts(it for id, it in self._entries.items() if id in self._closed)

@@ -4,6 +4,8 @@ import json
 import sys
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
+from traceback import walk_tb
 
 GATEWAY_EVENTS = (
     "drain_began",
@@ -56,3 +58,13 @@ def event(name: str, **fields: object) -> None:
     event_counts[name] += 1
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": name, **fields}
     print(json.dumps(line), file=sys.stderr, flush=True)
+
+
+def failure(name: str, error: Exception, **fields: object) -> None:
+    """Log an event with the type of an unexpected error, and its place, for example `name_resolver.py:120`.
+
+    Not its text, which can have what a record has.
+    """
+    raised = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][-1:]
+    at = "".join(f"{Path(file).name}:{line}" for file, line in raised)
+    event(name, **fields, error=type(error).__name__, at=at)

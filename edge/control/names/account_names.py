@@ -116,7 +116,7 @@ class AccountNames:
                 try:
                     await self._do_next(self._work)
                 except Exception as error:
-                    log.event("name_failed", account=self.account, error=type(error).__name__)
+                    log.failure("name_failed", error, account=self.account)
         finally:
             self._task = None
 
@@ -168,7 +168,7 @@ class AccountNames:
         except Unavailable as error:
             outcome = "failed" if isinstance(error, Undecodable) else "unavailable"
         except Exception as error:
-            log.event("name_failed", account=self.account, error=type(error).__name__)
+            log.failure("name_failed", error, account=self.account)
             outcome = "failed"
         if outcome in ("unserved", "closed") and self._work.changed:
             return

@@ -173,7 +173,7 @@ class AccountPlans:
         try:
             return self._shared.builder.plan(name, self._records_of(name), datetime.now(UTC))
         except Exception as error:
-            log.event("name_failed", account=self._account, error=type(error).__name__)
+            log.failure("name_failed", error, account=self._account)
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:

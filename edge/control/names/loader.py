@@ -196,7 +196,7 @@ class Loader:
         except Unavailable as error:
             await self._answer(name, "", "failed" if isinstance(error, Undecodable) else "unavailable")
         except Exception as error:
-            log.event("name_failed", account="", error=type(error).__name__)
+            log.failure("name_failed", error, account="")
             await self._answer(name, "", "failed")
         else:
             loaded, account = self._loaded.find(name), found.account

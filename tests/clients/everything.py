@@ -19,6 +19,7 @@ from tests.transports import Client
 
 _ID = re.compile(r"[a-z]+_[0-9A-Za-z]{27}")
 _NOBODYS = "0" * 27
+_RESTRICTIONS = [each.request for each in SAMPLES["/edges/tcp/{id}/ip_restriction"]]
 
 
 def check(driven: Driven, client: Client) -> None:
@@ -31,8 +32,8 @@ def check(driven: Driven, client: Client) -> None:
             _check_list(driven, client, resource)
     for module in OF_EDGES:
         _check_module(driven, client, module)
-    (policy,) = {*modules.ALL} - {*OF_EDGES}
-    _check_policy(driven, client, policy)
+    for module in (it for it in modules.ALL if it not in OF_EDGES):
+        _check_held(driven, client, module)
 
 
 def _endpoint(routes: Routes, method: str, *, end: str = "") -> Endpoint:
@@ -99,10 +100,18 @@ def _check_module(driven: Driven, client: Client, module: Module) -> None:
     )
 
 
-def _check_policy(driven: Driven, client: Client, policy: Module) -> None:
-    authority = client.create("/ssh_certificate_authorities", {})["id"]
-    told = examples.read()["ssh_certificate_authority_policy"]["replace"]
-    _check_replaced(driven, client, policy, policy.path.format(id=authority), [told, {"host": {"max_lifetime": 60}}])
+def _check_held(driven: Driven, client: Client, module: Module) -> None:
+    """Of a module of something that is not an edge or a route."""
+    collection, body, requests = {
+        "/ssh_certificate_authorities/{id}/policy": (
+            "/ssh_certificate_authorities",
+            {},
+            [examples.read()["ssh_certificate_authority_policy"]["replace"], {"host": {"max_lifetime": 60}}],
+        ),
+        "/reserved_domains/{id}/ip_restriction": ("/reserved_domains", {"domain": "held.example.com"}, _RESTRICTIONS),
+        "/reserved_addrs/{id}/ip_restriction": ("/reserved_addrs", {}, _RESTRICTIONS),
+    }[module.path]
+    _check_replaced(driven, client, module, module.path.format(id=client.create(collection, body)["id"]), requests)
 
 
 def _set(value: Any) -> Any:

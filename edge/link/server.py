@@ -81,17 +81,18 @@ async def serve(
 
 
 @contextlib.asynccontextmanager
-async def serve_locally(path: Path, find: Find, accepted: Accepted | None = None) -> AsyncIterator[None]:
+async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find]) -> AsyncIterator[None]:
     """Serve an Envoy on this host at a Unix socket, without TLS.
 
-    The PROXY header names visitor and tunnel. Clients are trusted if they can open the socket, which has mode 0660.
+    The PROXY header names visitor and tunnel. `accept` is called once for each connection, before its header, and
+    returns what finds its tunnel. Clients are trusted if they can open the socket, which has mode 0660.
     """
-    pending = _PendingConnections(accepted)
+    pending = _PendingConnections(None)
     before = os.umask(0o117)  # the socket never exists with another mode
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
-                lambda: _LocalPending(find, pending), str(short), backlog=1024
+                lambda: _LocalPending(accept, pending), str(short), backlog=1024
             )
     finally:
         os.umask(before)
@@ -181,9 +182,13 @@ class _RemotePending(_Pending):
 class _LocalPending(_Pending):
     """A connection of an Envoy on this host before its PROXY header."""
 
-    def __init__(self, find: Find, pending: _PendingConnections) -> None:
+    def __init__(self, accept: Callable[[asyncio.Transport], Find], pending: _PendingConnections) -> None:
         super().__init__(pending)
-        self._find = find
+        self._accept = accept
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._find = self._accept(self._transport)
 
     def _start(self, visitor: Header | None, early: bytes) -> None:
         target = self._find(visitor.tunnel) if visitor else None

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from weakref import WeakSet
 
 from edge.link import server as link
@@ -15,18 +16,25 @@ from edge.process.settings import Settings
 _Connections = WeakSet[asyncio.Transport]
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """A port of the link, with its open connections."""
+
+    find: Find
+    server: asyncio.Server
+    connections: _Connections
+
+
 class LinkStages:
     """The stages of a gateway's link. Each has a port; the Unix socket for Envoy on this host belongs to the last.
 
     Envoy requests a new address for HTTP, because it keeps connections. Each connection of bytes is a new one, so the
-    time of its beginning decides its stage.
+    time of its beginning decides its stage: by which port it is counted, and whether it is held.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:
         self._settings, self._authority, self._gateway = settings, authority, gateway
-        self._servers: list[asyncio.Server] = []
-        self._connections: list[_Connections] = []
-        self._find: Find = lambda _: None
+        self._stages: list[_Stage] = []
 
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
@@ -34,28 +42,21 @@ class LinkStages:
         path = self._settings.link_socket(self._gateway)
         sockets.remove_stale(path.parent.glob("gw-*.sock"))
         try:
-            async with link.serve_locally(path, lambda id: self._find(id), self):
+            async with link.serve_locally(path, self._accept):
                 yield
         finally:
-            for server in self._servers:
-                server.close()
-            self._servers.clear()
-            self._connections.clear()
+            for stage in self._stages:
+                stage.server.close()
+            self._stages.clear()
 
     async def open(self, find: Find) -> int:
         """Begin a stage, with the tunnels that `find` returns. Return its port."""
-        settings, accepted, stage = self._settings, _Connections(), len(self._servers)
-        address = settings.hop_host, settings.link_port(stage)
+        settings, accepted = self._settings, _Connections()
+        address = settings.hop_host, settings.link_port(len(self._stages))
         server = await link.serve(self._authority, self._gateway, *address, find, accepted=accepted)
         sockets.set_options(server.sockets, settings.limits.max_socket_kib << 10)
-        self._servers.append(server)
-        self._connections.append(accepted)
-        self._find = find
+        self._stages.append(_Stage(find, server, accepted))
         return int(server.sockets[0].getsockname()[1])
-
-    def add(self, transport: asyncio.Transport) -> None:
-        """Add a connection at the Unix socket."""
-        self._connections[-1].add(transport)
 
     def count(self, stage: int) -> int:
         """Return how many connections of a stage are open."""
@@ -67,5 +68,11 @@ class LinkStages:
             protocol = transport.get_protocol()
             (protocol if isinstance(protocol, TlsTransport) else transport).close()
 
+    def _accept(self, transport: asyncio.Transport) -> Find:
+        """Add a connection at the Unix socket to the last stage. Return what finds its tunnel."""
+        stage = self._stages[-1]
+        stage.connections.add(transport)
+        return stage.find
+
     def _list_open(self, stage: int) -> list[asyncio.Transport]:
-        return [it for it in self._connections[stage] if it.get_extra_info("socket").fileno() >= 0]
+        return [it for it in self._stages[stage].connections if it.get_extra_info("socket").fileno() >= 0]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ class Visitors:
                     raise http.client.HTTPException(f"status {answer.status}")
                 is_open = is_kept and not answer.will_close
             except (OSError, http.client.HTTPException) as error:
-                self.failures.append(f"{time.strftime('%X')} {type(error).__name__} {error}")
+                self.failures.append(f"{_clock()} {type(error).__name__} {error}")
                 is_open = False
             self.done += 1
             self.slowest = max(self.slowest, time.monotonic() - start)
@@ -168,7 +169,12 @@ class Http2Visitor:
         for line in self._process.stderr or ():
             self.done += 1
             if line.split() != ["2", "200"]:
-                self.failures.append(f"{time.strftime('%X')} {line.rstrip()}")
+                self.failures.append(f"{_clock()} {line.rstrip()}")
+
+
+def _clock() -> str:
+    """Return the time in UTC with milliseconds, as in Envoy's access log."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")[11:23]
 
 
 @contextmanager

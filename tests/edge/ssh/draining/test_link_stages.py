@@ -13,12 +13,17 @@ from edge.ssh.draining.link_stages import LinkStages
 from tests.conftest import free_port
 
 VISITOR = Header(("192.0.2.9", 49153), ("127.0.0.1", 443))
+# Envoy's header of version 2 at the Unix socket: addresses, ports, and the id of the tunnel
+LOCAL_HEADER = bytes.fromhex("0d0a0d0a000d0a515549540a 21110013 c0000209 7f000001 c001 01bb e00004") + b"tn_1"
 
 
 class Silent:
-    """A tunnel that never answers."""
+    """A tunnel that never answers, and counts its connections."""
+
+    count = 0
 
     def connected(self, transport: asyncio.Transport, visitor: Header | None) -> asyncio.Protocol:
+        self.count += 1
         return asyncio.Protocol()
 
 
@@ -57,5 +62,24 @@ def test_each_stage_has_a_port_and_the_socket_belongs_to_the_last(settings: Sett
                 writer.close()
         if is_fixed:
             assert (first, second) == (port, port + 1)
+
+    asyncio.run(run())
+
+
+def test_a_connection_at_the_socket_belongs_to_the_stage_in_which_it_began(settings: Settings) -> None:
+    async def run() -> None:
+        stages, served, held = LinkStages(settings, authority.make("link"), "gw-1"), Silent(), Silent()
+        async with stages.serve():
+            await stages.open({"tn_1": served}.get)
+            _, writer = await asyncio.open_unix_connection(str(settings.link_socket("gw-1")))
+            await until_open(stages, [1])
+            await stages.open({"tn_1": held}.get)  # before the header
+            writer.write(LOCAL_HEADER)
+            async with asyncio.timeout(5):
+                while not (served.count or held.count):
+                    await asyncio.sleep(0.01)
+            assert (served.count, held.count) == (1, 0)
+            assert (stages.count(0), stages.count(1)) == (1, 0)
+            writer.close()
 
     asyncio.run(run())

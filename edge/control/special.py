@@ -75,6 +75,8 @@ class SpecialNames:
         self._store, self._shared, self._resync_period, self._patience = store, shared, resync_period, patience
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
+        self._reading: set[SpecialOwner] = set()  # owners of entries in the current read
+        self._waiting: dict[str, set[Place]] = {}  # other changes until then, by account
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
@@ -87,12 +89,12 @@ class SpecialNames:
     @property
     def is_busy(self) -> bool:
         """Return whether any account has work that is not done."""
-        return bool(self._unread) or not all(it.is_idle for it in self._accounts.values())
+        return self._is_reading or not all(it.is_idle for it in self._accounts.values())
 
     def is_changing(self, account: str) -> bool:
         """Return whether this account has work that is not done."""
         known = self._accounts.get(account)
-        return any(it.account == account for it in self._unread) or (known is not None and not known.is_idle)
+        return self._has_unread(account) or (known is not None and not known.is_idle)
 
     async def start(self) -> None:
         """Load all special names. Raises Unavailable.
@@ -114,12 +116,11 @@ class SpecialNames:
         for place in self._suspects - changed:
             log.event("change_missed", id=place.id)
         self._suspects = {place for it in self._accounts.values() for place in it.missed} - changed
+        self._unread |= {owner for place in changed if (owner := special_names.find_owner(place))}
         for place in changed:
-            if owner := special_names.find_owner(place):
-                self._unread.add(owner)
             for account in self._accounts_of(place):
-                account.change([place])
-        if self._unread:
+                self._change(account, place)
+        if self._unread or self._waiting:
             self._checking.wake()
         for account in self._accounts.values():
             account.missed.clear()
@@ -148,7 +149,7 @@ class SpecialNames:
         """Wait until Envoy's matcher has a name as its records require, at most a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
-                while self._unread or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
+                while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
                     await asyncio.sleep(_FORM_POLL)
 
     def plan_of(self, edge: str) -> Plan | None:
@@ -184,12 +185,8 @@ class SpecialNames:
 
     async def check(self) -> None:
         """Read changed entries, and handle what became due. Failed reads are repeated by the next check."""
-        if owners := set(self._unread):
-            with suppress(Unavailable):
-                entries = await asyncio.to_thread(self._store.read_special_names, owners)
-                self._unread -= owners
-                for owner in owners:
-                    self._account(owner.account).put(owner.id, entries.get(owner))
+        if self._unread or self._waiting:
+            await self._read_entries()
         now = time.monotonic()
         for account in list(self._accounts.values()):
             account.check()
@@ -198,6 +195,43 @@ class SpecialNames:
                 account.resync()
             if account.is_empty:
                 del self._accounts[account.account], self._resync_at[account.account]
+
+    @property
+    def _is_reading(self) -> bool:
+        """Return whether any entries have changed that were not read yet."""
+        return bool(self._unread or self._reading or self._waiting)
+
+    def _change(self, account: SpecialAccount, place: Place) -> None:
+        """Read a changed record again, but only with the changed entries of its account.
+
+        Otherwise a name would be closed for a moment when one tunnel takes it over from another.
+        """
+        if self._has_unread(account.account):
+            self._waiting.setdefault(account.account, set()).add(place)
+        else:
+            account.change([place])
+
+    def _has_unread(self, account: str) -> bool:
+        """Return whether entries of an account have changed, and were not read with all that changed with them."""
+        return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
+
+    async def _read_entries(self) -> None:
+        """Read changed entries, and then what else has changed. The next check repeats a failed read."""
+        self._reading, self._unread = self._unread, set()
+        waiting, self._waiting = self._waiting, {}
+        try:
+            entries = await asyncio.to_thread(self._store.read_special_names, self._reading)
+        except Unavailable:
+            self._unread |= self._reading
+            for id, places in waiting.items():
+                self._waiting.setdefault(id, set()).update(places)
+        else:
+            for owner in self._reading:
+                self._account(owner.account).put(owner.id, entries.get(owner))
+            for id, places in waiting.items():
+                self._account(id).change(places)
+        finally:
+            self._reading = set()
 
     def _account(self, account: str) -> SpecialAccount:
         if account not in self._accounts:

@@ -83,9 +83,10 @@ class SpecialAccount:
         self.was_tried = False  # whether its names were planned or closed
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
+        self._handled: Mapping[str, SpecialEntry] = {}  # the entries with which the current work began
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
-        self._closed: frozenset[str] = frozenset()  # ids of those whose hosts are closed until they can be read
+        self._closed: frozenset[str] = frozenset()  # ids with hosts that are closed until they can be read
         self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
@@ -173,6 +174,7 @@ class SpecialAccount:
 
     async def _try(self, work: _Work) -> bool:
         """Do the work. Return False if the store is unavailable, or the account's records cannot be handled."""
+        self._handled = self._entries
         try:
             await self._read(work)
             await self._publish()
@@ -194,11 +196,11 @@ class SpecialAccount:
                 log.failure("special_names_failed", error, account=self.account)
 
     def _list_closed(self) -> frozenset[str]:
-        return special_plans.list_hosts(it for id, it in self._entries.items() if id in self._closed)
+        return special_plans.list_hosts(it for id, it in self._handled.items() if id in self._closed)
 
     async def _read(self, work: _Work) -> None:
         """Read what changed, and all records of new entries. Without entries, forget all."""
-        shared, ids = self._shared, frozenset(self._entries)
+        shared, ids = self._shared, frozenset(self._handled)
         is_kept = self._read_ids <= ids  # otherwise drop the records that only removed entries use
         known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
@@ -209,7 +211,7 @@ class SpecialAccount:
         except Undecodable:
             known, had = None, frozenset()  # to find the entries that use the malformed record
         known, more = await self._read_entries(sorted(ids - had), known)
-        if any(it.startswith(WILDCARD) for it in self.hosts):
+        if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
         self._records, self._read_ids = known, had | more
         self._closed = ids - self._read_ids
@@ -245,7 +247,7 @@ class SpecialAccount:
         shared, now = self._shared, time.time()
         records = self._records or AccountRecords(self.account, frozenset())
         service = shared.service()
-        read = [it for id, it in self._entries.items() if id in self._read_ids]
+        read = [it for id, it in self._handled.items() if id in self._read_ids]
         plans = special_plans.make_plans(read, records, service, self._all_hosts, self._list_closed())
         view = AccountView(records, service)
         clusters, former = shared.serving.build_clusters(plans, view), self._clusters

@@ -1,6 +1,7 @@
 """An Envoy, a reader and a host for tests of special names."""
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge
+from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -35,10 +37,11 @@ HOST, OTHER, PORT = "a.tunnels.localhost", "b.tunnels.localhost", "tunnels.local
 
 
 class Envoy:
-    """What Envoy has got. `held` are the clusters of gateways by owner."""
+    """What Envoy has got. `held` are the clusters of gateways by owner, `removed` all that it had."""
 
     def __init__(self) -> None:
         self.resources: dict[Key, Resource] = {}
+        self.removed: set[Key] = set()
         self.held: dict[str, list[str]] = {}
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
@@ -50,6 +53,7 @@ class Envoy:
     async def publish(self, changes: Changes) -> None:
         gone = {key for key, it in changes.items() if it is None}
         assert gone <= self.resources.keys()
+        self.removed |= gone
         self.resources |= {key: it for key, it in changes.items() if it}
         self.resources = {key: it for key, it in self.resources.items() if key not in gone}
 
@@ -76,6 +80,10 @@ class Reads:
     broken: set[str] = field(default_factory=set)
     malformed: set[str] = field(default_factory=set)  # ids of edges
     is_up: bool = True
+    can_return: threading.Event = field(default_factory=threading.Event)  # with what was read before
+
+    def __post_init__(self) -> None:
+        self.can_return.set()
 
     def read_items(self, account: str, ids: Iterable[str], known: AccountRecords | None) -> AccountRecords:
         return self._read("items", account, {*ids, *(self._ids(known) if known else ())})
@@ -91,6 +99,11 @@ class Reads:
         return {place.id for place in records.versions}
 
     def _read(self, what: str, account: str, ids: set[str]) -> AccountRecords:
+        found = self._find(what, account, ids)
+        self.can_return.wait(5)
+        return found
+
+    def _find(self, what: str, account: str, ids: set[str]) -> AccountRecords:
         if account in self.away:
             raise Unavailable(account)
         if account in self.broken:
@@ -99,7 +112,7 @@ class Reads:
             raise Undecodable("record_malformed")
         self.counts[f"{account} {what}"] += 1
         edges = {id: it for id, it in self.store.edges.items() if id in ids and it.account == account}
-        every = (it for it, _ in self.store.online.values() if it.account == account)
+        every = (it for it, _ in self.store.online.values() if it.account == account and it.id in ids)
         online = [it for it in every if not it.has_lapsed(time.time())]
         return AccountRecords(
             account,
@@ -117,11 +130,26 @@ class Reads:
         )
 
 
+class SlowEntries(Memory):
+    """A store that returns entries after `can_return`, as they were before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.can_return, self.was_read = threading.Event(), threading.Event()
+        self.can_return.set()
+
+    def read_special_names(self, owners: Iterable[SpecialOwner]) -> Mapping[SpecialOwner, SpecialEntry]:
+        found = super().read_special_names(owners)
+        self.was_read.set()
+        self.can_return.wait(5)
+        return found
+
+
 class World:
     """The special names of one edge host, in memory."""
 
     def __init__(self) -> None:
-        self.store, self.envoy = Memory(), Envoy()
+        self.store, self.envoy = SlowEntries(), Envoy()
         self.reads = Reads(self.store)
         self.store.announce_gateway(GATEWAY, lease=60)
         self._runner = asyncio.Runner()
@@ -140,16 +168,24 @@ class World:
 
     def follow(self) -> None:
         """Apply what the log has, and wait until all of it is done."""
-        self.apply(*(place for it in self._follower.read(_LATER) for place in it.places))
+        self.apply(*self.read_log())
+
+    def read_log(self) -> list[Place]:
+        """Return the changed places that the log has now."""
+        return [place for it in self._follower.read(_LATER) for place in it.places]
 
     def apply(self, *places: Place) -> None:
         async def act() -> None:
             self.special.apply(places)
-            for _ in range(2):
-                await self.special.check()
-                await self._settle()
+            await self.settle()
 
         self.run(act)
+
+    async def settle(self) -> None:
+        """Check, and wait until all work is done."""
+        for _ in range(2):
+            await self.special.check()
+            await self._settle()
 
     async def _settle(self) -> None:
         for _ in range(500):

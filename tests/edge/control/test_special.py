@@ -12,7 +12,9 @@ from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.tunnels.gateways import GATEWAYS
 from chalicelib.model.tunnels.tunnels import Traffic
 from chalicelib.storage.records.change_log import Place
+from edge.envoy.resources import Key
 from tests.edge.control.special_fakes import FIRST, HOST, OTHER, PORT, SECOND, THIRD, A, B, World
+from tests.edge.control.waiting import until
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY
 
@@ -92,6 +94,58 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
     world.store.close(tunnel, Traffic())
     world.follow()
     assert (world.envoy.names, world.special.tunnel_at("20001")) == (set(), None)
+
+
+BYTES = "t.tunnels.localhost"
+
+
+def test_a_tunnel_that_takes_its_name_over_leaves_no_moment_without_the_name(world: World) -> None:
+    former = [world.open(BYTES, "tls"), world.open(PORT, "tcp")]
+    world.load()
+    new = [world.open(BYTES, "tls"), world.open(PORT, "tcp")]
+    world.follow()
+    assert world.special.tunnel_at("20001") == new[1]
+    assert world.envoy.names == {BYTES, "port/20001"}
+    assert world.envoy.removed == {Key("listener", f"tunnel/{former[0].id}")}
+
+
+def test_a_tunnel_that_takes_its_name_over_during_a_read_leaves_no_moment_without_the_name(world: World) -> None:
+    former = world.open(BYTES, "tls")
+    world.load()
+
+    async def act() -> None:
+        world.reads.can_return.clear()
+        world.special.apply([Place(GATEWAYS, GATEWAY.id)])
+        await until(lambda: world.reads.counts[f"{A} changed"] == 1)
+        new = world.open(BYTES, "tls")
+        world.special.apply(world.read_log())
+        await world.special.check()
+        world.reads.can_return.set()
+        await world.settle()
+        assert world.special.names == {BYTES}
+        assert Key("listener", f"tunnel/{new.id}") in world.envoy.resources
+
+    world.run(act)
+    assert world.envoy.removed == {Key("listener", f"tunnel/{former.id}")}
+
+
+def test_an_entry_that_changes_while_it_is_read_is_read_again(world: World) -> None:
+    world.load()
+    world.keep(mutual())
+    world.store.can_return.clear()
+
+    async def act() -> None:
+        world.special.apply(world.read_log())
+        checking = asyncio.create_task(world.special.check())
+        await until(world.store.was_read.is_set)
+        world.store.forget(mutual())
+        world.special.apply(world.read_log())
+        world.store.can_return.set()
+        await checking
+        await world.settle()
+
+    world.run(act)
+    assert (world.envoy.names, world.special.names) == (set(), frozenset())
 
 
 def test_a_lapsed_tunnel_is_read_again_and_removed(world: World) -> None:

@@ -148,7 +148,10 @@ class Attempt:
             return
         store.method = order.method
         store.withdraw()
-        if self.ca.status(order.url) == "valid":
+        status = self.ca.status(order.url)
+        if status == "processing":  # the order stays for the next attempt, because its certificate may follow
+            raise AttemptFailed(outcomes.domain_unproved(order.domain), "the CA has not ended the order yet")
+        if status == "valid":
             issued_certificates.give_up(store.due, order, self.ca.download(order.url))
         else:
             issued_certificates.drop_order(store.due)

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from chalicelib import clock
 from chalicelib.model.names import issued_certificates, renewal_schedule
@@ -279,6 +280,27 @@ def test_an_order_that_cannot_be_read_is_given_up_later_although_its_policy_ende
     retired(world).revoke_lost()
     assert len(world.revoked) == 1
     assert renewal_schedule.find_due(clock.seconds() + DAY, 10) == []
+
+
+@pytest.mark.parametrize("is_proof_lost", [True, False])
+def test_a_certificate_that_the_ca_issues_after_the_domain_was_lost_is_revoked(
+    admin: Client, *, is_proof_lost: bool
+) -> None:
+    address, world = reserved(admin), World(killed_at=8)
+    with pytest.raises(Killed):
+        Issuer(WindowedCa(world)).run()
+    world.orders = dict.fromkeys(world.orders, "processing")
+    world.requests = {it: stored_request(admin, address) for it in world.orders}
+    if is_proof_lost:
+        prove(address.rpartition("/")[2], "lapsed")
+    else:
+        admin.delete(f"{address}/certificate_management_policy")
+    Issuer(WindowedCa(world), later=601).run()
+    world.orders = dict.fromkeys(world.orders, "valid")
+    Issuer(WindowedCa(world), later=1000).run()
+    retired(world).revoke_lost()
+    assert [it.public_bytes(Encoding.PEM).decode() for it, _ in world.revoked] == [*world.issued.values()]
+    assert len(world.revoked) == 1
 
 
 def test_an_order_goes_on_while_the_proof_of_its_domain_lapses(admin: Client) -> None:

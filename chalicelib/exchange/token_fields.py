@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from chalicelib.http.oauth import FormText
 from chalicelib.model.accounts import federated_credentials, scopes
 from chalicelib.resources.ssh.ssh_user_certificates import SSHUserCertificate, UserCreate
-from chalicelib.schema.fields import Timestamp
+from chalicelib.schema.fields import SECRET, Timestamp
 from chalicelib.schema.rules import After, Before, between
 from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.schema.ssh_fields import Principals
@@ -100,7 +100,7 @@ class IssuedToken(Shape):
     expires_in: int
     """The seconds until it ends."""
 
-    access_token: str = ABSENT
+    access_token: Annotated[str, SECRET] = ABSENT
     """The token of the key, for the Authorization header."""
 
     expires_at: Timestamp = ABSENT

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.edges import modules
-from chalicelib.schema.fields import DOMAIN, Domain, Name, Text
+from chalicelib.schema.fields import DOMAIN, SECRET, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage import vault
@@ -50,7 +50,7 @@ class OAuthProvider(Shape):
     If it is present, client_secret must be present too.
     """
 
-    client_secret: Annotated[Text, max_bytes(1024), WithData(_both_or_none)] = ""
+    client_secret: Annotated[Text, SECRET, max_bytes(1024), WithData(_both_or_none)] = ""
     """Client secret of the OAuth app; only together with client_id. In responses it is `""` for API keys without the
     scope `edges:write` for the edge.
     """

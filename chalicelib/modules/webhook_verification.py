@@ -10,6 +10,7 @@ from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
 from chalicelib.model.edges import modules
 from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.schema.fields import SECRET
 from chalicelib.schema.rules import PRINTABLE, WithData, max_bytes
 from chalicelib.storage import vault
 from chalicelib.storage.records import items
@@ -30,7 +31,7 @@ class WebhookVerification(Enabled):
     provider: WebhookProvider
     """The provider that sends the webhooks. `SVIX` also stands for all providers that follow Standard Webhooks."""
 
-    secret: Annotated[str, PRINTABLE, max_bytes(_MAX_SECRET), WithData(_usable)]
+    secret: Annotated[str, SECRET, PRINTABLE, max_bytes(_MAX_SECRET), WithData(_usable)]
     f"""The secret that the provider signs with, at most {_MAX_SECRET} bytes."""
 
 
@@ -40,7 +41,7 @@ class ShownVerification(Enabled):
     provider: WebhookProvider
     """The provider that sends the webhooks."""
 
-    secret: str
+    secret: Annotated[str, SECRET]
     """The secret that the provider signs with, `""` for API keys without the scope `edges:write` for the edge."""
 
 

@@ -31,6 +31,7 @@ BackendId = Annotated[str, id_of("backend_id", "must be the id of a backend (bkd
 
 Uri = Annotated[str, Documented({"format": "uri"})]
 Timestamp = Annotated[str, Documented({"format": "date-time"})]
+SECRET = Documented({"format": "password"})  # so that generated clients do not show it
 
 
 class DescribedShape(Shape):

@@ -31,7 +31,7 @@ from chalicelib.resources.accounts import key_limits, offboarding
 from chalicelib.resources.accounts.key_limits import KeyLimit, RequestedLimit
 from chalicelib.resources.accounts.offboarding import MakerOffboard
 from chalicelib.resources.owned import OwnedResource, only_own
-from chalicelib.schema.fields import DescribedShape, OwnerId, Time, Timestamp, TracedShape
+from chalicelib.schema.fields import SECRET, DescribedShape, OwnerId, Time, Timestamp, TracedShape
 from chalicelib.schema.rules import After, entries
 from chalicelib.schema.shapes import ABSENT, Shape
 from chalicelib.storage.records import places, table
@@ -107,7 +107,7 @@ class APIKey(DescribedShape, TracedShape):
     owner_id: str
     """User or bot that owns the key."""
 
-    token: str | None
+    token: Annotated[str | None, SECRET]
     """Bearer token for the Authorization header. Only in the response to the creation; null in every other response."""
 
     expires_at: Timestamp = ABSENT

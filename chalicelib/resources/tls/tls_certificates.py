@@ -52,7 +52,9 @@ class TLSCreate(DescribedShape):
     A leaf that requires OCSP stapling (must-staple) is rejected."""
 
     private_key_pem: Annotated[
-        crypto.keys.PrivateKey, Plain(_private_key, {"format": "private-key"}), WithData(_is_of_the_leaf)
+        crypto.keys.PrivateKey,
+        Plain(_private_key, {"format": "private-key", "writeOnly": True}),
+        WithData(_is_of_the_leaf),
     ]
     """Private key of the leaf in PEM. It is in no response."""
 

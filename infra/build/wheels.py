@@ -1,0 +1,64 @@
+"""Building wheels reproducibly, and installing them into new environments."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from infra import ROOT, CommandError
+
+
+def build(source: Path, python: Path, folder: Path) -> Path:
+    """Write the wheel of a project into a folder, and return its path. Raises CommandError."""
+    with tempfile.TemporaryDirectory() as parent:
+        copy = Path(parent) / source.name
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        command = [str(python), "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandError(f"The wheel could not be built:\n{done.stdout}{done.stderr}")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def build_twice(build_wheel: Callable[[Path], Path], folder: Path, max_size: int) -> Path:
+    """Build a wheel into an emptied folder, and compare it with a second build. Return its path.
+
+    Raises CommandError if the builds differ, or if the wheel has more than `max_size` bytes.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    wheel = build_wheel(folder)
+    with tempfile.TemporaryDirectory() as again:
+        if build_wheel(Path(again)).read_bytes() != wheel.read_bytes():
+            raise CommandError("Two builds of the wheel differ.")
+    size = wheel.stat().st_size
+    if size > max_size:
+        raise CommandError(f"{wheel.name} has {size:,} bytes, more than {max_size:,}.")
+    print(f"{wheel.relative_to(ROOT)}: {size:,} bytes")
+    return wheel
+
+
+def install(wheel: Path, python: Path, environment: Path) -> Path:
+    """Install a wheel in a new environment. Its dependencies come from the environment of a Python.
+
+    Return the folder of its programs.
+    """
+    uv = str(ROOT / ".venv" / "bin" / "uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", str(python), str(environment)], check=True)
+    installed = [uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--compile-bytecode"]
+    subprocess.run([*installed, "--python", str(environment / "bin" / "python"), str(wheel)], check=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    (pinned,) = python.parent.parent.glob("lib/python3*/site-packages")
+    (packages / "pinned.pth").write_text(f"{pinned.resolve()}\n")
+    return environment / "bin"
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file in one step, and only if it differs: several builds may run at once."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new.write_text(text, encoding="utf-8")
+        new.replace(file)

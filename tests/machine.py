@@ -16,13 +16,15 @@ _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sb
 class Need(NamedTuple):
     """Programs, each as the names of which one is enough, with the packages of Debian; or a file that make makes.
 
-    `tried` is a command that some machines refuse, as most containers do namespaces.
+    `tried` is a command that some machines refuse, as most containers do namespaces. `elsewhere` says where a program
+    is from that no registry has: its tests are not run without it, in CI either.
     """
 
     programs: tuple[tuple[str, ...], ...] = ()
     packages: tuple[str, ...] = ()
     made: str = ""
     tried: tuple[str, ...] = ()
+    elsewhere: str = ""
 
 
 NEEDS = {
@@ -54,9 +56,11 @@ NEEDS = {
     "promtool": Need((("promtool",),), ("prometheus",)),
     "sshd": Need((("sshd",),), ("openssh-server",)),
     "systemd": Need((("systemd-analyze",),), ("systemd",)),
+    "terraform": Need((("terraform",),), elsewhere="HashiCorp's site has it, and no registry of packages"),
     "the compiler of the TypeScript client": Need(made="infra/build/clients/typescript/node_modules/ready"),
     "the embedded cloud": Need(made=".venv-cloud/ready"),
     "the environment of make": Need(made=".venv/dev"),
+    "the environment of the Terraform provider": Need(made=".venv-terraform/ready"),
     "the generator of the Go client": Need(made=".venv-clients/ready"),
     "the environment of the command line": Need(made=".venv-cli/ready"),
     "the live edge": Need(made=".venv-edge/ready"),
@@ -78,6 +82,11 @@ def _succeeds(command: tuple[str, ...]) -> bool:
 def lacking() -> list[str]:
     """Return all that is not there."""
     return [name for name in NEEDS if lacks(name)]
+
+
+def elsewhere(names: list[str]) -> str:
+    """Return where those of the named are from that no command installs."""
+    return ", ".join(f"{name}: {NEEDS[name].elsewhere}" for name in names if NEEDS[name].elsewhere)
 
 
 def packages(names: list[str]) -> list[str]:

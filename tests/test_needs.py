@@ -59,3 +59,12 @@ def test_for_ci_a_lack_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(machine.NEEDS, "a program", machine.Need((("nowhere",),), ("a-package",)))
     with pytest.raises(pytest.fail.Exception, match=r"^needs a program: .*apt-get install .* a-package$"):
         needs.need("a program")
+
+
+def test_for_ci_the_lack_of_what_no_registry_has_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    need = machine.Need((("nowhere",),), elsewhere="its vendor has it")
+    monkeypatch.setattr(machine, "NEEDS", {"a program": need})
+    with pytest.raises(pytest.skip.Exception, match=r"^needs a program$"):
+        needs.need("a program")
+    assert needs.told_first() == "This machine lacks a program: a program: its vendor has it"

@@ -34,7 +34,7 @@ define NPM_CI
 	"for what $(2): check that this machine is connected, then run make again." >&2; exit 1; }; $$ci; }
 endef
 
-.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi cli test test-again fuzz client-python \
+.PHONY: help run edge reset package cloud cloud-stop rehearsal contract openapi cli terraform test test-again fuzz client-python \
 	client-typescript client-go test-clients bench bench-profile check docs screenshot stubs format requirements \
 	advisories
 
@@ -82,10 +82,13 @@ openapi: .venv/dev ## Write the OpenAPI document, and docs/api.txt and the table
 cli: .venv/dev .venv-cli/ready $(OPENAPI) ## Make build/cli: the wheel of the command line, twice, and compare the two.
 	@$(BIN)/python -m infra.build.cli
 
-test: .venv/dev .venv-cloud/ready .venv-cli/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
+terraform: .venv/dev .venv-terraform/ready $(OPENAPI) ## Make build/terraform: the wheel of the Terraform provider, twice, and a folder of plugins.
+	@$(BIN)/python -m infra.build.terraform
+
+test: .venv/dev .venv-cloud/ready .venv-cli/ready .venv-terraform/ready $(DOCS) ## Run all tests that the machine can run, and say which it cannot.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto # else each program that they start is compiled anew
 
-test-again: .venv/dev .venv-cloud/ready .venv-cli/ready ## Run at most three tests that failed last once more, one by one, and list them.
+test-again: .venv/dev .venv-cloud/ready .venv-cli/ready .venv-terraform/ready ## Run at most three tests that failed last once more, one by one, and list them.
 	@$(BIN)/python -m tests.again
 
 fuzz: .venv/dev .venv-cloud/ready $(DOCS) ## Try the API at random against its document for SECONDS (300); SEED=… repeats a run.
@@ -131,7 +134,7 @@ check: .venv/dev stubs ## Format and lint check, types, import rules, sizes and 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	PYTHONPATH=cli $(BIN)/lint-imports
+	PYTHONPATH=cli:terraform $(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/readability
 
 stubs: .venv/dev ## Generate the types of Envoy's messages into build/stubs, for mypy.
@@ -182,12 +185,13 @@ $(DOCS): $(OPENAPI) docs/conventions.md $(wildcard infra/build/docs/*.*) | .venv
 .venv-edge/ready: requirements/edge.txt
 .venv-cli/ready: requirements/cli.txt
 .venv-clients/ready: requirements/clients.txt
+.venv-terraform/ready: requirements/terraform.txt
 
 # What is needed beside it is fetched at the same time.
 run cloud test fuzz test-clients: BESIDE := .venv-cloud/ready
-test: BESIDE += .venv-cli/ready
+test: BESIDE += .venv-cli/ready .venv-terraform/ready
 
-.venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-cli/ready .venv-clients/ready:
+.venv/run .venv/dev .venv/bench .venv-cloud/ready .venv-edge/ready .venv-cli/ready .venv-clients/ready .venv-terraform/ready:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer, with venv, is needed: install it, or name it with PYTHON=…" >&2; exit 1; }
 	@"$(PYTHON)" -m infra.environments $@ $(BESIDE)
 

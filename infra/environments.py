@@ -71,6 +71,7 @@ ENVIRONMENTS = {
         Environment(".venv-cloud/ready", "requirements/cloud.txt", "what the embedded cloud needs"),
         Environment(".venv-edge/ready", "requirements/edge.txt", "what the live edge needs"),
         Environment(".venv-cli/ready", "requirements/cli.txt", "what the command line needs"),
+        Environment(".venv-terraform/ready", "requirements/terraform.txt", "what the Terraform provider needs"),
         Environment(".venv-clients/ready", "requirements/clients.txt", "the generator of the Go client"),
     )
 }

@@ -214,7 +214,9 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # which has no typ
 
     @staticmethod
     def _waits(scope: str) -> bool:
-        return scope in ALONE or scope.startswith(("tests/live/edge/", "tests/test_environments"))
+        return scope in ALONE or scope.startswith(
+            ("tests/live/edge/", "tests/terraform/test_terraform", "tests/test_environments")
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,123 @@
+"""Terraform's attributes, translated from the fields of requests and answers."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from infra.build.terraform.schemas import Json, Schemas
+
+_SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "bool"}
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_REFERENCE = {"id", "uri"}  # the fields of a reference to another resource
+_SECRETS = {"password", "private-key"}  # formats
+_FORMATS = {  # of texts that come back in another form with the same meaning
+    "authorized-key": "key",
+    "ca-certificate": "pem",
+    "certificate-chain": "pem",
+    "date-time": "time",
+    "network": "network",
+    "own-domain": "host",
+    "ssh-public-key": "key",
+}
+
+
+def requested(
+    schemas: Schemas, name: str, given: Mapping[str, Any], answer: Mapping[str, Any], required: Collection[str]
+) -> Json:
+    """Return the attribute of a field that requests have. An object is null until it is configured."""
+    schema = schemas.resolve(given)
+    shown_as, form = _in_answer(schemas, name, schema, answer)
+    attribute = {"name": name, **_type(schemas, name, schema, answer.get("properties", {}).get(shown_as))}
+    if name in required:
+        attribute["required"] = True
+    else:
+        attribute["optional"] = True
+        if attribute["type"] != "object":
+            attribute["computed"] = True
+    return attribute | _known(schemas, name, schema) | ({"shown": shown_as} if shown_as != name else {}) | form
+
+
+def fields(schemas: Schemas, request: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
+    """Return the attributes of an object that requests have."""
+    required = request.get("required", ())
+    return [requested(schemas, name, it, answer, required) for name, it in request["properties"].items()]
+
+
+def shown(schemas: Schemas, answer: Mapping[str, Any], covered: Collection[str] = ()) -> Iterator[Json]:
+    """Yield the attributes of fields that only answers have. Lists of other resources are left out."""
+    for name, given in answer.get("properties", {}).items():
+        schema = schemas.resolve(given)
+        if name in covered or _lists_resources(schemas, schema):
+            continue
+        attribute = {
+            "name": name,
+            **_type(schemas, name, schema, given),
+            "computed": True,
+            **_known(schemas, name, schema),
+        }
+        is_stable = attribute["type"] != "object" and not schemas.is_nullable(given)
+        yield attribute | ({"stable": True} if is_stable else {})
+
+
+def _type(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Json:
+    """Return the type of an attribute, with its fields."""
+    shown_schema = schemas.resolve(answer or {})
+    kind = schemas.type_of(schema)
+    if kind == "array":
+        item = schemas.resolve(schema["items"])
+        if _has_fields(item):
+            return {"type": "objects", "fields": _fields(schemas, item, schemas.resolve(shown_schema.get("items", {})))}
+        return {"type": "list", "of": _SCALARS[schemas.type_of(item)]}
+    if kind == "object":
+        if _has_fields(schema):
+            return {"type": "object", "fields": _fields(schemas, schema, shown_schema)}
+        values = schema.get("additionalProperties", {})
+        if values is True:
+            return {"type": "json"}
+        return {"type": "map", "of": _SCALARS[schemas.type_of(schemas.resolve(values or {"type": "string"}))]}
+    return {"type": _SCALARS[kind]}
+
+
+def _fields(schemas: Schemas, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Json]:
+    """Return the fields of an object. Without a request they are computed."""
+    if schema is answer or schema == answer:
+        return list(shown(schemas, schema))
+    return fields(schemas, schema, answer)
+
+
+def _has_fields(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema is an object, and Terraform accepts the names of its fields."""
+    return bool(schema.get("properties")) and all(map(_NAME.fullmatch, schema["properties"]))
+
+
+def _known(schemas: Schemas, name: str, schema: Mapping[str, Any]) -> Json:
+    """Return the description, the secrecy, and the format of a text or of the texts in a list."""
+    found: Json = {"description": schemas.description(schema)}
+    if schema.get("format") in _SECRETS or schema.get("writeOnly"):
+        found["sensitive"] = True
+    item = schemas.resolve(schema["items"]) if "items" in schema else schema
+    if known := "host" if name == "hostports" else _FORMATS.get(item.get("format", "")):
+        found["format"] = known
+    return found
+
+
+def _in_answer(schemas: Schemas, name: str, schema: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, Json]:
+    """Return the name of a field in answers, and how it is shown there: `id`, `ids`, or as it is."""
+    properties = answer.get("properties", {})
+    if name in properties:
+        return name, {}
+    stem = name.removesuffix("_ids").removesuffix("_id")
+    for other in (stem, f"{stem}s", f"{stem[:-1]}ies", name.removeprefix("private_")):
+        if found := properties.get(other):
+            resolved = schemas.resolve(found)
+            if set(resolved.get("properties", ())) == _REFERENCE:
+                return other, {"form": "id"}
+            if resolved.get("type") == "array":
+                return other, {"form": "ids"}
+            return other, {}
+    return name, {"hidden": True}
+
+
+def _lists_resources(schemas: Schemas, schema: Mapping[str, Any]) -> bool:
+    item = schemas.resolve(schema.get("items", {}))
+    return {"id", "uri"} <= set(item.get("properties", ()))

@@ -1,0 +1,128 @@
+"""Terraform's resources and data sources, translated from the OpenAPI document."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.build.terraform import attributes
+from infra.build.terraform.schemas import Json, Schemas
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+def translate(document: Mapping[str, Any]) -> list[Json]:
+    """Return every kind of resource that can be created, in the order of the document."""
+    schemas = Schemas(document)
+    return [_Kind(schemas, path).as_json() for path in document["paths"] if _is_created(document, path)]
+
+
+def _is_created(document: Mapping[str, Any], path: str) -> bool:
+    create = document["paths"][path].get("post", {})
+    return str(create.get("operationId", "")).startswith("create_") and not path.endswith("}")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The operations of one collection."""
+
+    schemas: Schemas
+    path: str
+
+    @property
+    def name(self) -> str:
+        return str(self._paths[self.path]["post"]["operationId"]).removeprefix("create_")
+
+    @property
+    def item(self) -> str:
+        """The path of one resource: the path of the collection and one parameter."""
+        return next(it for it in self._paths if re.fullmatch(re.escape(self.path) + r"/\{\w+\}", it))
+
+    @property
+    def _paths(self) -> Mapping[str, Any]:
+        return self.schemas.paths
+
+    def as_json(self) -> Json:
+        renamed = self._names_of_parameters()
+        separate = [it for it in self._modules() if it not in self._created()]
+        kind: Json = {
+            "name": self.name,
+            "description": self.schemas.description(self._shown()),
+            "path": _rename(self.path, renamed),
+            "item": _rename(self.item, renamed),
+            "parents": [renamed[it] for it in _PARAMETER.findall(self.path)],
+            "attributes": [*self._parents(renamed), *self._attributes(), *map(self._separate_module, separate)],
+            "created": sorted(self._created()),
+            "updated": sorted(self._updated()),
+            "modules": separate,
+            "removals": self._removals(),
+            "parts": [it for it, segment in self._removals().items() if segment not in self._modules()],
+        }
+        if status := self._paths.get(f"{self.item}/status"):
+            answer = self.schemas.answer(status["get"])
+            kind["status"] = list(attributes.shown(self.schemas, answer))
+        return kind
+
+    def _names_of_parameters(self) -> dict[str, str]:
+        """Return the attribute for each parameter of the item's path: the last one is the `id`."""
+        *above, last = _PARAMETER.findall(self.item)
+        return {name: self._name_of_parent() if name == "id" else name for name in above} | {last: "id"}
+
+    def _name_of_parent(self) -> str:
+        collection = self.path.partition("/{")[0]
+        return _Kind(self.schemas, collection).name + "_id"
+
+    def _parents(self, renamed: Mapping[str, str]) -> Iterator[Json]:
+        for parameter in _PARAMETER.findall(self.path):
+            yield {"name": renamed[parameter], "type": "string", "required": True, "fixed": True}
+
+    def _attributes(self) -> Iterator[Json]:
+        """Yield the attributes of requests, then what only answers show."""
+        requested = {**self._updated(), **self._created()}
+        required = set(self._request("post").get("required", ()))
+        shown = self._shown()
+        covered = set(self._names_of_parameters().values()) - {"id"}
+        for name, schema in requested.items():
+            attribute = attributes.requested(self.schemas, name, schema, shown, required)
+            covered |= {name, attribute.get("shown", name)}
+            yield attribute | ({} if name in self._updated() else {"fixed": True})
+        yield from attributes.shown(self.schemas, shown, covered)
+
+    def _separate_module(self, name: str) -> Json:
+        """Return the attribute of a module that the resource itself does not show."""
+        operations = self._paths[f"{self.item}/{name}"]
+        fields = attributes.fields(
+            self.schemas, self.schemas.request(operations["put"]), self.schemas.answer(operations["get"])
+        )
+        description = self.schemas.description(operations["put"])
+        return {"name": name, "type": "object", "optional": True, "description": description, "fields": fields}
+
+    def _modules(self) -> list[str]:
+        """Return the last segments of the paths below the item that can be replaced."""
+        return [it.rpartition("/")[2] for it in self._below() if "put" in self._paths[it]]
+
+    def _removals(self) -> Json:
+        """Return the segment to DELETE for each attribute that can be removed on its own."""
+        removed = [path.rpartition("/")[2] for path in self._below() if "delete" in self._paths[path]]
+        settable = {*self._created(), *self._modules()}
+        return {name: it for it in removed for name in (it, f"{it}_id") if name in settable}
+
+    def _below(self) -> list[str]:
+        return [it for it in self._paths if re.fullmatch(re.escape(self.item) + r"/[a-z_]+", it)]
+
+    def _shown(self) -> Json:
+        return self.schemas.answer(self._paths[self.path]["post"])
+
+    def _request(self, method: str) -> Json:
+        operation = self._paths[self.path if method == "post" else self.item].get(method)
+        return self.schemas.request(operation) if operation else {}
+
+    def _created(self) -> Json:
+        return dict(self._request("post").get("properties", {}))
+
+    def _updated(self) -> Json:
+        return dict(self._request("patch").get("properties", {}))
+
+
+def _rename(path: str, names: Mapping[str, str]) -> str:
+    return _PARAMETER.sub(lambda found: f"{{{names[found[1]]}}}", path)

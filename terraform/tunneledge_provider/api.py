@@ -1,0 +1,124 @@
+"""HTTP requests to the API: retries within bounds, and its errors."""
+
+import ipaddress
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+
+from tunneledge_provider import __version__
+
+VERSION = "2"
+MAX_RETRIES = 5
+_CONNECTIONS = 10  # Terraform changes as many resources at once
+_LONGEST_WAIT = 60  # seconds, whatever `Retry-After` says
+_TIMEOUT = urllib3.Timeout(connect=10, read=60)
+
+
+class ConfigurationError(Exception):
+    """The provider's configuration cannot be used. The message says why."""
+
+
+@dataclass(eq=False)
+class ApiError(Exception):
+    """An answer that is an error. `fields` has what the API says about each field, by its dotted path."""
+
+    status: int
+    msg: str
+    operation_id: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.msg
+
+
+class _Retry(urllib3.Retry):
+    """Repeats requests after `Retry-After`, also if the resource is busy, and after failed connections."""
+
+    RETRY_AFTER_STATUS_CODES = frozenset({409, 429, 503})
+
+
+class Api:
+    """One service, with a token."""
+
+    def __init__(self, url: str, token: str, max_retries: int = MAX_RETRIES) -> None:
+        self._url = _checked(url)
+        if not token:
+            raise ConfigurationError("There is no token: set token, or TE_TOKEN in the environment.")
+        self._headers = {
+            "Accept": "application/json",
+            "Authorization": f"Bearer {token}",
+            "Service-Version": VERSION,
+            "User-Agent": f"terraform-provider-tunneledge/{__version__}",
+        }
+        self.retries = _Retry(
+            max_retries,
+            redirect=0,
+            allowed_methods=None,
+            status_forcelist={429, 502, 503, 504},
+            backoff_factor=0.5,
+            backoff_max=_LONGEST_WAIT,
+            raise_on_status=False,
+            retry_after_max=_LONGEST_WAIT,
+        )
+        self._pool = urllib3.PoolManager(retries=self.retries, timeout=_TIMEOUT, maxsize=_CONNECTIONS)
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self.send("GET", path)
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the answer's object, empty if it has no body. Raises ApiError.
+
+        A POST has an idempotency key, so that it is done once however often it is sent.
+        """
+        content = None if body is None else json.dumps(body).encode()
+        headers = {**self._headers, **({} if content is None else {"Content-Type": "application/json"})}
+        if method == "POST":
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        try:
+            response = self._pool.request(method, self._url + path, body=content, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(0, f"{self._url} is unreachable: {error}") from error
+        if response.status >= 300:
+            raise as_error(response.status, response.data)
+        return dict(json.loads(response.data)) if response.data else {}
+
+
+def as_error(status: int, content: bytes) -> ApiError:
+    """Return the error of an answer, whatever its body is."""
+    try:
+        body = json.loads(content)
+        details = {key: str(value) for key, value in body.get("details", {}).items()}
+        return ApiError(status, str(body["msg"]), details.pop("operation_id", ""), details)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ApiError(status, f"The service answered {status} without a message.")
+
+
+def _checked(url: str) -> str:
+    """Return the address without a slash at its end. Raises ConfigurationError.
+
+    A token is sent over https, or over http to a loopback address.
+    """
+    if not url:
+        raise ConfigurationError("There is no service: set url, or TE_URL in the environment.")
+    if not _is_safe(url):
+        raise ConfigurationError(
+            f"{url} is no address of a service: use https://HOST, or http:// with a loopback address such as 127.0.0.1."
+        )
+    return url.rstrip("/")
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_loopback = parts.hostname == "localhost" or (
+            parts.scheme == "http" and ipaddress.ip_address(parts.hostname or "").is_loopback
+        )
+    except ValueError:
+        return False
+    is_plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    return bool(parts.hostname) and is_plain and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback))

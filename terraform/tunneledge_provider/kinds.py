@@ -1,0 +1,134 @@
+"""The kinds of resources and their attributes, read from `kinds.json`, which the build writes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, Self
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of Terraform, and how the API names and shows it."""
+
+    name: str
+    type: str  # string, number, bool, json, list, map, object, objects
+    of: str = ""  # the type of the elements of a list or map
+    description: str = ""
+    required: bool = False
+    optional: bool = False
+    computed: bool = False
+    sensitive: bool = False
+    fixed: bool = False  # a change needs another resource
+    hidden: bool = False  # no answer shows it
+    stable: bool = False  # no change of the resource changes it
+    format: str = ""
+    shown: str = ""  # its name in answers
+    form: str = ""  # "id" or "ids" if answers show references
+    fields: tuple["Attribute", ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        fields = tuple(cls.from_json(it) for it in value.get("fields", ()))
+        return cls(**{"shown": value["name"], **value, "fields": fields})
+
+    @property
+    def is_configurable(self) -> bool:
+        return self.required or self.optional
+
+    def as_computed(self) -> "Attribute":
+        """Return the attribute as a data source shows it."""
+        return Attribute(
+            self.name,
+            self.type,
+            self.of,
+            self.description,
+            computed=True,
+            sensitive=self.sensitive,
+            format=self.format,
+            shown=self.shown,
+            form=self.form,
+            fields=tuple(it.as_computed() for it in self.fields),
+        )
+
+
+ID = Attribute("id", "string", description="Unique identifier.", required=True, shown="id")
+WAIT = Attribute(
+    "wait_seconds",
+    "number",
+    description="How long to wait while the state is `waiting`; 0, the default, does not wait.",
+    optional=True,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A resource: its paths and attributes. Each parameter of a path is the name of an attribute."""
+
+    name: str
+    path: str
+    item: str
+    attributes: tuple[Attribute, ...]
+    description: str = ""
+    parents: tuple[str, ...] = ()
+    created: frozenset[str] = frozenset()  # attributes in the body of POST
+    updated: frozenset[str] = frozenset()  # attributes in the body of PATCH
+    modules: tuple[str, ...] = ()  # attributes with another path, which the resource does not show
+    removals: Mapping[str, str] = field(default_factory=dict)  # the segment to DELETE, by attribute
+    parts: tuple[str, ...] = ()  # of the removals, those that no PUT replaces: of these there is one at most
+    status: tuple[Attribute, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        read = {name: it for name, it in value.items() if name not in ("created", "updated")}
+        read["attributes"], read["status"] = _attributes(value["attributes"]), _attributes(value.get("status", ()))
+        for name in ("parents", "modules", "parts"):
+            read[name] = tuple(value[name])
+        return cls(**read, created=frozenset(value["created"]), updated=frozenset(value["updated"]))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the attributes that an import names."""
+        return (*self.parents, "id")
+
+    def collection_path(self, state: Mapping[str, Any]) -> str:
+        return _fill(self.path, state)
+
+    def item_path(self, state: Mapping[str, Any]) -> str:
+        return _fill(self.item, state)
+
+    @property
+    def data_source(self) -> tuple[Attribute, ...]:
+        """Return the attributes of the data source: the keys are required, the others computed."""
+        keys = [ID if it == "id" else self.attribute(it) for it in self.keys]
+        return (*keys, *(it.as_computed() for it in self.attributes if it.name not in self.keys))
+
+    @property
+    def status_source(self) -> tuple[Attribute, ...]:
+        """Return the attributes of the status as a data source; none if the kind has no status."""
+        return (ID, WAIT, *(it.as_computed() for it in self.status)) if self.status else ()
+
+    def attribute(self, name: str) -> Attribute:
+        return next(it for it in self.attributes if it.name == name)
+
+
+def _attributes(values: Iterable[Mapping[str, Any]]) -> tuple[Attribute, ...]:
+    return tuple(map(Attribute.from_json, values))
+
+
+def _fill(path: str, state: Mapping[str, Any]) -> str:
+    return path.format_map({name: quote(value, safe="") for name, value in state.items() if isinstance(value, str)})
+
+
+def parse(values: Iterable[Mapping[str, Any]]) -> tuple[Kind, ...]:
+    """Return the kinds of a translated document."""
+    return tuple(map(Kind.from_json, values))
+
+
+@cache
+def load() -> tuple[Kind, ...]:
+    """Return the kinds of the document that the wheel was built from."""
+    text = resources.files("tunneledge_provider").joinpath("kinds.json").read_text(encoding="utf-8")
+    return parse(json.loads(text))

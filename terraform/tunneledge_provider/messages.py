@@ -1,0 +1,111 @@
+"""Messages of Terraform's plugin protocol: schemas, values, and diagnostics."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tf.gen import tfplugin_pb2 as pb
+from tf.types import Unknown
+from tf.utils import read_dynamic_value, to_dynamic_value
+
+from tunneledge_provider.api import ApiError
+from tunneledge_provider.kinds import Attribute
+from tunneledge_provider.values import UNKNOWN, State
+
+_SCALARS = {"string": "string", "number": "number", "bool": "bool", "json": "string"}
+_NESTING = {"object": pb.Schema.Object.NestingMode.SINGLE, "objects": pb.Schema.Object.NestingMode.LIST}
+
+
+def schema(attributes: Iterable[Attribute], description: str = "") -> pb.Schema:
+    """Return the schema of a resource, of a data source, or of the provider."""
+    block = pb.Schema.Block(attributes=map(_attribute, attributes), description=description)
+    return pb.Schema(version=0, block=block)
+
+
+def _attribute(attribute: Attribute) -> pb.Schema.Attribute:
+    found = pb.Schema.Attribute(
+        name=attribute.name,
+        description=attribute.description,
+        required=attribute.required,
+        optional=attribute.optional,
+        computed=attribute.computed,
+        sensitive=attribute.sensitive,
+    )
+    if attribute.type in _NESTING:
+        fields = map(_attribute, attribute.fields)
+        found.nested_type.CopyFrom(pb.Schema.Object(attributes=fields, nesting=_NESTING[attribute.type]))
+    elif attribute.type in ("list", "map"):
+        found.type = json.dumps([attribute.type, _SCALARS[attribute.of]]).encode()
+    else:
+        found.type = json.dumps(_SCALARS[attribute.type]).encode()
+    return found
+
+
+def read(value: pb.DynamicValue) -> Any:
+    """Return the value of a message, None for null."""
+    return _translate(read_dynamic_value(value), {id(Unknown): UNKNOWN})
+
+
+def write(value: State | None) -> pb.DynamicValue:
+    """Return the message of a value. Null is a message, too."""
+    if value is None:
+        return pb.DynamicValue(msgpack=b"\xc0")
+    return to_dynamic_value(_translate(value, {id(UNKNOWN): Unknown}))
+
+
+def _translate(value: Any, replaced: Mapping[int, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _translate(it, replaced) for key, it in value.items()}
+    if isinstance(value, list):
+        return [_translate(it, replaced) for it in value]
+    return replaced.get(id(value), value)
+
+
+def conform(attributes: Iterable[Attribute], stored: Mapping[str, Any]) -> State:
+    """Return a stored state with the attributes of this version: others are dropped, new ones are null."""
+    return {it.name: _conform(it, stored.get(it.name)) for it in attributes}
+
+
+def _conform(attribute: Attribute, stored: Any) -> Any:
+    if attribute.type == "object" and isinstance(stored, dict):
+        return conform(attribute.fields, stored)
+    if attribute.type == "objects" and isinstance(stored, list):
+        return [conform(attribute.fields, it) for it in stored]
+    return repr(stored) if isinstance(stored, float) else stored
+
+
+def path(*steps: str | int) -> pb.AttributePath:
+    """Return the place of an attribute: names, and numbers of elements."""
+    found = [
+        pb.AttributePath.Step(element_key_int=it) if isinstance(it, int) else pb.AttributePath.Step(attribute_name=it)
+        for it in steps
+    ]
+    return pb.AttributePath(steps=found)
+
+
+def errors(attributes: Iterable[Attribute], error: Exception) -> list[pb.Diagnostic]:
+    """Return the diagnostics of an error: one for each field that the API names, at its attribute."""
+    if not isinstance(error, ApiError):
+        return [_error(str(error))]
+    known = tuple(attributes)
+    operation = f"The id of the operation is {error.operation_id}." if error.operation_id else ""
+    if error.status == 400 and error.fields:
+        return [_error(f"'{name}' {text}.", operation, _place(known, name)) for name, text in error.fields.items()]
+    return [_error(error.msg, "\n".join([*(f"{name}: {text}." for name, text in error.fields.items()), operation]))]
+
+
+def _error(summary: str, detail: str = "", place: pb.AttributePath | None = None) -> pb.Diagnostic:
+    return pb.Diagnostic(severity=pb.Diagnostic.Severity.ERROR, summary=summary, detail=detail.strip(), attribute=place)
+
+
+def _place(attributes: tuple[Attribute, ...], name: str) -> pb.AttributePath | None:
+    """Return the place of a field by its dotted path, as far as it is one of these attributes."""
+    steps: list[str | int] = []
+    for step in re.findall(r"\w+", name):
+        attribute = next((it for it in attributes if it.name == step), None)
+        if attribute is None:
+            break
+        steps.append(step)
+        attributes = attribute.fields
+    return path(*steps) if steps else None

@@ -1,0 +1,166 @@
+"""Create, read, update, delete and import resources by the API."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tunneledge_provider.api import Api, ApiError
+from tunneledge_provider.kinds import Attribute, Kind
+from tunneledge_provider.values import (
+    UNKNOWN,
+    State,
+    complete,
+    from_answer,
+    object_from_answer,
+    object_to_request,
+    refresh,
+)
+
+_POLL = 1.0  # seconds between two reads of a status
+_LONGEST_WAIT = 600  # seconds for a status
+
+
+class UnfinishedError(Exception):
+    """A resource was created, but not everything could be set. `state` is what exists."""
+
+    def __init__(self, state: State, cause: ApiError) -> None:
+        super().__init__(str(cause))
+        self.state, self.cause = state, cause
+
+
+def create(api: Api, kind: Kind, planned: State) -> State:
+    """Create a resource, then set what its creation does not accept. Return its state.
+
+    Raises ApiError, UnfinishedError.
+    """
+    body = object_to_request(_named(kind, kind.created), planned)
+    shown = _shown(kind, planned, api.send("POST", kind.collection_path(planned), body))
+    state = {**planned, "id": shown["id"]}
+    try:
+        if later := object_to_request(_named(kind, kind.updated - kind.created), planned):
+            shown |= _shown(kind, planned, api.send("PATCH", kind.item_path(state), later))
+        for name in kind.modules:
+            if planned[name] is not None:
+                shown[name] = _replace_module(api, kind, state, name)
+    except ApiError as error:
+        raise UnfinishedError(_completed(planned, shown), error) from error
+    return _completed(planned, shown)
+
+
+def read(api: Api, kind: Kind, state: State) -> State | None:
+    """Return the current state, None if the resource does not exist any more."""
+    try:
+        answer = api.get(kind.item_path(state))
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
+    shown = _shown(kind, state, answer)
+    for name in kind.modules:
+        shown[name] = _read_module(api, kind, state, name)
+    return {it.name: refresh(it, state.get(it.name), shown[it.name]) for it in kind.attributes}
+
+
+def update(api: Api, kind: Kind, prior: State, planned: State) -> State:
+    """Change what differs, then remove the modules that are null in the plan. Return the new state.
+
+    Only a part that makes room for another one is removed first: a removal can open what a change closes.
+    """
+    changed = {it.name for it in kind.attributes if planned[it.name] != prior.get(it.name)}
+    removed = [it for it in kind.removals if planned[it] is None and prior.get(it) is not None]
+    path = kind.item_path(prior)
+    if any(it in changed and planned[it] not in (None, UNKNOWN) for it in kind.parts):
+        first = [it for it in kind.parts if planned[it] in (None, UNKNOWN) and prior.get(it) is not None]
+        for name in first:
+            _delete(api, f"{path}/{kind.removals[name]}")
+        removed = [it for it in removed if it not in first]
+    body = object_to_request(_named(kind, kind.updated & changed), planned)
+    body |= {it: {} for it in _emptied(kind, prior, planned)}
+    if body:
+        api.send("PATCH", path, body)
+    for name in kind.modules:
+        if name in changed and planned[name] is not None:
+            _replace_module(api, kind, planned, name)
+    for name in removed:
+        _delete(api, f"{path}/{kind.removals[name]}")
+    current = read(api, kind, prior)
+    if current is None:
+        raise ApiError(404, "The resource was deleted while it was changed.")
+    return _completed(planned, current)
+
+
+def delete(api: Api, kind: Kind, state: State) -> None:
+    """Delete a resource. One that does not exist is deleted already."""
+    _delete(api, kind.item_path(state))
+
+
+def imported(kind: Kind, given: str) -> State:
+    """Return the state with the keys of an import: the ids of the parents and its own. Raises ValueError."""
+    values = given.split("/")
+    if len(values) != len(kind.keys) or not all(values):
+        raise ValueError(f"{given!r} is no import of this resource: it must be {'/'.join(kind.keys)}.")
+    return {**{it.name: None for it in kind.attributes}, **dict(zip(kind.keys, values, strict=True))}
+
+
+def look_up(api: Api, kind: Kind, config: State) -> State:
+    """Return the state of a data source. Raises ApiError if there is no such resource."""
+    found = read(api, kind, {**{it.name: None for it in kind.attributes}, **config})
+    if found is None:
+        raise ApiError(404, f"There is no {kind.name} with the id {config['id']}.")
+    return found
+
+
+def look_up_status(api: Api, kind: Kind, config: State) -> State:
+    """Return the status of an edge, once it is not `waiting` or the time to wait is over."""
+    end = time.monotonic() + min(float(config.get("wait_seconds") or 0), _LONGEST_WAIT)
+    while True:
+        answer = api.get(f"{kind.item_path(config)}/status")
+        if answer["state"] != "waiting" or time.monotonic() >= end:
+            return {**config, **object_from_answer(kind.status, answer)}
+        time.sleep(_POLL)
+
+
+def _named(kind: Kind, names: frozenset[str]) -> list[Attribute]:
+    return [it for it in kind.attributes if it.name in names]
+
+
+def _shown(kind: Kind, state: Mapping[str, Any], answer: Mapping[str, Any]) -> State:
+    """Return the values in an answer. The parents are in the path, not always in the answer."""
+    return {**object_from_answer(kind.attributes, answer), **{it: state[it] for it in kind.parents}}
+
+
+def _emptied(kind: Kind, prior: State, planned: State) -> list[str]:
+    """Return the objects that are null in the plan and have no DELETE: an empty object removes them."""
+    objects = [it.name for it in _named(kind, kind.updated) if it.type == "object" and it.name not in kind.removals]
+    return [it for it in objects if planned[it] is None and prior.get(it) is not None]
+
+
+def _replace_module(api: Api, kind: Kind, state: State, name: str) -> Any:
+    """Replace a module at its own path. Return what the answer shows of it."""
+    attribute = kind.attribute(name)
+    body = object_to_request(attribute.fields, state[name])
+    answer = api.send("PUT", f"{kind.item_path(state)}/{name}", body)
+    return object_from_answer(attribute.fields, answer)
+
+
+def _read_module(api: Api, kind: Kind, state: State, name: str) -> Any:
+    """Return a module from its own path, None if it is not set."""
+    try:
+        answer = api.get(f"{kind.item_path(state)}/{name}")
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
+    return from_answer(kind.attribute(name), {name: answer})
+
+
+def _delete(api: Api, path: str) -> None:
+    try:
+        api.send("DELETE", path)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+
+
+def _completed(planned: State, shown: Mapping[str, Any]) -> State:
+    return {name: complete(value, shown.get(name)) for name, value in planned.items()}

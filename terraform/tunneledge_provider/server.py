@@ -1,0 +1,89 @@
+"""The process that Terraform starts: its handshake, and gRPC on a socket of this user.
+
+Terraform requires TLS. Its own certificate is not required: gRPC accepts no key on the curve that Terraform uses. The
+folder of the socket keeps other users out.
+"""
+
+import base64
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from tf.gen import grpc_controller_pb2 as controller_pb
+from tf.gen import grpc_controller_pb2_grpc as controller_rpc
+from tf.gen import grpc_stdio_pb2_grpc as stdio_rpc
+from tf.gen import tfplugin_pb2_grpc as rpc
+
+from tunneledge_provider import kinds
+from tunneledge_provider.service import Service
+
+_GRACE = 1.0  # seconds for calls that run
+
+
+def serve() -> None:
+    """Answer one Terraform process until it asks to end."""
+    ended = threading.Event()
+    server = grpc.server(ThreadPoolExecutor(max_workers=16))
+    rpc.add_ProviderServicer_to_server(Service(kinds.load()), server)
+    controller_rpc.add_GRPCControllerServicer_to_server(_Controller(ended), server)
+    stdio_rpc.add_GRPCStdioServicer_to_server(_Stdio(), server)
+    key, certificate = _new_certificate()
+    with tempfile.TemporaryDirectory(prefix="tunneledge-") as folder:  # which only this user may enter
+        socket = f"{folder}/provider.sock"
+        server.add_secure_port(f"unix://{socket}", _credentials(key, certificate))
+        server.start()
+        shown = base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode().rstrip("=")
+        print(f"1|6|unix|{socket}|grpc|{shown}", flush=True)
+        try:
+            ended.wait()
+        finally:
+            server.stop(_GRACE).wait()
+
+
+class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc]  # generated code without types
+    """Ends the process when Terraform asks for it."""
+
+    def __init__(self, ended: threading.Event) -> None:
+        self._ended = ended
+
+    def Shutdown(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """End the process after this answer."""
+        self._ended.set()
+        return controller_pb.Empty()
+
+
+class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]  # generated code without types
+    """Sends no output to Terraform, which asks for it."""
+
+    def StreamStdio(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """Send nothing."""
+        return iter(())
+
+
+def _new_certificate() -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    """Return a key and its certificate, which exist in this process only."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return key, certificate
+
+
+def _credentials(key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> grpc.ServerCredentials:
+    """Return the credentials of the server."""
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    chain = certificate.public_bytes(serialization.Encoding.PEM)
+    return grpc.ssl_server_credentials([(pem, chain)])

@@ -1,0 +1,99 @@
+"""The provider in a real Terraform: a resource of every kind, from its creation to its end."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.build.openapi import examples
+from tests import samples
+from tests.conftest import Served
+from tests.terraform.conftest import Terraform
+from tunneledge_provider.kinds import Kind
+
+WORLD = Path(__file__).with_name("world.tf")
+CERTIFICATE = "tunneledge_tls_certificate.app"
+
+
+@pytest.fixture
+def terraform(tmp_path: Path, plugins: Path, served: Served) -> Terraform:
+    """Return Terraform in an initialised folder with the whole world, for the admin of a new account."""
+    api = served.newcomer()
+    environment = {
+        "CHECKPOINT_DISABLE": "1",
+        "TE_URL": api.base_url,
+        "TE_TOKEN": api.token,
+        "TF_CLI_ARGS": "-no-color",
+        "TF_CLI_CONFIG_FILE": "/dev/null",
+    }
+    return folder_with(tmp_path / "first", plugins, environment)
+
+
+def folder_with(folder: Path, plugins: Path, environment: dict[str, str]) -> Terraform:
+    folder.mkdir()
+    bodies = examples.read()
+    (folder / "world.tf").write_text(WORLD.read_text())
+    variables = {
+        "ca_pem": bodies["certificate_authority"]["create"]["ca_pem"],
+        "keys": [samples.public_key() for _ in range(4)],
+        **{name: bodies["tls_certificate"]["create"][name] for name in ("certificate_pem", "private_key_pem")},
+    }
+    (folder / "terraform.tfvars.json").write_text(json.dumps(variables))
+    return Terraform(folder, plugins, environment).init()
+
+
+def test_every_kind_is_in_the_world(kinds: dict[str, Kind]) -> None:
+    assert set(re.findall(r'resource "tunneledge_(\w+)"', WORLD.read_text())) == kinds.keys()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.needs("terraform")
+def test_a_resource_of_every_kind_lives_and_is_imported(terraform: Terraform, plugins: Path, tmp_path: Path) -> None:
+    """Create, change, import into another state, remove modules, and destroy."""
+    terraform.run("apply", "-auto-approve")
+    assert terraform.plan() == {}
+    created = terraform.state()
+    reader = terraform.with_token(created["tunneledge_api_key.reader"]["token"])
+    reader.run("plan", "-detailed-exitcode", "-target=tunneledge_https_edge_route.all")  # it sees no secret
+
+    assert set(terraform.plan(note="second").values()) == {"update"}
+    terraform.run("apply", "planned")
+    other = import_all(terraform, folder_with(tmp_path / "second", plugins, dict(terraform.environment)))
+
+    assert set(terraform.plan(note="second", modules="false").values()) == {"update"}
+    terraform.run("apply", "planned")
+    assert terraform.plan(note="second", modules="false") == {}
+    assert terraform.state()["tunneledge_https_edge_route.all"]["oauth"] is None
+
+    terraform.run("destroy", "-auto-approve")
+    assert other.plan() == dict.fromkeys(created, "create"), "what does not exist any more is created again"
+
+
+def import_all(terraform: Terraform, other: Terraform) -> Terraform:
+    """Import all resources into an empty state. Nothing is replaced, and only the private key is stored."""
+    variables = json.loads((terraform.folder / "terraform.tfvars.json").read_text())
+    (other.folder / "terraform.tfvars.json").write_text(json.dumps({**variables, "note": "second"}))
+    blocks = [f'import {{\n to = {address}\n id = "{key_of(it)}"\n}}' for address, it in terraform.state().items()]
+    (other.folder / "imports.tf").write_text("\n".join(blocks))
+    assert other.plan() == {CERTIFICATE: "update"}
+    other.run("apply", "planned")
+    (other.folder / "imports.tf").unlink()
+    assert other.plan() == {}
+    return other
+
+
+def key_of(state: dict[str, str]) -> str:
+    """Return what an import names: the id, after the id of the edge or authority that a resource is below."""
+    is_revocation = "key_fingerprint" in state
+    above = state.get("edge_id") or (state["ssh_certificate_authority_id"] if is_revocation else "")
+    return f"{above}/{state['id']}" if above else state["id"]
+
+
+@pytest.mark.needs("terraform")
+def test_what_the_api_refuses_is_shown_with_its_field(terraform: Terraform) -> None:
+    shown = terraform.run("apply", "-auto-approve", "-target=tunneledge_bot_user.deployer", "-var=bot=", expected=1)
+    assert "Error: 'name' must not be empty" in shown
+    assert "with tunneledge_bot_user.deployer," in shown
+    assert "name = var.bot" in shown
+    assert re.search(r"The id of the operation is op_\w{27}\.", shown)

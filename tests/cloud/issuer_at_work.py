@@ -57,7 +57,9 @@ def work(client: Client) -> None:
         last = client.get(address).json["certificate"]["id"]
         lost = {"scope": "edge#/revocations", "id": f"{client.account}/{last}", "body": {}, "revision": 1}
         dynamodb.do(Write.put(lost))
-        Retired(_Ca(), 60).revoke_lost()
+        ca = _Ca()
+        Retired(ca, 60).revoke_lost()
+        assert len(ca.revoked) == 1
         client.patch(address, {"certificate_management_policy": POLICY})
         world = World(killed_at=8)
         _poll(world, later=_DAY)
@@ -79,6 +81,7 @@ def work(client: Client) -> None:
 class _Ca:
     authority: CaAccount = field(default_factory=lambda: CaAccount((), "https://ca.example/account/1"))
     is_away: bool = False
+    revoked: list[x509.Certificate] = field(default_factory=list)
 
     def has_key(self, key: object) -> bool:
         """Return that the key is current."""
@@ -92,9 +95,10 @@ class _Ca:
         """Accept another key."""
 
     def revoke(self, certificate: x509.Certificate, reason: int) -> None:
-        """Revoke nothing."""
+        """Revoke a certificate."""
         if self.is_away:
             raise AttemptFailed(outcomes.ca_unreachable(), "away")
+        self.revoked.append(certificate)
 
 
 def _poll(world: World, later: int = 0) -> None:

@@ -58,7 +58,8 @@ def calls(accounts: Mapping[str, Account]) -> Calls:
         _use_the_api(gateway.client(admin.account, admin.user, admin=True))
         _authorize(admin)
         _work_as_an_edge(admin)
-        issuer_at_work.work(admin.with_token(create_account("issued", "admin")[2]))
+        account, _, token = create_account("issued", "admin")
+        issuer_at_work.work(replace(admin.with_token(token), account=account.id))
         _operate(admin.account)
         asyncio.run(_sign_in_visitors(admin))
     return made

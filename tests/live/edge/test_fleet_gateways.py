@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.fleet import Balancer, ClientLoop, gateways
 from tests.live.edge.processes import Started, credential, run_edge
 from tests.live.edge.running import Key, Ssh, ssh_command, until, upstream
-from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors
+from tests.live.edge.visitors import Download, Http2Visitor, SlowUpstream, Visitors, tls_upstream
 
 pytestmark = needs_envoy
 _LEASE = "6"
@@ -27,10 +28,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 @contextmanager
-def looping(started: Started, name: str, ports: list[int], port: int, labels: str = "") -> Iterator[ClientLoop]:
+def looping(
+    started: Started, name: str, ports: list[int], port: int, *more: str, labels: str = ""
+) -> Iterator[ClientLoop]:
     """Run a client in a loop behind a balancer, until a name is served. With labels, it opens a backend tunnel."""
     with closing(Balancer(ports)) as balancer:
-        client = ClientLoop(balancer.port, started.key, "-R", f"{labels or name}:80:127.0.0.1:{port}")
+        client = ClientLoop(balancer.port, started.key, "-R", f"{labels or name}:80:127.0.0.1:{port}", *more)
         try:
             until(lambda: started.visit(name) == "200", within=15)
             yield client
@@ -41,12 +44,16 @@ def looping(started: Started, name: str, ports: list[int], port: int, labels: st
 def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_another(started: Started) -> None:
     with (
         upstream(SlowUpstream) as port,
+        tls_upstream("whole.tunnels.localhost", started.api.local) as (tls_port, tls_authority),
         gateways(started.api, started.api.local, 2) as (first, second),
-        looping(started, "drained", [first.ssh_port, second.ssh_port], port) as client,
+        looping(
+            started, "drained", [first.ssh_port, second.ssh_port], port, "-R", f"whole:443:127.0.0.1:{tls_port}"
+        ) as client,
         Visitors(started.address("drained"), kept=20, fresh=5) as visitors,
+        Visitors(replace(started.address("whole"), authority=tls_authority), kept=0, fresh=3) as of_bytes,
         Http2Visitor(started.address("drained")) as http2,
     ):
-        until(lambda: visitors.done > 100)
+        until(lambda: visitors.done > 100 and of_bytes.done > 10)
         download = Download(started.address("drained"), "/slow/60")
         first.process.send_signal(signal.SIGTERM)
         until(lambda: not first.is_ready(), within=5)
@@ -54,8 +61,8 @@ def test_no_request_fails_while_a_gateway_drains_and_its_client_connects_to_anot
         assert download.wait(1) == 60 << 10
         count = visitors.done
         until(lambda: visitors.done > count + 100)
-    assert (visitors.failures, http2.failures, http2.done > 20) == ([], [], True)
-    assert visitors.slowest < 5
+    assert (visitors.failures, of_bytes.failures, http2.failures, http2.done > 20) == ([], [], [], True)
+    assert max(visitors.slowest, of_bytes.slowest) < 5
     assert any(SENTENCE in line for line in client.said), client.said
 
 
@@ -80,8 +87,8 @@ def test_no_request_to_a_group_on_two_gateways_fails_while_one_of_them_drains(st
     with (
         upstream(SlowUpstream) as port,
         gateways(started.api, started.api.local, 2) as (first, second),
-        looping(started, "group", [second.ssh_port], port, "app=fleet"),
-        looping(started, "group", [first.ssh_port, second.ssh_port], port, "app=fleet") as client,
+        looping(started, "group", [second.ssh_port], port, labels="app=fleet"),
+        looping(started, "group", [first.ssh_port, second.ssh_port], port, labels="app=fleet") as client,
     ):
         until(lambda: len(api.get(f"/backends/tunnel_group/{group}").json["tunnels"]) == 2)
         with Visitors(started.address("group"), kept=20, fresh=5) as visitors:

@@ -86,12 +86,20 @@ async def retry(work: Callable[[], Awaitable[T]], failures: Failures) -> T:
 
 
 async def run_all(*work: Coroutine[Any, Any, None]) -> None:
-    """Run coroutines until one fails or all are cancelled. Unlike gather, wait until each has cleaned up."""
+    """Run coroutines until one fails or all are cancelled. Unlike gather, wait until each has cleaned up.
+
+    Each is cancelled once, since a second time would interrupt its cleanup. `cancelling` cannot say whether it was: it
+    also counts a timeout that the coroutine then handles.
+    """
     tasks = [asyncio.create_task(it) for it in work]
     try:
-        await asyncio.gather(*tasks)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in (it for it in tasks if it in done):
+            task.result()
     finally:
         for task in tasks:
-            if not task.cancelling():
-                task.cancel()
+            task.cancel()
         await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # otherwise asyncio would log that nothing has read it

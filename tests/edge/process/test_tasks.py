@@ -55,6 +55,28 @@ def test_a_failure_ends_the_others_and_is_raised() -> None:
     assert ended == ["slow"]
 
 
+def test_a_failure_also_ends_those_whose_timeout_is_over_at_the_same_moment() -> None:
+    async def repeat() -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await asyncio.Event().wait()
+
+    async def fail() -> None:
+        await asyncio.sleep(0)  # until the other waits
+        end = time.monotonic() + 0.03
+        while time.monotonic() < end:  # the loop sees the timeout only after the failure
+            pass
+        raise OSError("failing")
+
+    async def run() -> None:
+        async with asyncio.timeout(5):
+            await tasks.run_all(repeat(), fail())
+
+    with pytest.raises(OSError, match="failing"):
+        asyncio.run(run())
+
+
 class Work:
     """Work whose runs end as a test says: with a result, or with an error that is raised."""
 

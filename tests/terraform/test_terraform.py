@@ -8,11 +8,12 @@ import pytest
 
 from infra.build.openapi import examples
 from tests import samples
-from tests.conftest import Served
+from tests.conftest import ROOT, Served
 from tests.terraform.conftest import Terraform
 from tunneledge_provider.kinds import Kind
 
 WORLD = Path(__file__).with_name("world.tf")
+pytestmark = pytest.mark.timeout(300)
 CERTIFICATE = "tunneledge_tls_certificate.app"
 
 
@@ -28,6 +29,24 @@ def terraform(tmp_path: Path, plugins: Path, served: Served) -> Terraform:
         "TF_CLI_CONFIG_FILE": "/dev/null",
     }
     return folder_with(tmp_path / "first", plugins, environment)
+
+
+def configurations() -> list[str]:
+    """Return the configurations of the page, in their order."""
+    return re.findall(r"```hcl\n(.*?)```", (ROOT / "docs" / "terraform.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.needs("terraform")
+def test_the_configurations_of_the_page_work(terraform: Terraform) -> None:
+    """The first one is applied. The others belong to it."""
+    first, *others = configurations()
+    world = terraform.folder / "world.tf"
+    world.write_text(first)
+    (terraform.folder / "terraform.tfvars.json").unlink()
+    terraform.run("apply", "-auto-approve")
+    assert terraform.plan() == {}
+    world.write_text("\n".join([first, *others]))
+    terraform.run("validate")
 
 
 def folder_with(folder: Path, plugins: Path, environment: dict[str, str]) -> Terraform:
@@ -47,7 +66,6 @@ def test_every_kind_is_in_the_world(kinds: dict[str, Kind]) -> None:
     assert set(re.findall(r'resource "tunneledge_(\w+)"', WORLD.read_text())) == kinds.keys()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.needs("terraform")
 def test_a_resource_of_every_kind_lives_and_is_imported(terraform: Terraform, plugins: Path, tmp_path: Path) -> None:
     """Create, change, import into another state, remove modules, and destroy."""

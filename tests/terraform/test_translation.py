@@ -70,6 +70,18 @@ def test_secrets_are_sensitive(kinds: Mapping[str, Kind]) -> None:
     assert named == set()
 
 
+def test_what_is_named_like_a_secret_is_sensitive(kinds: Mapping[str, Kind]) -> None:
+    """Mark a new secret by `fields.SECRET`. The one exception is public, as its description says."""
+    names = ("password", "private_key", "private_key_pem", "secret", "client_secret", "token")
+    shown = {
+        f"{kind.name}.{path}"
+        for kind in kinds.values()
+        for path, it in every(kind.attributes)
+        if it.name in names and not it.sensitive
+    }
+    assert shown == {"federated_credential.sign_in.client_secret"}
+
+
 @pytest.mark.parametrize(
     ("kind", "path", "expected"),
     [

@@ -91,10 +91,9 @@ class _Kind:
     def _separate_module(self, name: str) -> Json:
         """Return the attribute of a module that the resource itself does not show."""
         operations = self._paths[f"{self.item}/{name}"]
-        fields = attributes.fields(
-            self.schemas, self.schemas.request(operations["put"]), self.schemas.answer(operations["get"])
-        )
-        description = self.schemas.description(operations["put"])
+        request = self.schemas.request(operations["put"])
+        fields = attributes.fields(self.schemas, request, self.schemas.answer(operations["get"]))
+        description = self.schemas.description(request)
         return {"name": name, "type": "object", "optional": True, "description": description, "fields": fields}
 
     def _modules(self) -> list[str]:

@@ -14,7 +14,8 @@ from bench.engines import Setting
 from bench.results import Result, Row
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse
-from chalicelib.model.edges.modules import BackendModule, UserAgentModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.process.settings import Limits
 from infra import CommandError
@@ -77,7 +78,7 @@ def _memory(edge: Edge) -> Row:
 def _routes(edge: Edge, name: str, rules: UserAgentModule | None) -> int:
     answer = ServedBackend("acct_many", ids.new("bkdhr"), HttpResponse())
     edge.store.keep(answer)
-    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
+    modules = Modules({"backend": BackendModule(backend_id=answer.id), "user_agent_filter": rules})
     for number, made in enumerate(itertools.repeat(modules, EDGES)):
         routes = tuple(ServedRoute(ids.new("edghtsrt"), "exact_path", f"/{it}", made) for it in range(ROUTES))
         hostport = f"{name}{number}.{edge.settings.tunnel_domain}:443"

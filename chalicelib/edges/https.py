@@ -13,7 +13,7 @@ from chalicelib.http.resource import plain
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.edges import HttpsEdge
-from chalicelib.model.edges.modules import EDGE, TlsEnd
+from chalicelib.model.edges.modules.tls_termination import EDGE, TlsEnd
 from chalicelib.schema.fields import DescribedShape, Shown
 from chalicelib.schema.header_fields import KeepHeaders
 from chalicelib.schema.rules import if_empty, unless_blank

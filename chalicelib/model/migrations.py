@@ -17,6 +17,7 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.base.records import Stored
 from chalicelib.model.edges import edges, special_edges, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
+from chalicelib.model.edges.modules import user_agent_filter
 from chalicelib.model.edges.served import Modules
 from chalicelib.model.names import base_names, listed_edges, name_counts, special_names
 from chalicelib.model.names.special_names import SpecialOwner
@@ -112,7 +113,7 @@ def filter_cost(record: Record) -> int:
     """Return the cost of a route's enabled user agent filter, 0 for any other record."""
     if _kind(record) is not kinds.HTTPS_EDGE_ROUTES:
         return 0
-    rules = Modules.of(Item.from_record(record).modules, kinds.HTTPS_EDGE_ROUTES).user_agent_filter
+    rules = Modules.of(Item.from_record(record).modules, kinds.HTTPS_EDGE_ROUTES).get(user_agent_filter.MODULE)
     try:
         return user_agents.matching_cost(rules) if rules else 0
     except Uncompilable:

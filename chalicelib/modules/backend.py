@@ -6,7 +6,7 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.schema.fields import BackendId, Ref
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.records.items import Item
@@ -26,7 +26,7 @@ class ShownBackend(Enabled):
     """The backend; null if there is none."""
 
 
-def _response(module: modules.BackendModule, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: BackendModule, _holder: Item, call: Call) -> dict[str, Any]:
     ref = messages.ref(call.base_url, module.backend_id) if module.backend_id else None
     return {"enabled": module.enabled, "backend": ref}
 
@@ -48,7 +48,7 @@ MODULES = tuple(
     Module(
         path=f"{path}/backend",
         shape=_named(Backend, holder),
-        stored=modules.BackendModule,
+        stored=BackendModule,
         shows=_named(ShownBackend, holder),
         to_response=_response,
         errors=(UnknownReference, Conflict),

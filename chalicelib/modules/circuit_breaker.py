@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules.circuit_breaker import MODULE, CircuitBreakerModule
 from chalicelib.schema.rules import After, between, if_zero
 from chalicelib.storage.records.items import Item
 
@@ -47,16 +47,17 @@ class CircuitBreaker(Enabled):
     """Share of failures in a window at which a tunnel is tripped: from 0.01 to 1, with two decimal places."""
 
 
-def _response(module: modules.CircuitBreakerModule, holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: CircuitBreakerModule, holder: Item, call: Call) -> dict[str, Any]:
     shown = {name: it for name, it in vars(module).items() if name != "error_percent"}
     return {**shown, "error_threshold_percentage": module.error_percent / 100}
 
 
-MODULES = (
+MODULES = tuple(
     Module(
-        path="/edges/https/{edge_id}/routes/{id}/circuit_breaker",
+        path=path,
         shape=CircuitBreaker,
-        stored=modules.CircuitBreakerModule,
+        stored=MODULE.stored,
         to_response=_response,
-    ),
+    )
+    for path in MODULE.paths
 )

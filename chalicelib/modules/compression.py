@@ -1,7 +1,7 @@
 """Compression of the responses of an HTTPS edge route."""
 
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules.compression import MODULE
 
 
 class Compression(Enabled):
@@ -16,6 +16,4 @@ class Compression(Enabled):
     """
 
 
-MODULES = (
-    Module(path="/edges/https/{edge_id}/routes/{id}/compression", shape=Compression, stored=modules.CompressionModule),
-)
+MODULES = tuple(Module(path=path, shape=Compression, stored=MODULE.stored) for path in MODULE.paths)

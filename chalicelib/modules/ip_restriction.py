@@ -6,8 +6,7 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
-from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.records.items import Item
@@ -62,7 +61,7 @@ MODULES = tuple(
     Module(
         path=f"{path}/ip_restriction",
         shape=_named(IpRestriction, holder),
-        stored=modules.IpRestrictionModule,
+        stored=IpRestrictionModule,
         shows=_named(ShownIpRestriction, holder),
         to_response=_response,
         errors=(UnknownReference, Conflict),

@@ -6,9 +6,9 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
 from chalicelib.model.edges.edges import HttpsEdge
-from chalicelib.model.edges.modules import UPSTREAM
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import UPSTREAM
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.records.items import Item
@@ -46,7 +46,7 @@ class ShownHttpsMutualTls(ShownMutualTls):
     """Lets only clients connect that have a certificate of these authorities."""
 
 
-def _response(module: modules.MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: MutualTlsModule, _holder: Item, call: Call) -> dict[str, Any]:
     refs = [messages.ref(call.base_url, id) for id in module.certificate_authority_ids]
     return {"enabled": module.enabled, "certificate_authorities": refs}
 
@@ -57,7 +57,7 @@ def _conflicts(request: MutualTls | None, edge: Item) -> dict[str, str]:
     They are about the requested module, or the stored one if the request does not change it.
     """
     stored = edge.modules.get("mutual_tls")
-    enabled = request.enabled if request else stored is not None and modules.MutualTlsModule.of(stored).enabled
+    enabled = request.enabled if request else stored is not None and MutualTlsModule.of(stored).enabled
     is_upstream = HttpsEdge.of(edge.body).terminate_at == UPSTREAM
     return {"enabled": "must be false if TLS ends upstream"} if enabled and is_upstream else {}
 
@@ -66,7 +66,7 @@ MODULES = tuple(
     Module(
         path=path,
         shape=shape,
-        stored=modules.MutualTlsModule,
+        stored=MutualTlsModule,
         shows=shows,
         to_response=_response,
         conflicts=conflicts,

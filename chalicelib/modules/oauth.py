@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules.oauth import MODULE, OAuthModule
 from chalicelib.schema.fields import DOMAIN, SECRET, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
 from chalicelib.schema.shapes import Shape
@@ -137,7 +137,7 @@ class OAuth(Enabled):
     """
 
 
-def _response(module: modules.OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
     context = vault.context(holder.account, holder.id)
     edge = (items.above(holder.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
@@ -149,12 +149,13 @@ def _response(module: modules.OAuthModule, holder: Item, call: Call) -> dict[str
     return {**vars(module), "provider": providers}
 
 
-MODULES = (
+MODULES = tuple(
     Module(
-        path="/edges/https/{edge_id}/routes/{id}/oauth",
+        path=path,
         shape=OAuth,
-        stored=modules.OAuthModule,
+        stored=MODULE.stored,
         to_response=_response,
         headers=NO_STORE,
-    ),
+    )
+    for path in MODULE.paths
 )

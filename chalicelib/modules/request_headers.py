@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
 from chalicelib.model.edges.headers import header_changes
+from chalicelib.model.edges.modules.request_headers import MODULE
 from chalicelib.schema.changed_headers import ADDED, NAME_SCHEMA, Added, Removed
 from chalicelib.schema.rules import After
 
@@ -25,8 +25,4 @@ class RequestHeaders(Enabled):
     """Names of headers to remove, whatever their value."""
 
 
-MODULES = (
-    Module(
-        path="/edges/https/{edge_id}/routes/{id}/request_headers", shape=RequestHeaders, stored=modules.HeadersModule
-    ),
-)
+MODULES = tuple(Module(path=path, shape=RequestHeaders, stored=MODULE.stored) for path in MODULE.paths)

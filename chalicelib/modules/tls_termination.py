@@ -4,9 +4,8 @@ from typing import Annotated, Any, Literal
 
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
 from chalicelib.model.edges.edges import HttpsEdge
-from chalicelib.model.edges.modules import EDGE, UPSTREAM, TlsEnd
+from chalicelib.model.edges.modules.tls_termination import EDGE, MODULE, UPSTREAM, TlsEnd, TlsTerminationModule
 from chalicelib.schema.rules import if_empty
 from chalicelib.storage.records.items import Item
 
@@ -42,7 +41,7 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     They are about the requested module, or the stored one if the request does not change it.
     """
     terminate_at = HttpsEdge.of(edge.body).terminate_at
-    stored = modules.TlsTerminationModule.of(edge.modules.get("tls_termination", {}))
+    stored = TlsTerminationModule.of(edge.modules.get("tls_termination", {}))
     min_version = request.min_version if request else stored.min_version
     wrong = {}
     if request and request.terminate_at not in (None, terminate_at):
@@ -52,19 +51,20 @@ def _conflicts(request: TlsTermination | None, edge: Item) -> dict[str, str]:
     return wrong
 
 
-def _response(module: modules.TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
+def _response(module: TlsTerminationModule, edge: Item, _call: Call) -> dict[str, Any]:
     terminate_at = HttpsEdge.of(edge.body).terminate_at
     min_version = module.min_version if terminate_at == EDGE else None
     return {"enabled": module.enabled, "terminate_at": terminate_at, "min_version": min_version}
 
 
-MODULES = (
+MODULES = tuple(
     Module(
-        path="/edges/https/{edge_id}/tls_termination",
+        path=path,
         shape=TlsTermination,
-        stored=modules.TlsTerminationModule,
+        stored=MODULE.stored,
         shows=ShownTermination,
         to_response=_response,
         conflicts=_conflicts,
-    ),
+    )
+    for path in MODULE.paths
 )

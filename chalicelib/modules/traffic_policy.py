@@ -5,7 +5,7 @@ from typing import Annotated
 from chalicelib.http import messages
 from chalicelib.http.errors import MalformedJson
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
+from chalicelib.model.edges.modules.traffic_policy import MODULE
 from chalicelib.schema.rules import After, max_bytes, not_empty
 from chalicelib.schema.shapes import Shape
 
@@ -53,4 +53,4 @@ class TrafficPolicy(Enabled):
     """
 
 
-MODULES = (Module(path="/edges/tcp/{id}/traffic_policy", shape=TrafficPolicy, stored=modules.TrafficPolicyModule),)
+MODULES = tuple(Module(path=path, shape=TrafficPolicy, stored=MODULE.stored) for path in MODULE.paths)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import match_costs, modules, user_agents
+from chalicelib.model.edges import match_costs, user_agents
 from chalicelib.model.edges.match_costs import Uncompilable
+from chalicelib.model.edges.modules.user_agent_filter import MODULE, UserAgentModule
 from chalicelib.model.edges.user_agents import MAX_COST
 from chalicelib.schema.rules import After, Before, WithData, entries, if_null, max_bytes, max_encoded
 
@@ -34,7 +35,7 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     """Check the cost of a list, of `deny` together with a valid `allow`."""
     allow = above.get("allow", [])
     try:
-        cost = user_agents.matching_cost(modules.UserAgentModule(allow=allow, deny=patterns))
+        cost = user_agents.matching_cost(UserAgentModule(allow=allow, deny=patterns))
     except Uncompilable as error:
         raise ValueError(f"must compile as one expression: {error}") from None
     if cost > MAX_COST:
@@ -71,10 +72,11 @@ class UserAgentFilter(Enabled):
     At most {_MAX_LIST:,} characters together, counted as JSON within JSON."""
 
 
-MODULES = (
+MODULES = tuple(
     Module(
-        path="/edges/https/{edge_id}/routes/{id}/user_agent_filter",
+        path=path,
         shape=UserAgentFilter,
-        stored=modules.UserAgentModule,
-    ),
+        stored=MODULE.stored,
+    )
+    for path in MODULE.paths
 )

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges import modules
-from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.model.edges.modules.webhook_verification import MODULE, WebhookModule, WebhookProvider, svix_key
 from chalicelib.schema.fields import SECRET
 from chalicelib.schema.rules import PRINTABLE, WithData, max_bytes
 from chalicelib.storage import vault
@@ -20,7 +19,7 @@ _MAX_SECRET = 255
 
 
 def _usable(secret: str, above: Mapping[str, Any]) -> str:
-    if above.get("provider") == "SVIX" and not modules.svix_key(secret):
+    if above.get("provider") == "SVIX" and not svix_key(secret):
         raise ValueError("must be the signing secret of Svix: whsec_ and base64")
     return secret
 
@@ -45,20 +44,21 @@ class ShownVerification(Enabled):
     """The secret that the provider signs with, `""` for API keys without the scope `edges:write` for the edge."""
 
 
-def _response(module: modules.WebhookModule, holder: Item, call: Call) -> dict[str, Any]:
+def _response(module: WebhookModule, holder: Item, call: Call) -> dict[str, Any]:
     edge = (items.above(holder.scope) or ("", ""))[1]
     sees_secret = call.caller.limits.covers(f"edges:write@{edge}")  # a key that may replace a secret may see it
     context = vault.context(holder.account, holder.id)
     return {**vars(module), "secret": module.open_secret(context) if sees_secret else ""}
 
 
-MODULES = (
+MODULES = tuple(
     Module(
-        path="/edges/https/{edge_id}/routes/{id}/webhook_verification",
+        path=path,
         shape=WebhookVerification,
-        stored=modules.WebhookModule,
+        stored=MODULE.stored,
         shows=ShownVerification,
         to_response=_response,
         headers=NO_STORE,
-    ),
+    )
+    for path in MODULE.paths
 )

@@ -3,20 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from chalicelib.model.edges.modules import circuit_breaker, user_agent_filter
 from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from chalicelib.model.serving.streams import is_group
 from edge.envoy import clusters, parts, routes, v3
-from edge.envoy.filters import (
-    compression,
-    header_changes,
-    kept_headers,
-    sign_in,
-    user_agents,
-    visitor_addresses,
-    webhooks,
-)
+from edge.envoy.filters import kept_headers, route_modules, sign_in, user_agents, visitor_addresses
 from edge.envoy.routes import EVERY_PATH
 
 _NO_ROUTE = v3.Route(match=EVERY_PATH, direct_response=parts.respond(pages.NO_ROUTE))
@@ -78,7 +71,7 @@ def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:
 def _add_targets(host: v3.VirtualHost, plan: Plan) -> None:
     if plan.requires_sign_in:
         host.routes.append(sign_in.build_service_route(plan))
-    if len(plan.targets) > 1 and any(target.restricts_visitors for target in plan.targets):
+    if len(plan.targets) > 1 and not all(target.admits_ambiguous_paths for target in plan.targets):
         host.routes.append(_AMBIGUOUS_REFUSAL)  # the upstream might read another route's path as the restricted one
     for target in plan.targets:
         first = len(host.routes)
@@ -113,19 +106,13 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
     Envoy checks header conditions before the path. With the path as the first of them, a request does not pay for the
     filters of all other routes.
     """
-    template, rules = _template(target.route), target.route.modules.user_agent_filter
+    template, rules = _template(target.route), target.route.modules.get(user_agent_filter.MODULE)
     if rules and not target.page:
         long = _add_copy(host, template, _path_condition(target.route), *user_agents.TOO_LONG)
         long.direct_response.CopyFrom(parts.respond(pages.LONG_USER_AGENT))
     if not target.page:
         passing = parts.copy(template)
-        header_changes.add_changes(passing, target.route.modules)
-        if target.route.modules.compression:
-            compression.enable(passing)
-        if target.route.modules.ip_restriction:
-            visitor_addresses.restrict(passing, target.refusals)
-        if webhook := target.route.modules.webhook_verification:
-            webhooks.require(passing, plan.edge, target.route.id, webhook)
+        route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
     refusal = _add_copy(host, template)
@@ -179,7 +166,7 @@ def _cluster_name(plan: Plan, route: ServedRoute, backend: str) -> str:
     if not is_group(backend):
         return clusters.response_name(backend)
     name = clusters.edge_group_name(plan, backend)
-    return clusters.circuit_name(route.id, name) if route.modules.circuit_breaker else name
+    return clusters.circuit_name(route.id, name) if circuit_breaker.MODULE.name in route.modules.values else name
 
 
 def _set_action(action: v3.RouteAction, upstreams: Sequence[tuple[str, int]]) -> None:

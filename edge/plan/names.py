@@ -6,6 +6,7 @@ from datetime import datetime
 
 from chalicelib import domains
 from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.modules import mutual_tls, tls_termination
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedEdge, port_of
 from chalicelib.model.serving import edge_plans, streams
@@ -106,9 +107,9 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 def is_special_edge(edge: ServedEdge) -> bool:
     """Return whether an edge's names are special: mutual TLS, OAuth, another TLS version, or bytes are forwarded."""
-    termination = edge.modules.tls_termination
+    termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
-    has_own_manager = bool(edge.modules.mutual_tls) or edge_plans.requires_sign_in(edge)
+    has_own_manager = bool(edge.modules.get(mutual_tls.MODULE)) or edge_plans.requires_sign_in(edge)
     return has_own_manager or has_other_version or streams.is_stream(edge)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from chalicelib.domains import WILDCARD
 from chalicelib.model.edges import policy_expressions, user_agents
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.edge_modules import Memory
+from chalicelib.model.edges.modules import ip_restriction, user_agent_filter
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.account_records import AccountRecords
@@ -28,12 +29,7 @@ _LETTERS_OF_PATTERN = 60.0  # the same of an exact path beside a filter, which i
 _ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a filter; a backend among several
 _RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
 _GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
-_FILTER_KIB, _LETTER_KIB = 24.0, 0.03  # of user agent filters
-_CIRCUIT_KIB = 4.0  # of the detector of failures in the two clusters
-_MODULE_KIB = 1.0  # of compression, in each entry
-_WEBHOOK_KIB = 2.0  # of webhook verification, in each entry
 _ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # of the matcher of visitors' addresses, in each entry; of each network
-_HEADER_KIB, _LETTERS_OF_HEADER = 0.6, 4.0  # of each changed header, in each entry; how often Envoy stores its text
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
@@ -64,16 +60,17 @@ def _estimate_chain(certificate: str, records: AccountRecords) -> float:
 
 def _estimate_route(target: RouteTarget) -> float:
     """Return what a route takes. Each form of request that it accepts is an entry with all its backends."""
-    rules, count = target.route.modules.user_agent_filter, len(target.online)
+    rules, count = target.route.modules.get(user_agent_filter.MODULE), len(target.online)
+    modules = _memory_of_modules(target)
     passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1
     entries = passing * (2 if any(is_group(id) for id, _ in target.online) else 1)
     path, is_pattern = len(target.route.match) / 1024, rules and target.route.match_type == "exact_path"
     patterns = (entries + 1) * _LETTERS_OF_PATTERN * path if is_pattern else 0
-    entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0) + _estimate_headers(target)
-    entry += _MODULE_KIB if target.route.modules.compression else 0
-    entry += _WEBHOOK_KIB if target.route.modules.webhook_verification else 0
-    entry += _estimate_addresses(target.refusals if target.route.modules.ip_restriction else ())
-    return _ROUTE_KIB + entries * entry + (entries - 1) * _ENTRY_KIB + patterns + _estimate_filter(rules)
+    entry = _LETTERS_OF_PATH * path + (_SHARE_KIB * count if count > 1 else 0)
+    entry += sum(it.entry_kib for it in modules)
+    entry += _estimate_addresses(target.refusals if target.route.modules.get(ip_restriction.MODULE) else ())
+    route = _ROUTE_KIB + sum(it.route_kib for it in modules)
+    return route + entries * entry + (entries - 1) * _ENTRY_KIB + patterns
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
@@ -82,23 +79,14 @@ def _estimate_addresses(refusals: Sequence[Condition]) -> float:
 
 
 def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
-    """Return what the clusters of a route with a circuit breaker take."""
-    if not target.route.modules.circuit_breaker:
-        return 0
-    return sum(_CIRCUIT_KIB + _estimate_backend(records.backends.get(id), records) for id, _ in target.weights)
+    """Return what the clusters of a route take that has its own, for example because of a circuit breaker."""
+    added = [it.cluster_kib for it in _memory_of_modules(target) if it.cluster_kib is not None]
+    backends = [records.backends.get(id) for id, _ in target.weights] if added else []
+    return sum(sum(added) + _estimate_backend(it, records) for it in backends)
 
 
-def _estimate_headers(target: RouteTarget) -> float:
-    """Return what the changed headers of a route take in one of its entries."""
-    modules = (target.route.modules.request_headers, target.route.modules.response_headers)
-    texts = [
-        text for it in modules if it for text in (*it.remove, *(f"{name}{value}" for name, value in it.add.items()))
-    ]
-    return _HEADER_KIB * len(texts) + _LETTERS_OF_HEADER * sum(map(len, texts)) / 1024
-
-
-def _estimate_filter(rules: UserAgentModule | None) -> float:
-    return _FILTER_KIB + _LETTER_KIB * sum(map(len, (*rules.allow, *rules.deny))) if rules else 0
+def _memory_of_modules(target: RouteTarget) -> list[Memory]:
+    return [module.memory(value) for module, value in target.route.modules.declared]
 
 
 def _estimate_backend(backend: ServedBackend | None, records: AccountRecords) -> float:

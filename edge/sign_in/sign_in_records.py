@@ -14,8 +14,9 @@ from typing import ParamSpec, TypeVar
 from botocore.exceptions import ClientError
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import application_errors, edges, sign_in_rules
-from chalicelib.model.edges.modules import OAuthModule
+from chalicelib.model.edges import application_errors, edges
+from chalicelib.model.edges.modules import oauth
+from chalicelib.model.edges.modules.oauth import OAuthModule
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.model.sign_in.managed_apps import ManagedApp
@@ -220,7 +221,7 @@ def _rule_of(account: str, edge: str, route: Item) -> tuple[SignInRule, OAuthMod
         module = OAuthModule.of(route.modules["oauth"])
     except (KeyError, MalformedRecord):
         return None
-    rule = sign_in_rules.make_rule(module) if module.enabled else None
+    rule = oauth.make_rule(module) if module.enabled else None
     return (rule.of_route(account, edge, route.id), module) if rule else None
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import Rules
-from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import Condition
 
 VISITORS = (

@@ -1,27 +1,26 @@
 """Records of several accounts, and requests to them, as hypothesis draws them for the edge and its model."""
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import zip_longest
 from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
 
+from chalicelib import modules
+from chalicelib.http import messages
+from chalicelib.http.module import Module
+from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.enforced import enforced_modules
+from chalicelib.model.edges.headers.changed_headers import HeadersModule
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
-from chalicelib.model.edges.modules import (
-    BackendModule,
-    CircuitBreakerModule,
-    CompressionModule,
-    HeadersModule,
-    IpRestrictionModule,
-    MutualTlsModule,
-    TlsEnd,
-    TlsTerminationModule,
-    UserAgentModule,
-    WebhookRule,
-)
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import TlsEnd, TlsTerminationModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.edges.served import (
     UNREADABLE,
     Modules,
@@ -32,7 +31,9 @@ from chalicelib.model.edges.served import (
 )
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.model_of_requests import Records, Request, meets
+from tests.modules.samples import SAMPLES
 
 ACCOUNTS = ("acct_a", "acct_b")
 DOMAIN = "tunnels.localhost"
@@ -127,7 +128,7 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
     termination = st.builds(
         lambda version: TlsTerminationModule(min_version=version), st.sampled_from([None, "1.0", "1.1", "1.2", "1.3"])
     )
-    modules = Modules(
+    modules = enabled(
         mutual_tls=draw(mutual) if draw(st.integers(0, 2)) == 2 else None,
         tls_termination=draw(st.none() | termination),
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 4)) == 4 else None,
@@ -139,11 +140,31 @@ def _drawn_edge(draw: st.DrawFn, id: str, name: str, account: str) -> ServedEdge
         return ServedEdge(account, id if place else f"edgtls{id[6:]}", 1, hostports, error=UNREADABLE)
     if place is None:
         attached = draw(st.builds(lambda id: BackendModule(backend_id=id), st.sampled_from(_BACKENDS)))
-        return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=replace(modules, backend=attached))
+        return ServedEdge(account, f"edgtls{id[6:]}", 1, hostports, modules=extended(modules, backend=attached))
     if place == "upstream" and draw(st.booleans()):
         route = ServedRoute(f"edghtsrt_{id[-3:]}{9:024}", "path_prefix", "/", draw(_modules()))
-        return ServedEdge(account, id, 1, hostports, place, Modules(), (route,))
+        return ServedEdge(account, id, 1, hostports, place, enabled(), (route,))
     return ServedEdge(account, id, 1, hostports, place, modules, tuple(routes))
+
+
+def _sample(module: Module) -> list[Any]:
+    """Return what the edge obeys of a module's samples."""
+    stored = [module.stored.requested(_values(module, it.request), {}, None) for it in SAMPLES[module.path]]
+    return [_DECLARED[module.name].read(it) for it in stored]
+
+
+def _values(module: Module, request: dict[str, Any]) -> dict[str, Any]:
+    shape, errors = messages.read(module.shape, request, {})
+    assert shape, errors
+    return shape.values()
+
+
+_DECLARED = {module.name: module for module in enforced_modules.EVERY}
+_DRAWN = {  # by `_modules`, which draws their values too
+    *("backend", "ip_restriction", "oauth", "request_headers", "response_headers", "user_agent_filter"),
+    "webhook_verification",
+}
+SAMPLED = {it.name: _sample(it) for it in modules.of(kinds.HTTPS_EDGE_ROUTES) if it.name not in _DRAWN}
 
 
 @st.composite
@@ -151,13 +172,12 @@ def _modules(draw: st.DrawFn) -> Modules:
     patterns = st.lists(st.sampled_from(_PATTERNS), max_size=2)
     agents = st.builds(lambda allow, deny: UserAgentModule(allow=allow, deny=deny), patterns, patterns)
     attached = st.sampled_from([None, *(BackendModule(backend_id=id) for id in (None, *_BACKENDS))])
-    return Modules(
+    return enabled(
         draw(attached),
         user_agent_filter=draw(st.none() | agents),
         request_headers=draw(st.none() | _HEADERS),
         response_headers=draw(st.none() | _HEADERS),
-        circuit_breaker=draw(st.sampled_from([None, None, None, CircuitBreakerModule()])),
-        compression=draw(st.sampled_from([None, None, None, CompressionModule()])),
+        **{name: draw(st.sampled_from([None, None, None, *values])) for name, values in SAMPLED.items()},
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 3)) == 3 else None,
         webhook_verification=draw(st.sampled_from([None, None, None, None, WebhookRule("GITHUB", "0123456789abcdef")])),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),

@@ -493,8 +493,9 @@ def _is_special(edge: ServedEdge) -> bool:
     if not edge.hostports:
         return False
     modules, is_https = edge.modules, edge.kind is kinds.HTTPS_EDGES
-    version = modules.tls_termination.min_version if modules.tls_termination else None
-    has_own_manager = bool(modules.mutual_tls) or edge_plans.requires_sign_in(edge)
+    termination = modules.values.get("tls_termination")
+    version = termination.min_version if termination else None
+    has_own_manager = bool(modules.values.get("mutual_tls")) or edge_plans.requires_sign_in(edge)
     is_normal = edge.terminate_at == "edge" and not has_own_manager and version in (None, "1.2")
     return bool(edge.error) or not (is_https and is_normal)
 

@@ -11,7 +11,7 @@ import re2
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.ip_policies import ServedPolicy
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -93,16 +93,17 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
         return frozenset({"404"})
     if route.modules.unenforced:
         return frozenset({"503"})
-    backend = route.modules.backend.backend_id if route.modules.backend else None
+    attached = route.modules.values.get("backend")
+    backend = attached.backend_id if attached else None
     led = _leads_to(backend, edge.account, records) if backend else []
     if not led:
         return frozenset({"503"})
     if not _admits(route.modules, edge, request, records):
         return frozenset({"403"})
-    rules = route.modules.user_agent_filter
+    rules = route.modules.values.get("user_agent_filter")
     if rules and not _passes(request.agents, rules):
         return frozenset({"403"})
-    if route.modules.webhook_verification:
+    if route.modules.values.get("webhook_verification"):
         return frozenset({"503"})  # no service verifies webhooks
     answers = frozenset(it for backend in led for it in _answers(backend, records))
     return answers - {"503"} or answers
@@ -110,7 +111,7 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
 
 def _admits(modules: Modules, edge: ServedEdge, request: Request, records: Records) -> bool:
     """Tell whether the IP policies of a module let the visitor pass: one allows the address, and none denies it."""
-    restriction = modules.ip_restriction
+    restriction = modules.values.get("ip_restriction")
     return restriction is None or _allow(restriction.ip_policy_ids, edge.account, request, records)
 
 
@@ -144,7 +145,7 @@ def _edge(host: str, records: Records) -> ServedEdge | None:
 
 
 def _is_open(edge: ServedEdge, request: Request, records: Records) -> bool:
-    termination, mutual = edge.modules.tls_termination, edge.modules.mutual_tls
+    termination, mutual = edge.modules.values.get("tls_termination"), edge.modules.values.get("mutual_tls")
     least = (termination.min_version if termination else None) or "1.2"
     if _VERSIONS.index(request.version) < _VERSIONS.index(least):
         return False
@@ -160,15 +161,15 @@ def _is_untouched(edge: ServedEdge) -> bool:
     if [(it.match_type, it.match) for it in edge.routes] != [("path_prefix", "/")]:
         return False
     own, of_route = edge.modules, edge.routes[0].modules
-    reading = (of_route.user_agent_filter, of_route.request_headers, of_route.response_headers)
-    others = (of_route.compression, of_route.circuit_breaker, of_route.webhook_verification)
-    return not (own.mutual_tls or own.unenforced or of_route.unenforced or any((*reading, *others)))
+    reading = [module for it in (own, of_route) for module, _ in it.declared if module.needs_plaintext]
+    return not (own.unenforced or of_route.unenforced or reading)
 
 
 def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Records) -> Meets:
     """Return what connections of bytes meet by the backend of an edge or route."""
     modules = part.modules
-    id = modules.backend.backend_id if modules.backend else None
+    attached = modules.values.get("backend")
+    id = attached.backend_id if attached else None
     led = _leads_to(id, edge.account, records) if id else []
     groups = [it for it in led if isinstance(it.value, TunnelGroup)]
     if not groups or modules.unenforced:
@@ -179,10 +180,8 @@ def _passed_on(part: ServedEdge | ServedRoute, edge: ServedEdge, records: Record
 
 def _is_held_back(edge: ServedEdge) -> bool:
     """Tell whether one of several routes keeps visitors from what it leads to."""
-    held = [
-        own.unenforced or own.user_agent_filter or own.ip_restriction or own.webhook_verification
-        for own in (it.modules for it in edge.routes)
-    ]
+    modules = [it.modules for it in edge.routes]
+    held = [it.unenforced or not all(module.admits_ambiguous_paths for module, _ in it.declared) for it in modules]
     return any(held) and len(edge.routes) > 1
 
 

@@ -5,14 +5,15 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, UserAgentModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.memory import Memory
 from tests.live.edge.running import Edge, until
 
@@ -51,12 +52,12 @@ def keep(store: Memory, domain: str, name: str, rules: UserAgentModule | None) -
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "none"}))
     for backend in (answer, group):
         store.keep(backend)
-    modules = Modules(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
+    modules = enabled(backend=BackendModule(backend_id=answer.id), user_agent_filter=rules)
     # Other routes of the edge have the same filter: a request must not pay for them.
     others = (ServedRoute(ids.new("edghtsrt"), kind, f"/{it}", modules) for kind in KINDS for it in range(5))
     is_open, to_group = (
-        replace(modules, user_agent_filter=None),
-        replace(modules, backend=BackendModule(backend_id=group.id)),
+        extended(modules, user_agent_filter=None),
+        extended(modules, backend=BackendModule(backend_id=group.id)),
     )
     paths = {"/": modules, "/open": is_open, "/group": to_group}
     routes = (*others, *(ServedRoute(ids.new("edghtsrt"), "path_prefix", path, it) for path, it in paths.items()))

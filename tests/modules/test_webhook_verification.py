@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edges.modules import WebhookModule
+from chalicelib.model.edges.modules.webhook_verification import WebhookModule
 from chalicelib.model.tenants import sealed_values
 from chalicelib.modules import webhook_verification
 from chalicelib.storage import vault

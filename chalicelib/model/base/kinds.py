@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 
 from chalicelib import ids
 from chalicelib.model.base.records import Stored
@@ -222,23 +224,16 @@ EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 # Every kind above.
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
-# The stored types of modules, by the names of the modules.
-MODULES: Mapping[str, str] = {
+_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a folder with a file for each module, which declares it
+_OTHER_MODULES: Mapping[str, str] = {  # stored types by the names of the modules
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
-    "backend": "chalicelib.model.edges.modules.BackendModule",
-    "circuit_breaker": "chalicelib.model.edges.modules.CircuitBreakerModule",
-    "compression": "chalicelib.model.edges.modules.CompressionModule",
-    "ip_restriction": "chalicelib.model.edges.modules.IpRestrictionModule",
-    "mutual_tls": "chalicelib.model.edges.modules.MutualTlsModule",
-    "oauth": "chalicelib.model.edges.modules.OAuthModule",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
-    "request_headers": "chalicelib.model.edges.modules.HeadersModule",
-    "response_headers": "chalicelib.model.edges.modules.HeadersModule",
-    "tls_termination": "chalicelib.model.edges.modules.TlsTerminationModule",
-    "traffic_policy": "chalicelib.model.edges.modules.TrafficPolicyModule",
-    "user_agent_filter": "chalicelib.model.edges.modules.UserAgentModule",
-    "webhook_verification": "chalicelib.model.edges.modules.WebhookModule",
 }
+
+# The names of all modules.
+MODULES = frozenset(
+    {*_OTHER_MODULES, *(it.name for it in iter_modules([str(Path(__file__).parents[1] / "edges" / "modules")]))}
+)
 
 _BY_PREFIX = {kind.prefix: kind for kind in TABLE}
 _BY_PATH = {kind.path: kind for kind in TABLE if kind.path}
@@ -288,7 +283,12 @@ def named_by(field: str) -> tuple[Kind, ...]:
 
 def stored_type_of_module(name: str) -> type[Stored]:
     """Return the stored type of a module, or Stored for an unknown name."""
-    return _type(MODULES[name]) if name in MODULES else Stored
+    if name in _OTHER_MODULES:
+        return _type(_OTHER_MODULES[name])
+    if name not in MODULES:
+        return Stored
+    stored: type[Stored] = import_module(f"{_MODULES_OF_EDGES}.{name}").MODULE.stored
+    return stored
 
 
 @cache

@@ -12,7 +12,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import special_edges
-from chalicelib.model.edges.modules import EDGE, TlsEnd
+from chalicelib.model.edges.modules.tls_termination import EDGE, TlsEnd
 from chalicelib.model.names import base_names, histories, listed_edges, name_counts, proofs, reservations
 from chalicelib.model.tunnels import tunnels
 from chalicelib.storage.client import aws

@@ -11,7 +11,7 @@ from chalicelib.model.base import kinds, records
 from chalicelib.model.base.records import Described
 from chalicelib.model.changes import Change
 from chalicelib.model.edges import policy_expressions
-from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import AnyOf, ClientIn, Condition, Constant, Network, Not, count_networks
 from chalicelib.model.edges.policy_tokens import UnsupportedPolicy
 from chalicelib.storage.client.dynamodb import Write

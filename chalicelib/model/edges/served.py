@@ -10,12 +10,14 @@ from typing import TypeAlias
 
 from chalicelib.model.base import kinds, records
 from chalicelib.model.base.kinds import Kind
+from chalicelib.model.base.records import StoredModule
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
+from chalicelib.model.edges.edge_modules import is_id
 from chalicelib.model.edges.edges import HttpsEdge, Route
-from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES, is_id
+from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
 from chalicelib.model.edges.enforced.enforced_modules import Modules as Modules
 from chalicelib.model.edges.ip_policies import ServedPolicy
-from chalicelib.model.edges.modules import TlsEnd
+from chalicelib.model.edges.modules.tls_termination import TlsEnd
 from chalicelib.model.names import listed_edges
 from chalicelib.model.tls.tls_certificates import ClientAuthority
 from chalicelib.storage.records.decoding import MalformedRecord
@@ -176,12 +178,9 @@ def list_parts_of(routes: Iterable[Item]) -> list[str]:
 
 
 def _referenced_ids(modules: Modules) -> Iterator[str]:
-    if modules.backend and modules.backend.backend_id:
-        yield modules.backend.backend_id
-    if modules.mutual_tls:
-        yield from modules.mutual_tls.certificate_authority_ids
-    if modules.ip_restriction:
-        yield from modules.ip_restriction.ip_policy_ids
+    for value in modules.values.values():
+        if isinstance(value, StoredModule):
+            yield from (id for ids in value.references().values() for id in ids)
 
 
 def _require(is_whole: bool, field: str) -> None:

@@ -1,14 +1,9 @@
 """The sign-in rule of a route: who may pass, and for how long. It contains no secret. Pure."""
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
-
-from chalicelib.model.edges.modules import OAuthModule, StoredProvider
 
 MAX_DURATION = 14 * 24 * 60 * 60  # seconds of a session
 _DAY = 24 * 60 * 60
-_LISTS = ("scopes", "email_addresses", "email_domains", "teams", "organizations")
 
 
 @dataclass(frozen=True)
@@ -79,36 +74,3 @@ class SignInRule:
     def max_stream(self) -> int:
         """Return the longest duration of a request, for example of a WebSocket."""
         return min(filter(None, (self.maximum_duration, self.auth_check_interval)), default=_DAY)
-
-
-def make_rule(module: OAuthModule) -> SignInRule | None:
-    """Return the rule of a module, without ids, or None if the module does not name exactly one provider."""
-    if len(module.providers) != 1:
-        return None
-    ((name, provider),) = module.providers
-    return SignInRule(
-        provider=name,
-        digest=_digest(name, provider, module),
-        client_id=provider.client_id,
-        scopes=tuple(provider.scopes),
-        email_addresses=tuple(provider.email_addresses),
-        email_domains=tuple(provider.email_domains),
-        teams=tuple(provider.teams or ()),
-        organizations=tuple(provider.organizations or ()),
-        options_passthrough=module.options_passthrough,
-        cookie_prefix=module.cookie_prefix,
-        inactivity_timeout=module.inactivity_timeout,
-        maximum_duration=module.maximum_duration,
-        auth_check_interval=module.auth_check_interval,
-    )
-
-
-def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
-    """Return a digest of a module, without its `options_passthrough`, which decides nothing about users.
-
-    The same secret keeps its sealed bytes, so they stand for it.
-    """
-    times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
-    lists = [getattr(provider, it) or [] for it in _LISTS]
-    facts = [name, provider.client_id, provider.client_secret.hex(), lists, module.cookie_prefix, times]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

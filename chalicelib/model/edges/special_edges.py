@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from chalicelib.model.base import kinds
-from chalicelib.model.edges.modules import UPSTREAM
+from chalicelib.model.edges.modules.tls_termination import UPSTREAM
 from chalicelib.model.names import listed_edges, special_names
 from chalicelib.model.names.special_names import SpecialEntry, SpecialOwner
 from chalicelib.storage.client.dynamodb import Write

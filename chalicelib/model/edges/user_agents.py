@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from chalicelib.model.edges import match_costs
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
 MAX_BYTES = 512  # of a User-Agent that is matched
 MAX_COST = 300  # instructions of RE2

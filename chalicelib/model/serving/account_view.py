@@ -9,6 +9,7 @@ from typing import TypeVar
 from chalicelib import domains
 from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules
+from chalicelib.model.edges.modules import mutual_tls
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, host_of, hosts_of, port_of
 from chalicelib.model.names import proofs
@@ -184,7 +185,8 @@ class AccountView:
 
     def authorities_of(self, edge: ServedEdge) -> list[ServedAuthority | None]:
         """Return the authorities that an edge trusts, with None for each that its account lacks."""
-        ids = edge.modules.mutual_tls.certificate_authority_ids if edge.modules.mutual_tls else []
+        module = edge.modules.get(mutual_tls.MODULE)
+        ids = module.certificate_authority_ids if module else []
         return [self._records.authorities.get(id) for id in ids]
 
     def _newest_tunnel(self, name: str) -> ServedTunnel | None:

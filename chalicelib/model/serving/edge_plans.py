@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from chalicelib.model.edges import ip_policies
+from chalicelib.model.edges.modules import backend, ip_restriction, oauth, tls_termination
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedEdge, ServedRoute, hosts_of, port_of
 from chalicelib.model.edges.sign_in_rules import SignInRule
@@ -58,9 +59,12 @@ class RouteTarget:
     @property
     def restricts_visitors(self) -> bool:
         """Return whether a module of the route keeps some visitors from the target."""
-        modules = self.route.modules
-        restricts = self.rule or modules.user_agent_filter or modules.ip_restriction or modules.webhook_verification
-        return bool(restricts) or self.page == pages.NOT_ENFORCED
+        return self.page == pages.NOT_ENFORCED or self.route.modules.restrict_visitors
+
+    @property
+    def admits_ambiguous_paths(self) -> bool:
+        """Return whether a path that an upstream reads as another route's path may pass beside the route."""
+        return self.page != pages.NOT_ENFORCED and self.route.modules.admit_ambiguous_paths
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Plan:
         """Return whether a module of the edge or of a route keeps some visitors out."""
         return bool(self.refusals) or any(it.restricts_visitors for it in self.targets)
 
-    @property
+    @cached_property
     def requires_sign_in(self) -> bool:
         """Return whether a route of the edge has OAuth. Its names then have a separate HTTP manager."""
         return requires_sign_in(self.edge)
@@ -121,7 +125,7 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """Return a digest of the edge's requirements on handshakes."""
-        termination = self.edge.modules.tls_termination
+        termination = self.edge.modules.get(tls_termination.MODULE)
         asked = [termination.min_version or "" if termination else "", *self.trusted]
         asked += ["sign-in"] if self.requires_sign_in else []
         return hashlib.sha256("\n".join(asked).encode()).hexdigest()[:12]
@@ -129,7 +133,7 @@ class Plan:
 
 def requires_sign_in(edge: ServedEdge) -> bool:
     """Return whether a route of an edge has OAuth."""
-    return any(route.modules.oauth for route in edge.routes)
+    return any(oauth.MODULE.name in route.modules.values for route in edge.routes)
 
 
 def close_refused(before: Plan, error: str) -> Plan:
@@ -155,7 +159,7 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
     hosts = tuple(_plan_host(edge, name, view, now, destinations) for name in hosts_of(edge))
     trusted = tuple(it.pem for it in view.authorities_of(edge) if it)
     is_proxied = _is_proxied(edge, hosts[0].name, view) if hosts else False
-    refusals = ip_policies.find_refusals(edge.modules.ip_restriction, view.policies)
+    refusals = ip_policies.find_refusals(edge.modules.get(ip_restriction.MODULE), view.policies)
     if streams.is_stream(edge):
         every = _find_stream_refusals(edge, view)
         return Plan(edge, hosts, trusted=trusted, destinations=destinations, is_proxied=is_proxied, refusals=every)
@@ -174,7 +178,7 @@ def make_plan(edge: ServedEdge, view: AccountView, now: datetime) -> Plan:
 
 def _find_stream_refusals(edge: ServedEdge, view: AccountView) -> tuple[Condition, ...]:
     """Return the refusals of an edge that forwards bytes: its own and those of its routes."""
-    modules = (edge.modules.ip_restriction, *(it.modules.ip_restriction for it in edge.routes))
+    modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in edge.routes))
     every = tuple(it for module in modules for it in ip_policies.find_refusals(module, view.policies))
     return ip_policies.REFUSE_ALL if ip_policies.has_too_many([every]) else every
 
@@ -214,7 +218,7 @@ def _gather_facts(
 def _describe_restrictions(edge: ServedEdge, view: AccountView) -> str:
     """Return the problems with IP policies of an edge. Routes have their own, unless bytes are forwarded."""
     routes = edge.routes if streams.is_stream(edge) else ()
-    modules = (edge.modules.ip_restriction, *(it.modules.ip_restriction for it in routes))
+    modules = (edge.modules.get(ip_restriction.MODULE), *(it.modules.get(ip_restriction.MODULE) for it in routes))
     problems = [ip_policies.describe_problems(it, view.policies) for it in modules]
     is_closed = streams.is_stream(edge) and _find_stream_refusals(edge, view) == ip_policies.REFUSE_ALL
     if is_closed and not any(problems):
@@ -240,14 +244,16 @@ def _plan_target(
 ) -> RouteTarget:
     """Return the target of a route. `of_edge` are the refusals of the edge."""
     found = states.decide_route(edge, route, view.service.managed_apps)
-    attached = route.modules.backend.backend_id if route.modules.backend else None
-    restriction = route.modules.ip_restriction
+    module = route.modules.get(backend.MODULE)
+    attached = module.backend_id if module else None
+    restriction = route.modules.get(ip_restriction.MODULE)
     refusals = (*of_edge, *ip_policies.find_refusals(restriction, view.policies))
     if found.closed or not attached:
         return RouteTarget(route, page=_PAGES[found.closed], error=found.error, refusals=refusals)
     shared = shares.resolve(attached, edge.account, view.backends)
     page = "" if shared.weights else pages.NO_BACKEND
-    rule = route.modules.oauth.of_route(edge.account, edge.id, route.id) if route.modules.oauth else None
+    sign_in = route.modules.get(oauth.MODULE)
+    rule = sign_in.of_route(edge.account, edge.id, route.id) if sign_in else None
     error = f"{shared.error} {ip_policies.describe_problems(restriction, view.policies)}".strip()
     return RouteTarget(route, shared.weights, page, error, _online(shared.weights, view), rule, refusals)
 

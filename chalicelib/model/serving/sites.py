@@ -8,6 +8,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.enforced.enforced_modules import Modules
 from chalicelib.model.edges.ip_policies import Rules
+from chalicelib.model.edges.modules import ip_restriction
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -41,7 +42,7 @@ class ServedAddress:
 
 def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
     """Return the ids of the IP policies that decide about visitors of a reservation's tunnels."""
-    module = _decode_modules(reservation).ip_restriction
+    module = _decode_modules(reservation).get(ip_restriction.MODULE)
     return module.ip_policy_ids if module else []
 
 
@@ -57,7 +58,7 @@ def find_refusals(
         modules = _decode_modules(reservation)
         if modules.unenforced or not _is_readable(reservation):
             return ip_policies.REFUSE_ALL
-        found += ip_policies.find_refusals(modules.ip_restriction, policies)
+        found += ip_policies.find_refusals(modules.get(ip_restriction.MODULE), policies)
     return ip_policies.REFUSE_ALL if ip_policies.has_too_many([tuple(found)]) else tuple(found)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.model.edges import match_costs, user_agents
+from chalicelib.model.edges.modules import backend, mutual_tls, oauth, user_agent_filter
 from chalicelib.model.edges.served import ServedAuthority, ServedEdge, ServedRoute, port_of
 from chalicelib.model.names.reservations import ServedReservation
 
@@ -96,7 +97,7 @@ def decide_route(edge: ServedEdge, route: ServedRoute, managed_apps: Set[str]) -
         return RouteState("not_enforced", error)
     if set("?#") & set(route.match):
         return RouteState("no_backend", _NO_PATH)
-    has_backend = route.modules.backend and route.modules.backend.backend_id
+    has_backend = (attached := route.modules.get(backend.MODULE)) and attached.backend_id
     return RouteState() if has_backend else RouteState("no_backend")
 
 
@@ -123,14 +124,14 @@ def _reservation_error(facts: HostFacts) -> str:
 
 def _application_error(route: ServedRoute, managed_apps: Set[str]) -> str:
     """Return why no application can sign visitors of a route in, or ""."""
-    rule = route.modules.oauth
+    rule = route.modules.get(oauth.MODULE)
     is_lacking = rule is not None and not rule.client_id and rule.provider not in managed_apps
     return _NO_MANAGED_APP.format(rule.provider) if rule and is_lacking else ""
 
 
 def _authority_error(edge: ServedEdge, authorities: Sequence[ServedAuthority | None]) -> str:
     """Return why mutual TLS cannot accept any client, or ""."""
-    if edge.modules.mutual_tls and not (authorities and all(authorities)):
+    if edge.modules.get(mutual_tls.MODULE) and not (authorities and all(authorities)):
         return _NO_AUTHORITY
     return "" if all(it.pem for it in authorities if it) else _UNREADABLE_AUTHORITY
 
@@ -146,7 +147,7 @@ def _filter_cost_error(route: ServedRoute) -> str:
 
     Envoy itself reports filters that do not compile.
     """
-    rules = route.modules.user_agent_filter
+    rules = route.modules.get(user_agent_filter.MODULE)
     try:
         cost = user_agents.matching_cost(rules) if rules else 0
     except match_costs.Uncompilable:

@@ -5,6 +5,7 @@ from datetime import datetime
 from chalicelib import clock, domains, ids
 from chalicelib.model.edges import edge_status
 from chalicelib.model.edges.edge_status import NO_STATUS
+from chalicelib.model.edges.modules import oauth
 from chalicelib.model.names import base_names
 from chalicelib.model.serving import account_reads, edge_plans, edge_states
 from chalicelib.model.serving.account_places import Wanted
@@ -34,7 +35,7 @@ def read(edge: Item) -> ReportedStatus:
 
 def _read_managed_apps(records: AccountRecords) -> frozenset[str]:
     """Return the providers with a managed application, read only if a route needs one."""
-    rules = (route.modules.oauth for edge in records.edges.values() for route in edge.routes)
+    rules = (route.modules.get(oauth.MODULE) for edge in records.edges.values() for route in edge.routes)
     is_needed = any(rule and not rule.client_id for rule in rules)
     return frozenset(managed_apps.read_all()) if is_needed else frozenset()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import traffic_policies
+from chalicelib.model.edges.modules import backend, traffic_policy
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from chalicelib.model.serving import shares, states
 
@@ -54,7 +55,8 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
         if error := _plaintext_error(edge):
             return Destinations(refusal=error)
         modules = edge.routes[0].modules
-    attached = modules.backend.backend_id if modules.backend else None
+    module = modules.get(backend.MODULE)
+    attached = module.backend_id if module else None
     if not attached:
         return Destinations(refusal=_NO_ROUTE_BACKEND if edge.kind is kinds.HTTPS_EDGES else _NO_BACKEND)
     found = shares.resolve(attached, edge.account, backends)
@@ -65,7 +67,7 @@ def find_destinations(edge: ServedEdge, backends: Mapping[str, ServedBackend]) -
 
 
 def _policy_error(edge: ServedEdge) -> str:
-    policy = edge.modules.traffic_policy
+    policy = edge.modules.get(traffic_policy.MODULE)
     return traffic_policies.describe_unsupported(policy.value) if policy else ""
 
 
@@ -83,14 +85,4 @@ def _plaintext_error(edge: ServedEdge) -> str:
 
 def _plaintext_modules(modules: Modules) -> list[str]:
     """Return the enabled modules that need decrypted traffic."""
-    found = {
-        "circuit_breaker": modules.circuit_breaker,
-        "compression": modules.compression,
-        "mutual_tls": modules.mutual_tls,
-        "oauth": modules.oauth,
-        "request_headers": modules.request_headers,
-        "response_headers": modules.response_headers,
-        "user_agent_filter": modules.user_agent_filter,
-        "webhook_verification": modules.webhook_verification,
-    }
-    return [name for name, module in found.items() if module]
+    return [module.name for module, _ in modules.declared if module.needs_plaintext]

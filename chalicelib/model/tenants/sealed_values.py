@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.model.edges.modules import webhook_context
+from chalicelib.model.edges.modules.webhook_verification import webhook_context
 from chalicelib.model.names import issued_certificates, operator_certificate
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
 from chalicelib.storage import vault

@@ -3,6 +3,8 @@
 Envoy compresses neither responses with Content-Encoding or `no-transform`, nor upgrades. It removes strong ETags.
 """
 
+from chalicelib.model.edges.modules.compression import CompressionModule
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
 
 _NAME = "compression"
@@ -35,6 +37,6 @@ _ENABLED = parts.pack(
 )
 
 
-def enable(route: v3.Route) -> None:
+def enable(route: v3.Route, _module: CompressionModule, _plan: Plan, _target: RouteTarget) -> None:
     """Compress the responses of a route."""
     route.typed_per_filter_config[_NAME].CopyFrom(_ENABLED)

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 
-from chalicelib.model.edges.served import Modules
+from chalicelib.model.edges.headers.changed_headers import HeadersModule
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import v3
 
 
-def add_changes(route: v3.Route, modules: Modules) -> None:
-    """Add the changes of headers to a route that leads to an upstream. Envoy removes headers first."""
-    if changes := modules.request_headers:
-        route.request_headers_to_remove.extend(changes.remove)
-        route.request_headers_to_add.extend(_replacing(changes.add))
-    if changes := modules.response_headers:
-        route.response_headers_to_remove.extend(changes.remove)
-        route.response_headers_to_add.extend(_replacing(changes.add))
+def change_requests(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
+    """Change the headers of requests to an upstream. Envoy removes headers first."""
+    route.request_headers_to_remove.extend(changes.remove)
+    route.request_headers_to_add.extend(_replacing(changes.add))
+
+
+def change_responses(route: v3.Route, changes: HeadersModule, _plan: Plan, _target: RouteTarget) -> None:
+    """Change the headers of responses of an upstream. Envoy removes headers first."""
+    route.response_headers_to_remove.extend(changes.remove)
+    route.response_headers_to_add.extend(_replacing(changes.add))
 
 
 def _replacing(headers: Mapping[str, str]) -> Iterator[v3.HeaderValueOption]:

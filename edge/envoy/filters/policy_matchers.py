@@ -7,6 +7,7 @@ side, since Envoy reads messages only to a depth of 100.
 from functools import lru_cache
 
 from chalicelib.model.edges import traffic_policies as documents
+from chalicelib.model.edges.modules import traffic_policy
 from chalicelib.model.edges.policy_expressions import AnyOf, Condition
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import matchers, v3
@@ -27,7 +28,7 @@ def build_port_matcher(plan: Plan, port: int, region: str) -> v3.Matcher:
 
     An edge with a traffic policy that is not supported has no port, so this is not called for it.
     """
-    policy = plan.edge.modules.traffic_policy
+    policy = plan.edge.modules.get(traffic_policy.MODULE)
     refusals = (*plan.refusals, *([parse_document(policy.value)] if policy else []))
     return build_matcher(refusals, port, region) if refusals else blocking.MATCHER
 

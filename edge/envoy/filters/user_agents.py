@@ -4,7 +4,7 @@ Several User-Agent headers count as one, joined with commas, as the upstream rec
 """
 
 from chalicelib.model.edges import user_agents
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from edge.envoy import parts, v3
 
 _HEADER = "user-agent"

@@ -5,13 +5,15 @@ A change of IP policies changes routes only, so the next requests of open connec
 
 from functools import lru_cache
 
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import AnyOf, Condition
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import matchers, parts, v3
 from edge.envoy.matchers import OnMatch
 from edge.plan import traffic_policies
 
 _NAME = "addresses"
-# A filter of each HTTP manager. Only the routes of `restrict` use it.
+# A filter of each HTTP manager. Only routes with a configuration use it.
 FILTER = v3.HttpFilter(name=_NAME, typed_config=parts.pack(v3.HttpRBAC()), disabled=True)
 _ACTIONS = {True: v3.RBAC.ALLOW, False: v3.RBAC.DENY}
 
@@ -20,6 +22,11 @@ def restrict(route: v3.Route | v3.VirtualHost, refusals: tuple[Condition, ...]) 
     """Answer 403 to visitors that one of the conditions refuses."""
     if refusals:
         route.typed_per_filter_config[_NAME].CopyFrom(_build_config(refusals))
+
+
+def restrict_route(route: v3.Route, _module: IpRestrictionModule, _plan: Plan, target: RouteTarget) -> None:
+    """Answer 403 to visitors that the IP policies of a route or its edge refuse."""
+    restrict(route, target.refusals)
 
 
 @lru_cache(256)

@@ -4,8 +4,8 @@ Envoy buffers the body, and asks the service that can open the secret. The servi
 upgrade that Envoy lets pass without its body, so such routes have no upgrades.
 """
 
-from chalicelib.model.edges.modules import WebhookRule
-from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.edges.modules.webhook_verification import WebhookRule
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
 from edge.envoy import parts, v3
 from edge.process.settings import Limits
 
@@ -33,9 +33,10 @@ def build_filter(limits: Limits) -> v3.HttpFilter:
     return v3.HttpFilter(name=_NAME, disabled=True, typed_config=parts.pack(config))
 
 
-def require(route: v3.Route, edge: ServedEdge, id: str, rule: WebhookRule) -> None:
-    """Let only signed requests pass a route to upstreams. `id` names the edge's route."""
-    facts = {"account": edge.account, "edge": edge.id, "route": id, "webhook": rule.digest}
+def require(route: v3.Route, rule: WebhookRule, plan: Plan, target: RouteTarget) -> None:
+    """Let only signed requests pass a route to upstreams."""
+    edge = plan.edge
+    facts = {"account": edge.account, "edge": edge.id, "route": target.route.id, "webhook": rule.digest}
     asked = v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts))
     route.typed_per_filter_config[_NAME].CopyFrom(parts.pack(asked))
     route.route.upgrade_configs.append(_NO_UPGRADE)

@@ -7,7 +7,7 @@ accepts ejected ones again.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from chalicelib.model.edges.modules import CircuitBreakerModule
+from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
 from edge.envoy import clusters, parts, v3
 from edge.envoy.resources import Resource, encode
 

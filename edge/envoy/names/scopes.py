@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.model.edges.backends import HttpResponse
+from chalicelib.model.edges.modules import circuit_breaker
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.edge_plans import Plan
@@ -91,7 +92,7 @@ def build_clusters(plan: NamePlan, backends: Backends, link_authority: str, sett
 def _circuits(plan: Plan, made: Mapping[str, list[Resource]]) -> Iterator[Resource]:
     """Yield the clusters of routes with a circuit breaker."""
     for target in plan.targets:
-        if module := target.route.modules.circuit_breaker:
+        if module := target.route.modules.get(circuit_breaker.MODULE):
             groups = [it for id, _ in target.weights if is_group(id) for it in made[id]]
             yield from circuits.build_circuits(target.route.id, module, groups)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
+from chalicelib.model.edges.modules import tls_termination
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import parts, selector, v3
 
@@ -44,7 +45,7 @@ _SIGNATURES = [  # Envoy's default lacks ed25519
 
 def version_of(plan: Plan) -> str:
     """Return the oldest TLS version that an edge accepts."""
-    termination = plan.edge.modules.tls_termination
+    termination = plan.edge.modules.get(tls_termination.MODULE)
     return (termination.min_version if termination else None) or DEFAULT_VERSION
 
 

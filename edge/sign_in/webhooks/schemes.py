@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from chalicelib.model.edges import modules
-from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.model.edges.modules.webhook_verification import WebhookProvider, svix_key
 
 Headers: TypeAlias = Sequence[tuple[str, bytes]]  # names in lower case
 MAX_AGE = 300  # seconds between a signed timestamp and now, in either direction
@@ -77,7 +76,7 @@ def verify(provider: WebhookProvider, secret: str, headers: Headers, body: bytes
     lead = _lead(scheme, headers, signature, now)
     if lead is None:
         return False
-    key = modules.svix_key(secret) if provider == "SVIX" else secret.encode()
+    key = svix_key(secret) if provider == "SVIX" else secret.encode()
     return _is_signed(scheme, signature, key, lead + body)
 
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
-from chalicelib.model.edges.modules import WebhookModule
+from chalicelib.model.edges.modules.webhook_verification import WebhookModule
 from chalicelib.storage import vault
 from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import re2
 
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import ServedRoute
 from chalicelib.model.serving.edge_plans import Plan
 from edge.envoy import edge_routes, v3

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.serving.account_view import AccountView
 from edge.envoy.filters import blocking
 from edge.envoy.names import https_listener

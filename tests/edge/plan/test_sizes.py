@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules import UserAgentModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from edge.plan import sizes
 from edge.plan.names import NamePlan
+from tests.edge.edge_modules import enabled
 from tests.edge.plan.worlds import A, certificate, records_of, tunnel
 
 _BODY = "x" * 16384
@@ -35,7 +36,7 @@ def _plan(
     certificate: str = "cert_1",
 ) -> NamePlan:
     weights = tuple((id, 1) for id in backends)
-    target = RouteTarget(ServedRoute("r", *match, Modules(user_agent_filter=rules)), weights, online=weights)
+    target = RouteTarget(ServedRoute("r", *match, enabled(user_agent_filter=rules)), weights, online=weights)
     host = PlannedHost("x.example", "live", certificate=certificate)
     edge = Plan(ServedEdge(A, "edghts_1", 1, ("x.example:443",)), (host,), targets=(target,) * routes)
     return NamePlan("x.example", A, certificate, edge=edge)

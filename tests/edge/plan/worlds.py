@@ -6,8 +6,11 @@ from typing import TypeAlias
 
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.ip_policies import ServedPolicy
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsEnd, TlsTerminationModule, UserAgentModule
-from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedPart, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import TlsEnd, TlsTerminationModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge, ServedPart, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import edge_plans
 from chalicelib.model.serving.account_records import AccountRecords
@@ -16,6 +19,7 @@ from chalicelib.model.serving.edge_plans import Plan
 from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import Gateway
 from chalicelib.model.tunnels.tunnels import Proto, ServedTunnel
+from tests.edge.edge_modules import enabled
 
 Record: TypeAlias = Gateway | ServedTunnel | ServedCertificate | ServedReservation | ServedEdge | ServedPart
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,7 +64,7 @@ def route(
     agents: UserAgentModule | None = None,
     unenforced: tuple[str, ...] = (),
 ) -> ServedRoute:
-    modules = Modules(
+    modules = enabled(
         BackendModule(backend_id=backend) if backend else None, user_agent_filter=agents, unenforced=unenforced
     )
     return ServedRoute(id, kind, match, modules)
@@ -80,7 +84,7 @@ def edge(
     mutual = MutualTlsModule(certificate_authority_ids=authorities) if authorities is not None else None
     termination = TlsTerminationModule(min_version=version) if version else None
     attached = BackendModule(backend_id=backend) if backend else None
-    modules = Modules(attached, mutual, termination, unenforced=unenforced)
+    modules = enabled(attached, mutual_tls=mutual, tls_termination=termination, unenforced=unenforced)
     hostports = tuple(host if ":" in host else f"{host}:443" for host in hosts)
     return ServedEdge(account, id, 1, hostports, place, modules, routes)
 

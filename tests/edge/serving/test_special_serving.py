@@ -21,6 +21,7 @@ from edge.serving.name_resources import build_name_resources
 from edge.serving.order import NameResources
 from edge.serving.special_plans import SpecialPlans
 from edge.serving.special_serving import SpecialServing
+from tests.edge.edge_modules import extended
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import GATEWAY, GROUP, NOW, A, B
 
@@ -140,7 +141,7 @@ def guarded(email_domains: tuple[str, ...]) -> ServedEdge:
     digest = f"digest{email_domains}"
     rule = SignInRule("google", digest, A, "edghts_1", "edghtsrt_1", client_id="app", email_domains=email_domains)
     made = worlds.route()
-    return worlds.edge(replace(made, modules=replace(made.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
+    return worlds.edge(replace(made, modules=extended(made.modules, oauth=rule)), id="edghts_1", hosts=(HOST,))
 
 
 def resources_of_name(known: AccountRecords) -> NameResources:

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, HeadersModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.headers.changed_headers import HeadersModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
@@ -20,10 +22,10 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
     upstream = BackendModule(backend_id=group.id)
     of_requests = HeadersModule(add={"X-Edge": "100%", "Authorization": "Basic eA=="}, remove=["Cookie", "X-Debug"])
     of_responses = HeadersModule(add={"X-Frame-Options": "DENY"}, remove=["Server", "Content-Type"])
-    changed = Modules(backend=upstream, request_headers=of_requests, response_headers=of_responses)
+    changed = enabled(backend=upstream, request_headers=of_requests, response_headers=of_responses)
     routes = (
         ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", changed),
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/plain", Modules(backend=upstream)),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/plain", enabled(backend=upstream)),
     )
     served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"headers.{edge.settings.tunnel_domain}:443",), routes=routes)
     edge.store.keep(served)
@@ -42,6 +44,6 @@ def test_an_upstream_and_a_visitor_see_the_changes_of_the_route(edge: Edge, orig
         assert "cookie: a=b\n" in plain
         assert "DENY" not in plain
 
-    without = replace(routes[0], modules=Modules(backend=upstream))
+    without = replace(routes[0], modules=enabled(backend=upstream))
     edge.store.keep(replace(served, revision=2, routes=(without, routes[1])))
     until(lambda: "x-edge: mine" in edge.curl("headers", *own), within=3)

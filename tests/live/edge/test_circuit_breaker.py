@@ -12,8 +12,10 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, CircuitBreakerModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
@@ -81,9 +83,9 @@ def serve(edge: Edge, group: str, name: str, cases: list[Case]) -> None:
         own = CircuitBreakerModule(
             tripped_duration=60, rolling_window=_WINDOW, volume_threshold=case.volume, error_percent=case.percent
         )
-        modules = Modules(BackendModule(backend_id=group), circuit_breaker=own if case.has_module else None)
+        modules = enabled(BackendModule(backend_id=group), circuit_breaker=own if case.has_module else None)
         routes.append(ServedRoute(ids.new("edghtsrt"), "path_prefix", f"/{place}/", modules))
-    routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", Modules(BackendModule(backend_id=group))))
+    routes.append(ServedRoute(ids.new("edghtsrt"), "exact_path", "/ready", enabled(BackendModule(backend_id=group))))
     host = f"{name}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, (host,), routes=tuple(routes)))
     until(lambda: edge.status(name, path="/ready") == "200")
@@ -129,8 +131,8 @@ def test_routes_are_tripped_as_their_modules_say(edge: Edge, group: str) -> None
 
 def test_a_tripped_tunnel_gets_requests_again_and_no_other_route_is_affected(edge: Edge, group: str) -> None:
     own = CircuitBreakerModule(tripped_duration=2, rolling_window=1, volume_threshold=1, error_percent=1)
-    modules = Modules(BackendModule(backend_id=group), circuit_breaker=own)
-    open_route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", Modules(BackendModule(backend_id=group)))
+    modules = enabled(BackendModule(backend_id=group), circuit_breaker=own)
+    open_route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/open", enabled(BackendModule(backend_id=group)))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules), open_route)
     host = f"again.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, (host,), routes=routes))

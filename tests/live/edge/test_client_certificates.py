@@ -18,9 +18,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsTerminationModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge
 from tests.openssl import Issued
@@ -64,7 +67,7 @@ def of_chain() -> Issued:
 def serve(edge: Edge, name: str, modules: Modules) -> str:
     """Serve an edge of a name; return its id."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="in"))
-    route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(BackendModule(backend_id=answer.id)))
+    route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(BackendModule(backend_id=answer.id)))
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.tunnels.localhost:443",), "edge", modules, (route,))
     edge.store.keep(answer)
     edge.store.keep(made)
@@ -98,7 +101,7 @@ def met(edge: Edge, name: str, folder: Path, presented: Issued | None = None, ve
 def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_path: Path) -> None:
     pem = ServedAuthority(ACCOUNT, ids.new("ca"), authority().certificate)
     edge.store.keep(pem)
-    serve(edge, "mutual", Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[pem.id])))
+    serve(edge, "mutual", enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[pem.id])))
     clients: dict[str, Issued | None] = {
         **{kind: client(kind) for kind in ("rsa-2048", "p256", "p384", "p521", "ed25519")},
         "a chain": of_chain(),
@@ -116,7 +119,7 @@ def test_clients_with_a_certificate_of_the_authority_are_let_in(edge: Edge, tmp_
 @pytest.mark.parametrize("least", VERSIONS)
 def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path, least: str) -> None:
     name = f"least{least[-1]}"
-    serve(edge, name, Modules(tls_termination=TlsTerminationModule(min_version=least)))
+    serve(edge, name, enabled(tls_termination=TlsTerminationModule(min_version=least)))
     assert [met(edge, name, tmp_path, version=it) for it in VERSIONS] == [
         "in" if it >= least else "" for it in VERSIONS
     ]
@@ -124,7 +127,7 @@ def test_a_version_of_tls_before_the_least_is_refused(edge: Edge, tmp_path: Path
 
 def test_private_keys_are_in_no_file_page_of_envoys_admin_or_process_list(edge: Edge, tmp_path: Path) -> None:
     name, id = "kept.tunnels.localhost", ids.new("cert")
-    serve(edge, "kept", Modules())
+    serve(edge, "kept", enabled())
     edge.upload(id, ACCOUNT, name)
     edge.settle()
     assert met(edge, "kept", tmp_path) == "in"

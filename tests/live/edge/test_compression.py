@@ -13,8 +13,10 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, CompressionModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.compression import CompressionModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
@@ -107,7 +109,7 @@ def served(edge: Edge) -> Iterator[Edge]:
     edge.store.keep(group)
     upstream = BackendModule(backend_id=group.id)
     routes = tuple(
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", path, Modules(upstream, compression=module))
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", path, enabled(upstream, compression=module))
         for path, module in (("/on", CompressionModule()), ("/", None))
     )
     edge.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("compressed.tunnels.localhost:443",), routes=routes))
@@ -175,7 +177,7 @@ def test_events_and_websockets_pass_at_once(served: Edge, origin: int) -> None:
     upstream = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": "streams"}))
     served.ssh(served.key(ACCOUNT), "-R", f"app=streams:80:localhost:{origin}")
     served.store.keep(upstream)
-    modules = Modules(BackendModule(backend_id=upstream.id), compression=CompressionModule())
+    modules = enabled(BackendModule(backend_id=upstream.id), compression=CompressionModule())
     route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules)
     served.store.keep(ServedEdge(ACCOUNT, ids.new("edghts"), 1, ("streams.tunnels.localhost:443",), routes=(route,)))
     until(lambda: served.status("streams") == "200")

@@ -11,10 +11,12 @@ from chalicelib import ids
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.edge_status import BackendStatus
-from chalicelib.model.edges.modules import BackendModule, UserAgentModule
-from chalicelib.model.edges.served import UNREADABLE, Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.served import UNREADABLE, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until, uploaded
 
@@ -29,7 +31,7 @@ def backend(edge: Edge, prefix: str, value: Any) -> str:
 
 
 def route(to: str, match: str = "/") -> ServedRoute:
-    return ServedRoute(ids.new("edghtsrt"), "path_prefix", match, Modules(backend=BackendModule(backend_id=to)))
+    return ServedRoute(ids.new("edghtsrt"), "path_prefix", match, enabled(backend=BackendModule(backend_id=to)))
 
 
 def https_edge(edge: Edge, name: str, *routes: ServedRoute) -> ServedEdge:
@@ -107,7 +109,7 @@ def test_an_edge_that_cannot_be_understood_keeps_its_name_closed_and_says_so(edg
     made, other = https_edge(edge, "lost", open_route), https_edge(edge, "found", open_route)
     until(lambda: edge.curl("lost") == edge.curl("found") == "open\n")
     edge.ssh(edge.key(ACCOUNT), "-R", f"lost:80:127.0.0.1:{origin}").says("is online")  # the store of the tests lets it
-    lost = replace(made, revision=2, modules=Modules(), routes=(), error=UNREADABLE)
+    lost = replace(made, revision=2, modules=enabled(), routes=(), error=UNREADABLE)
     edge.store.keep(lost)
 
     until(lambda: is_said(edge, lost, "refused"))
@@ -127,7 +129,9 @@ def test_what_envoy_refuses_is_closed_where_it_holds_visitors_back_and_its_sente
     open_route = route(backend(edge, "bkdhr", HttpResponse(body="open\n")))
     made, other = https_edge(edge, "bad", open_route), https_edge(edge, "good", open_route)
     until(lambda: edge.curl("bad") == edge.curl("good") == "open\n")
-    too_large = Modules(open_route.modules.backend, user_agent_filter=UserAgentModule(deny=["(a{900}){900}"]))
+    too_large = enabled(
+        open_route.modules.values.get("backend"), user_agent_filter=UserAgentModule(deny=["(a{900}){900}"])
+    )
     changed = replace(made, revision=2, routes=(replace(open_route, modules=too_large),))
     edge.store.keep(changed)
     until(lambda: edge.status("bad") == "503", within=3)
@@ -162,7 +166,7 @@ def test_what_becomes_of_an_edge_is_said_once_for_each_change_and_goes_with_it(e
     )
     assert [(it.id, it.state) for it in first.routes] == [(made.routes[0].id, "live")]
     assert first.backends == (BackendStatus(group, 0),)
-    changed = replace(made, revision=2, modules=Modules(unenforced=("traffic_policy",)))
+    changed = replace(made, revision=2, modules=enabled(unenforced=("traffic_policy",)))
     edge.store.keep(changed)
     until(lambda: is_said(edge, changed, "partly"))
     second = edge.store.status(made.id)

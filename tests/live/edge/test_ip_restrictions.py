@@ -16,8 +16,9 @@ from typing import Any
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
-from chalicelib.model.edges.modules import BackendModule, IpRestrictionModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.sites import ServedAddress
 from edge.envoy import http_manager, listeners, parts, v3
@@ -27,6 +28,7 @@ from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Settings
 from tests.edge import drawn_restrictions
 from tests.edge.drawn_restrictions import VISITORS, DrawnModules
+from tests.edge.edge_modules import enabled
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import ENVOY, Edge, free_ports, listens, until
@@ -59,11 +61,11 @@ def test_open_connections_obey_changes_and_headers_decide_nothing(edge: Edge) ->
     restricted, everywhere = (IpRestrictionModule(ip_policy_ids=[it.id]) for it in (policy, of_edge))
     to_answer = BackendModule(backend_id=answer.id)
     routes = (
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(to_answer)),
-        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/inner", Modules(to_answer, ip_restriction=restricted)),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(to_answer)),
+        ServedRoute(ids.new("edghtsrt"), "path_prefix", "/inner", enabled(to_answer, ip_restriction=restricted)),
     )
     hosts = (f"restricted.{edge.settings.tunnel_domain}:443",)
-    served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hosts, modules=Modules(ip_restriction=everywhere), routes=routes)
+    served = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hosts, modules=enabled(ip_restriction=everywhere), routes=routes)
     edge.store.keep(served)
     until(lambda: edge.status("restricted", path="/inner") == "200")
 
@@ -106,7 +108,7 @@ def test_byte_edges_close_a_connection_before_a_byte(edge: Edge) -> None:
         edge.store.keep(policy)
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=bytes:80:127.0.0.1:{server.port}").says("is online")
         restriction = IpRestrictionModule(ip_policy_ids=[policy.id])
-        modules = Modules(BackendModule(backend_id=group.id), ip_restriction=restriction)
+        modules = enabled(BackendModule(backend_id=group.id), ip_restriction=restriction)
         port, host = edge.settings.tcp_ports[7], f"bytes.{edge.settings.tunnel_domain}:443"
         for kind, name in (("edgtcp", edge.settings.address(port)), ("edgtls", host)):
             edge.store.keep(ServedEdge(ACCOUNT, ids.new(kind), 1, (name,), modules=modules))

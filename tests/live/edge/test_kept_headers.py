@@ -6,9 +6,10 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until
 
@@ -48,7 +49,7 @@ def test_an_edge_keeps_the_headers_that_it_names(edge: Edge, origin: int, protoc
     group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": name}))
     edge.store.keep(group)
     edge.ssh(edge.key(ACCOUNT), "-R", f"app={name}:80:127.0.0.1:{origin}")
-    modules = Modules(backend=BackendModule(backend_id=group.id))
+    modules = enabled(backend=BackendModule(backend_id=group.id))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", modules),)
     made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, (f"{name}.{edge.settings.tunnel_domain}:443",), routes=routes)
     edge.store.keep(made)

@@ -17,13 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
-from chalicelib.model.edges.modules import BackendModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
 from edge.sign_in import authorization
 from edge.sign_in.sign_in_records import SignInRecords
 from infra.build import browser
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.edge.sign_in.samples import module
@@ -90,7 +91,7 @@ class Site:
         rule = None
         if module and module.get("enabled", True):
             rule = self.rule()
-        changed = replace(route, modules=replace(route.modules, oauth=rule))
+        changed = replace(route, modules=extended(route.modules, oauth=rule))
         self.served = replace(self.served, revision=self.served.revision + 1, routes=(changed,))
         self.edge.store.keep(self.served)
 
@@ -109,7 +110,7 @@ def site(edge: Edge, admin: Client, name: str, backend: HttpResponse | TunnelGro
     prefix = "bkdtg" if isinstance(backend, TunnelGroup) else "bkdhr"
     answer = ServedBackend(admin.account, ids.new(prefix), backend)
     edge.store.keep(answer)
-    routes = (ServedRoute(route, "path_prefix", "/", Modules(backend=BackendModule(backend_id=answer.id))),)
+    routes = (ServedRoute(route, "path_prefix", "/", enabled(backend=BackendModule(backend_id=answer.id))),)
     hostport = f"{name}.{edge.settings.tunnel_domain}:443"
     served = ServedEdge(admin.account, made, 1, (hostport,), routes=routes)
     edge.store.keep(served)
@@ -295,7 +296,7 @@ def test_a_session_of_one_route_opens_no_other_route_of_the_edge(
     admin.put(f"{routes}/{other}/oauth", module("github", email_domains=["other.example"]))
     rule = asyncio.run(SignInRecords().current_rule(page.served.account, page.served.id, other))
     (first,) = page.served.routes
-    modules = replace(first.modules, oauth=rule)
+    modules = extended(first.modules, oauth=rule)
     second = ServedRoute(other, "path_prefix", "/other", modules)
     edge.store.keep(replace(page.served, revision=page.served.revision + 1, routes=(first, second)))
     until(lambda: "/github/" in edge.curl("two", *NAVIGATES, "-w", "%{redirect_url}", path="/other"))

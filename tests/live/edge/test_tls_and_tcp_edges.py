@@ -15,10 +15,12 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup, Weighted
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from tests import openssl
 from tests.conftest import free_port
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, listens, until
 
@@ -70,7 +72,7 @@ def group(edge: Edge, app: str) -> str:
 
 
 def attached(id: str, **more: Any) -> Modules:
-    return Modules(BackendModule(backend_id=id), **more)
+    return enabled(BackendModule(backend_id=id), **more)
 
 
 def keep(edge: Edge, prefix: str, hostport: str, modules: Modules, **more: Any) -> ServedEdge:
@@ -207,7 +209,7 @@ def test_tls_that_ends_upstream_is_passed_on_untouched(edge: Edge, folder: Path)
     with own_server(folder, host, port) as trusted:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=up:80:localhost:{port}")
         route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "up")))
-        made = keep(edge, "edghts", f"{host}:443", Modules(), terminate_at="upstream", routes=(route,))
+        made = keep(edge, "edghts", f"{host}:443", enabled(), terminate_at="upstream", routes=(route,))
         until(lambda: is_live(edge, made))
         assert asked(edge, host, trusted) == b"HTTP/1.0 200"
 
@@ -217,7 +219,7 @@ def test_a_banned_name_is_passed_on_by_no_wildcard_edge(edge: Edge, folder: Path
     with own_server(folder, f"*.{domain}", port) as trusted:
         edge.ssh(edge.key(ACCOUNT), "-R", f"app=wild:80:localhost:{port}")
         route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", attached(group(edge, "wild")))
-        keep(edge, "edghts", f"*.{domain}:443", Modules(), terminate_at="upstream", routes=(route,))
+        keep(edge, "edghts", f"*.{domain}:443", enabled(), terminate_at="upstream", routes=(route,))
 
         def met() -> list[bytes]:
             return [asked(edge, f"{name}.{domain}", trusted) for name in ("shop", "bank")]

@@ -13,9 +13,11 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, TrafficPolicyModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.traffic_policy import TrafficPolicyModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge
 from edge.link.proxy_protocol import Header
+from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import ENVOY, Edge, running, until
 
@@ -63,18 +65,18 @@ class Port:
         edge.store.keep(group)
         edge.ssh(edge.key(ACCOUNT), "-R", f"app={app}:80:127.0.0.1:{server.port}").says("is online")
         names = tuple(edge.settings.address(port) for port in ports)
-        modules = Modules(BackendModule(backend_id=group.id))
+        modules = enabled(BackendModule(backend_id=group.id))
         self._made = ServedEdge(ACCOUNT, ids.new("edgtcp"), 0, names, modules=modules)
 
     def obey(self, *rules: Any, **document: Any) -> None:
         """Replace the policy."""
         value = json.dumps({"inbound": rules, **document})
         policy = TrafficPolicyModule(value=value)
-        self._keep(replace(self._made.modules, traffic_policy=policy))
+        self._keep(extended(self._made.modules, traffic_policy=policy))
 
     def open(self) -> None:
         """Remove the policy."""
-        self._keep(replace(self._made.modules, traffic_policy=None))
+        self._keep(extended(self._made.modules, traffic_policy=None))
 
     def _keep(self, modules: Modules) -> None:
         self._made = replace(self._made, revision=self._made.revision + 1, modules=modules)

@@ -11,11 +11,12 @@ import pytest
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule
-from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from edge.link import proxy_protocol
 from edge.link.proxy_protocol import Header
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, Upstream, until, upstream
 
@@ -111,7 +112,7 @@ def test_an_https_edge_tells_the_tunnels_of_its_groups_who_visitors_are(edge: Ed
     with answering() as (port, visitors):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "shop"}))
         route = ServedRoute(
-            ids.new("edghtsrt"), "path_prefix", "/", Modules(backend=BackendModule(backend_id=group.id))
+            ids.new("edghtsrt"), "path_prefix", "/", enabled(backend=BackendModule(backend_id=group.id))
         )
         edge.store.reserve(ServedReservation("acct_A", "rd_shop", name, True, proxy_protocol=True))
         edge.store.keep(group)
@@ -129,7 +130,7 @@ def test_an_edge_of_tcp_tells_the_tunnels_of_its_group_who_the_visitor_is(edge: 
     address = edge.settings.address(port)
     with reading() as (upstream, seen):
         group = ServedBackend("acct_A", ids.new("bkdtg"), TunnelGroup(labels={"app": "db"}))
-        modules = Modules(backend=BackendModule(backend_id=group.id))
+        modules = enabled(backend=BackendModule(backend_id=group.id))
         made = ServedEdge("acct_A", ids.new("edgtcp"), 1, (address,), modules=modules, proxied=frozenset({address}))
         edge.ssh(edge.key("acct_A"), "-R", f"app=db:80:127.0.0.1:{upstream}").says("is online")
         edge.store.keep(group)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.model.edges import user_agents
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from tests.conftest import least
 from tests.edge.worst_filters import BAR, WORST, agents, cpu, headers, serve
 from tests.live.edge.conftest import needs_envoy

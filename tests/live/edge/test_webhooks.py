@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.model.edges.modules.webhook_verification import WebhookProvider
 from tests.edge.sign_in.webhooks.signing import PROVIDERS, SIGNED_TIMES, secret_of, sign
 from tests.live.edge import webhook_site
 from tests.live.edge.conftest import needs_envoy

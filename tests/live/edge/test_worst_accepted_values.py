@@ -11,11 +11,12 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.edge_status import HostportStatus, RouteStatus
-from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from edge.link.authority import KeyPair
 from tests import openssl
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.worst_values import DOMAIN, EVERY, Worst
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until, uploaded
@@ -43,13 +44,15 @@ class Bad:
         """Keep a value as the API does."""
         if worst.at == "/backends/http_response":
             self._route(
-                f"/{len(self.edge.routes)}", "exact_path", Modules(BackendModule(backend_id=self._backend(worst.body)))
+                f"/{len(self.edge.routes)}",
+                "exact_path",
+                enabled(BackendModule(backend_id=self._backend(worst.body))),
             )
         elif worst.at == "/edges/https":
             place, modules = worst.body.get("terminate_at", "edge"), modules_of(worst.body, kinds.HTTPS_EDGES)
             self._keep(ServedEdge(BAD, ids.new("edghts"), 1, tuple(worst.body["hostports"]), place, modules))
         else:
-            modules = replace(
+            modules = extended(
                 modules_of(worst.body, kinds.HTTPS_EDGE_ROUTES), backend=BackendModule(backend_id=self.answer)
             )
             self._route(worst.body["match"], worst.body["match_type"], modules)
@@ -78,7 +81,7 @@ class Good:
 
     def __init__(self, edge: Edge) -> None:
         self._edge, self._answer = edge, ServedBackend(GOOD, ids.new("bkdhr"), HttpResponse(body="0"))
-        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(BackendModule(backend_id=self._answer.id)))
+        route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(BackendModule(backend_id=self._answer.id)))
         edge.store.keep(self._answer)
         edge.store.keep(ServedEdge(GOOD, ids.new("edghts"), 1, ("good.tunnels.localhost:443",), routes=(route,)))
         until(lambda: edge.curl("good") == "0")

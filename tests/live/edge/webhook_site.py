@@ -12,11 +12,12 @@ from chalicelib import ids
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.storage.records import items, table
 from edge.process.settings import Settings
 from edge.sign_in import authorization
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.sign_in.webhooks.signing import PROVIDERS, secret_of
 from tests.live.edge.running import Edge, until
 from tests.transports import Client
@@ -103,7 +104,7 @@ class Site:
             item = table.find(scope, route.id)
             assert item
             own = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
-            made.append(replace(route, modules=replace(own, backend=route.modules.backend)))
+            made.append(replace(route, modules=extended(own, backend=route.modules.values.get("backend"))))
         self.served = replace(self.served, revision=self.served.revision + 1, routes=tuple(made))
         self.edge.store.keep(self.served)
         self.edge.settle()
@@ -158,7 +159,7 @@ def serving(edge: Edge, admin: Client, name: str) -> Iterator[Site]:
         body: dict[str, object] = {"match_type": "path_prefix", "match": f"/{path}", **module}
         id = admin.create(f"/edges/https/{made}/routes", body)["id"]
         site.routes[path] = id
-        routes.append(ServedRoute(id, "path_prefix", f"/{path}", Modules(BackendModule(backend_id=group.id))))
+        routes.append(ServedRoute(id, "path_prefix", f"/{path}", enabled(BackendModule(backend_id=group.id))))
     site.served = replace(site.served, routes=tuple(routes))
     site.reload()
     until(lambda: edge.status(name, path="/open") == "200")

@@ -17,7 +17,7 @@ from chalicelib.http import endpoints, middleware
 from chalicelib.model import migrations
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse
-from chalicelib.model.edges.modules import TrafficPolicyModule
+from chalicelib.model.edges.modules.traffic_policy import TrafficPolicyModule
 from chalicelib.model.migrations import Forms
 from chalicelib.modules import traffic_policy
 from chalicelib.operator import migrate

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy
-from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import AnyOf
 from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item

@@ -7,11 +7,14 @@ import pytest
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import served
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TrafficPolicyModule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.traffic_policy import TrafficPolicyModule
 from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names import base_names
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
+from tests.edge.edge_modules import enabled
 
 SEALED = b"sealed"
 OAUTH = {"provider": {"github": {"client_id": "app", "client_secret": SEALED}}}
@@ -23,7 +26,7 @@ def test_a_module_that_is_not_enabled_is_as_one_that_is_not_set() -> None:
         "oauth": {**OAUTH, "enabled": False},
     }
 
-    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == Modules()
+    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == enabled()
 
 
 def test_a_module_without_a_word_on_it_is_enabled() -> None:
@@ -32,9 +35,9 @@ def test_a_module_without_a_word_on_it_is_enabled() -> None:
         "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
     }
 
-    assert Modules.of(stored, kinds.TLS_EDGES) == Modules(
+    assert Modules.of(stored, kinds.TLS_EDGES) == enabled(
         BackendModule(backend_id="bkdtg_1"),
-        MutualTlsModule(certificate_authority_ids=["ca_1"]),
+        mutual_tls=MutualTlsModule(certificate_authority_ids=["ca_1"]),
     )
 
 
@@ -43,16 +46,16 @@ def test_a_module_whose_enabled_is_null_is_malformed_and_not_off() -> None:
         "user_agent_filter": {"deny": ["bot"], "enabled": None},
         "oauth": {**OAUTH, "enabled": None},
     }
-    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == Modules(unenforced=("oauth", "user_agent_filter"))
+    assert Modules.of(stored, kinds.HTTPS_EDGE_ROUTES) == enabled(unenforced=("oauth", "user_agent_filter"))
 
 
 def test_what_cannot_be_enforced_is_named_without_its_secrets() -> None:
     found = Modules.of({"oauth": OAUTH, "of_the_future": {}}, kinds.HTTPS_EDGE_ROUTES)
 
     assert found.unenforced == ("of_the_future",)
-    assert found.oauth
-    assert (found.oauth.provider, found.oauth.client_id) == ("github", "app")
-    assert "secret" not in vars(found.oauth)
+    rule = found.values["oauth"]
+    assert (rule.provider, rule.client_id) == ("github", "app")
+    assert "secret" not in vars(rule)
 
 
 def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
@@ -68,7 +71,10 @@ def test_a_module_is_enforced_only_at_kinds_that_have_it() -> None:
     }
     port = Item("acct_1#/edges/tcp", "edgtcp_1", {"hostports": ["a.example.com:20000"]}, modules=stored)
     made = served.decode_edge(port).modules
-    assert (made.traffic_policy, made.unenforced) == (TrafficPolicyModule(value="{}"), ("user_agent_filter",))
+    assert (made.values.get("traffic_policy"), made.unenforced) == (
+        TrafficPolicyModule(value="{}"),
+        ("user_agent_filter",),
+    )
 
 
 def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -> None:
@@ -113,7 +119,7 @@ def test_an_edge_has_its_routes_but_for_those_of_which_only_modules_were_set() -
 )
 def test_a_module_that_cannot_be_understood_cannot_be_enforced(name: str, record: Any) -> None:
     kind = {"traffic_policy": kinds.TCP_EDGES, "user_agent_filter": kinds.HTTPS_EDGE_ROUTES, "backend": kinds.TLS_EDGES}
-    assert Modules.of({name: record}, kind.get(name, kinds.HTTPS_EDGES)) == Modules(unenforced=(name,))
+    assert Modules.of({name: record}, kind.get(name, kinds.HTTPS_EDGES)) == enabled(unenforced=(name,))
 
 
 EDGE = Item(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edges import sign_in_rules
-from chalicelib.model.edges.modules import OAuthModule
+from chalicelib.model.edges.modules import oauth
+from chalicelib.model.edges.modules.oauth import OAuthModule
 from chalicelib.model.edges.sign_in_rules import MAX_DURATION, SignInRule
 
 GITHUB = {"client_id": "app", "client_secret": b"sealed"}
@@ -14,7 +14,7 @@ GITHUB = {"client_id": "app", "client_secret": b"sealed"}
 
 def rule(provider: dict[str, Any] | None = None, **more: Any) -> SignInRule:
     module = OAuthModule.of({"provider": {"github": {**GITHUB, **(provider or {})}}, **more})
-    made = sign_in_rules.make_rule(module)
+    made = oauth.make_rule(module)
     assert made
     return made.of_route("acct_1", "edghts_1", "edghtsrt_abcdefghijkl")
 
@@ -64,4 +64,4 @@ def test_zero_is_no_limit_of_its_own() -> None:
 
 @pytest.mark.parametrize("providers", [{}, {"github": GITHUB, "google": GITHUB}])
 def test_a_module_without_exactly_one_provider_has_no_rule(providers: dict[str, Any]) -> None:
-    assert sign_in_rules.make_rule(OAuthModule.of({"provider": providers})) is None
+    assert oauth.make_rule(OAuthModule.of({"provider": providers})) is None

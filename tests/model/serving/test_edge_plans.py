@@ -7,13 +7,16 @@ import pytest
 
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
-from chalicelib.model.edges.modules import IpRestrictionModule, TlsEnd, UserAgentModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
+from chalicelib.model.edges.modules.tls_termination import TlsEnd
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.policy_expressions import Constant
-from chalicelib.model.edges.served import UNREADABLE, Modules, ServedBackend, ServedRoute
+from chalicelib.model.edges.served import UNREADABLE, ServedBackend, ServedRoute
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import edge_plans, pages
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_plans import PlannedHost
+from tests.edge.edge_modules import enabled, extended
 from tests.edge.plan.worlds import (
     ANSWER,
     DOMAIN,
@@ -295,9 +298,9 @@ GONE = "The IP policy ipp_1 does not exist, and admits no visitor."
 
 
 def test_visitors_must_pass_the_policies_of_the_edge_and_of_the_route() -> None:
-    plain, own = edge(route(), route("/x", id="edghtsrt_2")), replace(route().modules, ip_restriction=RESTRICTED)
+    plain, own = edge(route(), route("/x", id="edghtsrt_2")), extended(route().modules, ip_restriction=RESTRICTED)
     routes = (*plain.routes, ServedRoute("edghtsrt_3", "path_prefix", "/y", own))
-    restricted = replace(plain, routes=routes, modules=Modules(ip_restriction=RESTRICTED))
+    restricted = replace(plain, routes=routes, modules=enabled(ip_restriction=RESTRICTED))
     plan = plan_of(EDGE, GATEWAY, group(), tunnel(), restricted, OFFICE)
     assert len(plan.refusals) == 1
     assert {it.route.match: (len(it.refusals), it.restricts_visitors, it.error) for it in plan.targets} == {
@@ -320,7 +323,7 @@ def test_an_edge_with_too_many_networks_refuses_all(terminate_at: Literal["edge"
 
     def plan(count: int) -> edge_plans.Plan:
         modules = (
-            replace(route().modules, ip_restriction=IpRestrictionModule(ip_policy_ids=[f"ipp_{it}"]))
+            extended(route().modules, ip_restriction=IpRestrictionModule(ip_policy_ids=[f"ipp_{it}"]))
             for it in range(count)
         )
         routes = (ServedRoute(f"edghtsrt_{it}", "path_prefix", f"/{it}", own) for it, own in enumerate(modules))
@@ -337,7 +340,7 @@ def test_an_edge_with_too_many_networks_refuses_all(terminate_at: Literal["edge"
 
 def test_an_edge_with_policies_is_closed_if_envoy_rejects_its_routes() -> None:
     for routes in ((), (route(),)):
-        restricted = replace(edge(*routes), modules=Modules(ip_restriction=RESTRICTED))
+        restricted = replace(edge(*routes), modules=enabled(ip_restriction=RESTRICTED))
         closed = edge_plans.close_refused(plan_of(EDGE, group(), restricted, OFFICE), "no")
         assert (closed.page, closed.refusals) == (pages.NOT_ENFORCED, ())
         assert [it.page for it in closed.targets] == [pages.NOT_ENFORCED for _ in routes]

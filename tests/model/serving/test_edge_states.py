@@ -25,6 +25,7 @@ from chalicelib.model.serving import edge_plans, edge_states
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import AccountView, Service
 from chalicelib.model.serving.edge_states import ReportedStatus
+from tests.edge.edge_modules import extended
 from tests.edge.plan.worlds import EDGE, GATEWAY, GROUP, HOST, NOW, A, certificate, edge, group, route, tunnel
 
 SERVICE = Service("tunnels.localhost", range(20000, 20002), frozenset({"tunnels.localhost", "*.tunnels.localhost"}))
@@ -117,7 +118,7 @@ def test_reports_decide_with_the_records(
 def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: State) -> None:
     oauth = SignInRule("github", "d", client_id="app")
     served = replace(
-        SERVED, routes=(replace(SERVED.routes[0], modules=replace(SERVED.routes[0].modules, oauth=oauth)),)
+        SERVED, routes=(replace(SERVED.routes[0], modules=extended(SERVED.routes[0].modules, oauth=oauth)),)
     )
     error = ApplicationError(digest, LATER, "application")
     (found,) = decided(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes

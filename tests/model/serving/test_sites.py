@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
-from chalicelib.model.edges.modules import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import sites

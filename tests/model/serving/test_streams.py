@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edges.modules import TrafficPolicyModule, UserAgentModule
+from chalicelib.model.edges.modules.traffic_policy import TrafficPolicyModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving import streams
 from chalicelib.model.serving.account_view import Service
 from chalicelib.model.serving.edge_plans import PlannedHost
 from chalicelib.model.serving.streams import Destinations
+from tests.edge.edge_modules import extended
 from tests.edge.plan.worlds import (
     ANSWER,
     EDGE,
@@ -54,7 +56,7 @@ def tcp(*hostports: str, **more: Any) -> ServedEdge:
 
 def with_policy(value: str) -> ServedEdge:
     made = tcp()
-    return replace(made, modules=replace(made.modules, traffic_policy=TrafficPolicyModule(value=value)))
+    return replace(made, modules=extended(made.modules, traffic_policy=TrafficPolicyModule(value=value)))
 
 
 def upstream(*routes: Any, **more: Any) -> ServedEdge:

@@ -119,12 +119,13 @@ def test_only_known_files_seal() -> None:
         str(file.relative_to(ROOT))
         for folder in ("chalicelib", "edge")
         for file in (ROOT / folder).rglob("*.py")
-        if re.search(r"vault\.seal\b", file.read_text())
+        if re.search(r"vault\.seal(_text)?\b", file.read_text())
     }
     # A new file here also needs a place in `sealed_values`, or `secrets rewrap` would miss its secrets.
     assert sealing == {
         "chalicelib/http/resource.py",
-        "chalicelib/model/edges/modules.py",
+        "chalicelib/model/edges/modules/oauth.py",
+        "chalicelib/model/edges/modules/webhook_verification.py",
         "chalicelib/model/sign_in/managed_apps.py",
         "chalicelib/model/tls/acme_accounts.py",
         "edge/issuer/key_making.py",

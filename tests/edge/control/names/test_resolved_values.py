@@ -11,8 +11,9 @@ from chalicelib import __main__ as operator
 from chalicelib import ids
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
-from chalicelib.model.edges.modules import BackendModule, TlsTerminationModule
-from chalicelib.model.edges.served import UNREADABLE, Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
+from chalicelib.model.edges.served import UNREADABLE, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.serving.account_records import AccountRecords
@@ -21,6 +22,7 @@ from chalicelib.storage.client.dynamodb import Condition, Write
 from chalicelib.storage.records import items, table
 from edge.control.names.name_resolver import NameResolver
 from tests import openssl
+from tests.edge.edge_modules import enabled
 from tests.proving import prove
 from tests.queries import calls
 from tests.transports import Client
@@ -169,14 +171,14 @@ def test_an_edge_is_read_with_what_it_names_in_few_calls(resolver: NameResolver,
         records = read(resolver, admin, edge)
     assert sorted(made) == ["BatchGetItem"] * 3 + ["Query"] * 3
     found = records.edges[edge]
-    rule = found.routes[0].modules.oauth
+    rule = found.routes[0].modules.values.get("oauth")
     assert rule
     assert replace(rule, digest="") == SignInRule("github", "", client_id="id", scopes=("user",))  # without the secret
-    modules = Modules(backend=BackendModule(backend_id=shared), oauth=rule)
-    assert replace(found, modules=Modules()) == ServedEdge(
+    modules = enabled(backend=BackendModule(backend_id=shared), oauth=rule)
+    assert replace(found, modules=enabled()) == ServedEdge(
         admin.account, edge, 4, (host,), routes=(ServedRoute(route, "path_prefix", "/", modules),)
     )
-    assert found.modules.tls_termination == TlsTerminationModule(min_version="1.3")
+    assert found.modules.values.get("tls_termination") == TlsTerminationModule(min_version="1.3")
     assert records.authorities == {authority: ServedAuthority(admin.account, authority, issued.certificate)}
     assert {id: it.value for id, it in records.backends.items()} == {
         shared: Weighted(**own(admin, "weighted", shared), backends={group: 3, answer: 1}),

@@ -1,8 +1,10 @@
 """The compression of a route, as Envoy reads it."""
 
+from chalicelib.model.edges.modules.compression import CompressionModule
 from edge.envoy import v3
 from edge.envoy.filters import compression
 from tests.edge.envoy import messages
+from tests.edge.envoy.filters.routes import PLAN, TARGET
 
 
 def test_without_the_module_nothing_is_compressed() -> None:
@@ -13,5 +15,5 @@ def test_without_the_module_nothing_is_compressed() -> None:
 
 def test_a_route_enables_it() -> None:
     route = v3.Route()
-    compression.enable(route)
+    compression.enable(route, CompressionModule(), PLAN, TARGET)
     assert [*route.typed_per_filter_config] == [compression.FILTER.name]

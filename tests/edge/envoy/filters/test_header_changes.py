@@ -1,15 +1,15 @@
 """Headers that a route adds and removes, as messages of Envoy."""
 
-from chalicelib.model.edges.modules import HeadersModule
-from chalicelib.model.edges.served import Modules
+from chalicelib.model.edges.headers.changed_headers import HeadersModule
 from edge.envoy import v3
 from edge.envoy.filters import header_changes
+from tests.edge.envoy.filters.routes import PLAN, TARGET
 
 
 def test_a_header_replaces_that_of_the_visitor_and_its_value_is_no_template() -> None:
     route = v3.Route()
     module = HeadersModule(add={"X-Rate": "100%", "X-Empty": ""}, remove=["X-Debug"])
-    header_changes.add_changes(route, Modules(request_headers=module))
+    header_changes.change_requests(route, module, PLAN, TARGET)
     assert [(it.header.key, it.header.value) for it in route.request_headers_to_add] == [
         ("X-Rate", "100%%"),
         ("X-Empty", ""),
@@ -24,7 +24,7 @@ def test_a_header_replaces_that_of_the_visitor_and_its_value_is_no_template() ->
 
 def test_responses_have_changes_of_their_own() -> None:
     route = v3.Route()
-    header_changes.add_changes(route, Modules(response_headers=HeadersModule(add={"A": "b"}, remove=["Server"])))
+    header_changes.change_responses(route, HeadersModule(add={"A": "b"}, remove=["Server"]), PLAN, TARGET)
     assert not route.request_headers_to_add
     assert ([it.header.key for it in route.response_headers_to_add], [*route.response_headers_to_remove]) == (
         ["A"],

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from chalicelib.model.edges.modules import BackendModule
-from chalicelib.model.edges.served import Modules, ServedEdge, ServedRoute
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.served import ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from edge.envoy import edge_routes, v3
 from edge.envoy.filters import sign_in
+from tests.edge.edge_modules import enabled
 
 RULE = SignInRule("google", "digest", "acct_1", "edghts_1", "edghtsrt_aaaaaa", auth_check_interval=600)
 KEY = {"kty": "EC", "kid": "k"}
@@ -21,7 +22,7 @@ def plan(*rules: SignInRule | None) -> Plan:
     """Return the plan of an edge with a route for each rule, which is open with None."""
     targets = []
     for number, rule in enumerate(rules):
-        modules = Modules(backend=BackendModule(backend_id="bkdhr_1"), oauth=rule)
+        modules = enabled(backend=BackendModule(backend_id="bkdhr_1"), oauth=rule)
         route = ServedRoute(rule.route if rule else f"edghtsrt_{number}", "path_prefix", f"/{number}", modules)
         targets.append(RouteTarget(route, (("bkdhr_1", 1),), online=(("bkdhr_1", 1),), rule=rule))
     routes = tuple(it.route for it in targets)

@@ -4,7 +4,7 @@ import pytest
 import re2
 from envoy.config.route.v3.route_components_pb2 import HeaderMatcher
 
-from chalicelib.model.edges.modules import UserAgentModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from edge.envoy.filters import user_agents
 
 

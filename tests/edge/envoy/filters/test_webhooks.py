@@ -1,11 +1,11 @@
 """The verification of webhooks on a route, as Envoy reads it."""
 
-from chalicelib.model.edges.modules import WebhookRule
-from chalicelib.model.edges.served import ServedEdge
+from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from edge.envoy import v3
 from edge.envoy.filters import webhooks
 from edge.process.settings import Limits
 from tests.edge.envoy import messages
+from tests.edge.envoy.filters.routes import PLAN, TARGET
 
 
 def test_a_failure_of_the_service_closes() -> None:
@@ -20,7 +20,7 @@ def test_a_failure_of_the_service_closes() -> None:
 
 def test_a_route_names_its_module_and_has_no_upgrades() -> None:
     route = v3.Route()
-    webhooks.require(route, ServedEdge("acct_1", "edghts_1", 1, ()), "edghtsrt_1", WebhookRule("GITHUB", "d"))
+    webhooks.require(route, WebhookRule("GITHUB", "d"), PLAN, TARGET)
     found = messages.to_json(route)
     assert found["typed_per_filter_config"]["webhooks"]["check_settings"]["context_extensions"] == {
         "account": "acct_1",

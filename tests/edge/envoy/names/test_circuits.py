@@ -1,6 +1,6 @@
 """The clusters of a route with a circuit breaker, as Envoy reads them."""
 
-from chalicelib.model.edges.modules import CircuitBreakerModule
+from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
 from edge.envoy import v3
 from edge.envoy.names import circuits
 from edge.envoy.resources import encode

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.model.edges.modules import CircuitBreakerModule
+from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
@@ -17,6 +17,7 @@ from edge.envoy.resources import Key
 from edge.envoy.selector import OPERATOR_SECRET
 from edge.plan.names import NamePlan
 from edge.process.settings import Settings
+from tests.edge.edge_modules import extended
 from tests.edge.envoy import messages
 from tests.edge.plan import worlds
 from tests.edge.plan.worlds import ANSWER, GATEWAY, GROUP, A
@@ -44,7 +45,7 @@ class Records:
 def plan(**more: Any) -> NamePlan:
     """Return the plan of a name of an edge with several hosts. `more` are arguments of `worlds.edge`."""
     edge = worlds.edge(TARGET.route, hosts=[it.name for it in HOSTS], **more)
-    trusted = ("PEM",) if edge.modules.mutual_tls else ()
+    trusted = ("PEM",) if edge.modules.values.get("mutual_tls") else ()
     return NamePlan(NAME, A, "cert_1", edge=Plan(edge, HOSTS, trusted=trusted, targets=(TARGET,)))
 
 
@@ -95,7 +96,7 @@ def test_a_name_needs_only_the_clusters_of_its_routes(made: NamePlan, expected: 
 
 def test_a_route_with_a_circuit_breaker_has_clusters_for_its_groups_only() -> None:
     breaker = CircuitBreakerModule(tripped_duration=30, rolling_window=5, volume_threshold=20, error_percent=20)
-    modules = replace(TARGET.route.modules, circuit_breaker=breaker)
+    modules = extended(TARGET.route.modules, circuit_breaker=breaker)
     target = replace(TARGET, route=replace(TARGET.route, modules=modules))
     made = plan()
     assert made.edge

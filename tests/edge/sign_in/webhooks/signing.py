@@ -6,7 +6,7 @@ import hmac
 from datetime import UTC, datetime
 from typing import get_args
 
-from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.model.edges.modules.webhook_verification import WebhookProvider
 
 PROVIDERS: tuple[WebhookProvider, ...] = get_args(WebhookProvider)
 SIGNED_TIMES: tuple[WebhookProvider, ...] = ("SLACK", "STRIPE", "SVIX", "ZENDESK")

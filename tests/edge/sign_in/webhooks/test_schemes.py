@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from chalicelib.model.edges.modules import WebhookProvider
+from chalicelib.model.edges.modules.webhook_verification import WebhookProvider
 from edge.sign_in.webhooks import schemes
 from edge.sign_in.webhooks.schemes import Headers
 from tests.edge.sign_in.webhooks.signing import PROVIDERS, SIGNED_TIMES, secret_of, sign

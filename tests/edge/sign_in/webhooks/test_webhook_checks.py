@@ -26,7 +26,7 @@ def request(admin: Client, module: str, body: bytes = BODY) -> Webhook:
     edge, route = module.split("/")[3], module.split("/")[5]
     item = table.find(edges.routes_scope(items.scope(admin.account, kinds.HTTPS_EDGES.path), edge), route)
     assert item
-    rule = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES).webhook_verification
+    rule = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES).values.get("webhook_verification")
     return Webhook(admin.account, edge, route, rule.digest if rule else "", sign("SLACK", body, NOW), body)
 
 

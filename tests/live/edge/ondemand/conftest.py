@@ -3,8 +3,9 @@
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.edges.modules import MutualTlsModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
 from chalicelib.model.edges.served import Modules, ServedAuthority
+from tests.edge.edge_modules import enabled
 from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
 from tests.live.edge.running import Edge, until
 
@@ -20,4 +21,4 @@ def name(edge: Edge) -> Name:
 def mutual(name: Name) -> Modules:
     trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
     name.edge.store.keep(trusted)
-    return Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id]))
+    return enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id]))

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse
-from chalicelib.model.edges.modules import BackendModule
+from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from edge.link import authority
 from edge.link.authority import Authority
+from tests.edge.edge_modules import enabled
 from tests.live.edge.ondemand.tables import ask
 from tests.live.edge.running import Edge
 
@@ -77,7 +78,7 @@ def serve(edge: Edge, label: str = "", account: str = ACCOUNT) -> Name:
     label = label or ids.new("x").lower().replace("_", "-")
     host = label if "." in label else f"{label}.{edge.settings.tunnel_domain}"
     answer = ServedBackend(account, ids.new("bkdhr"), HttpResponse(body="in"))
-    route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", Modules(BackendModule(backend_id=answer.id)))
+    route = ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", enabled(BackendModule(backend_id=answer.id)))
     record = ServedEdge(account, ids.new("edghts"), 1, (f"{host}:443",), routes=(route,))
     edge.store.keep(answer)
     edge.store.keep(record)

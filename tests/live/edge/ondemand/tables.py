@@ -99,7 +99,7 @@ class Table:
         planned = tuple(PlannedHost(it, "live", certificate="cert_1") for it in (hosts or (name,)))
         target = RouteTarget(route, ((id, 1),), online=((id, 1),))
         edge = worlds.edge(route, id=f"edghts_{name}", hosts=hosts or (name,), **more)
-        trusted = (self.authority.pem,) if edge.modules.mutual_tls else ()
+        trusted = (self.authority.pem,) if edge.modules.values.get("mutual_tls") else ()
         return NamePlan(name, A, "cert_1", edge=Plan(edge, planned, trusted=trusted, targets=(target,)))
 
     def tunnel(self, name: str, *, proxy_protocol: bool = False) -> NamePlan:

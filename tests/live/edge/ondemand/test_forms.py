@@ -2,8 +2,9 @@
 
 import pytest
 
-from chalicelib.model.edges.modules import TlsTerminationModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
 from chalicelib.model.edges.served import Modules
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.names import Name
 from tests.live.edge.ondemand.tables import ask
@@ -30,7 +31,7 @@ def test_without_mutual_tls_visitors_find_the_name_all_the_time(name: Name, mutu
     until(lambda: not name.visit(is_stranger=True))
     with name.connect() as before, name.visited() as known:
         assert ask(before, name.host)[0] == 200
-        name.change(Modules())
+        name.change(enabled())
         until(lambda: name.visit(is_stranger=True) == "200")
         name.edge.settle()
         assert ask(before, name.host)[0] == 421
@@ -52,12 +53,12 @@ def test_a_special_name_that_the_list_lacks_is_added_by_its_first_visitor(name: 
 def test_another_tls_version_moves_a_name_and_back(name: Name, version: str) -> None:
     with name.connect() as before, name.visited() as visits:
         assert ask(before, name.host)[0] == 200
-        name.change(Modules(tls_termination=TlsTerminationModule(min_version=version)))
+        name.change(enabled(tls_termination=TlsTerminationModule(min_version=version)))
         until(lambda: ask(before, name.host)[0] == 421)
         if version == "1.3":
             until(lambda: not name.visit(version="TLSv1_2"))
         name.edge.settle()
-        name.change(Modules())
+        name.change(enabled())
         name.edge.settle()
         until(lambda: name.visit(version="TLSv1_2") == "200")
     assert visits.keys() <= {"200", "421"}

@@ -12,7 +12,9 @@ import pytest
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
-from chalicelib.model.edges.modules import BackendModule, UserAgentModule, WebhookRule
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
+from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.link.authority import KeyPair
@@ -20,6 +22,7 @@ from edge.process import metrics
 from edge.process.settings import STATS_SOCKET
 from edge.store.records import Grant, Opening
 from tests import openssl
+from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, running, uploaded
 
@@ -30,8 +33,8 @@ _MOST = 1.2  # of the estimate
 _ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
-_LARGEST_FILTER = Modules(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
-_WEBHOOK = Modules(webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"))
+_LARGEST_FILTER = enabled(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
+_WEBHOOK = enabled(webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"))
 _LONG_PATH = "a.b/" * 250
 
 Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
@@ -67,7 +70,7 @@ def _add_edge(
     """Add an edge with routes to all backends, with the same modules but at /."""
     all_of_them = _add_backend(edge, account, "bkdwd", Weighted(backends=dict.fromkeys(backends, 1)))
     backend = BackendModule(backend_id=all_of_them)
-    modules = [replace(own if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
+    modules = [extended(own if match != "/" else NO_MODULES, backend=backend) for _, match in routes]
     made = tuple(ServedRoute(ids.new("edghtsrt"), *it, own) for it, own in zip(routes, modules, strict=True))
     host = f"{label}.{edge.settings.tunnel_domain}:443"
     edge.store.keep(ServedEdge(account, ids.new("edghts"), 1, (host,), routes=made))
@@ -112,7 +115,7 @@ def _long_paths(edge: Edge, account: str, label: str) -> None:
 
 def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
     routes: list[tuple[str, str]] = [("exact_path", f"/{number}{_LONG_PATH}") for number in range(20)]
-    filtered = Modules(user_agent_filter=UserAgentModule(deny=["curl"]))
+    filtered = enabled(user_agent_filter=UserAgentModule(deny=["curl"]))
     _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], filtered)
 
 

@@ -7,11 +7,14 @@ from cryptography import x509
 
 from chalicelib import ids
 from chalicelib.model.edges.backends import TunnelGroup
-from chalicelib.model.edges.modules import BackendModule, MutualTlsModule, TlsTerminationModule
-from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
+from chalicelib.model.edges.served import ServedAuthority, ServedBackend, ServedEdge
 from chalicelib.model.names.reservations import ServedReservation
 from edge.link.authority import KeyPair
 from tests import openssl
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
 from tests.live.edge.running import Edge, until, uploaded
@@ -27,14 +30,14 @@ def special(edge: Edge, label: str, form: str) -> Name:
     if form == "mutual":
         trusted = ServedAuthority(ACCOUNT, ids.new("ca"), name.clients.pem)
         edge.store.keep(trusted)
-        name.change(Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id])))
+        name.change(enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[trusted.id])))
     elif form == "version":
-        name.change(Modules(tls_termination=TlsTerminationModule(min_version="1.3")))
+        name.change(enabled(tls_termination=TlsTerminationModule(min_version="1.3")))
     else:
         edge.store.forget(name.record)
         group = ServedBackend(ACCOUNT, ids.new("bkdtg"), TunnelGroup(labels={"app": form}))
         edge.store.keep(group)
-        modules = Modules(backend=BackendModule(backend_id=group.id))
+        modules = enabled(backend=BackendModule(backend_id=group.id))
         edge.store.keep(ServedEdge(ACCOUNT, ids.new("edgtls"), 1, (f"{host}:443",), modules=modules))
     return name
 

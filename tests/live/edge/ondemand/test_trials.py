@@ -5,15 +5,14 @@ from dataclasses import replace
 from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse
 from chalicelib.model.edges.edge_status import EdgeStatus
-from chalicelib.model.edges.modules import (
-    BackendModule,
-    MutualTlsModule,
-    TlsTerminationModule,
-    UserAgentModule,
-)
+from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
+from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.served import Modules, ServedAuthority, ServedBackend, ServedEdge, ServedRoute
 from edge.link.authority import KeyPair
 from tests import openssl
+from tests.edge.edge_modules import enabled, extended
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.running import Edge, until, uploaded
 
@@ -25,10 +24,10 @@ def keep(edge: Edge, *names: str, route: Modules | None = None, modules: Modules
     """Put an edge with one route into the store."""
     answer = ServedBackend(ACCOUNT, ids.new("bkdhr"), HttpResponse(body="open\n"))
     edge.store.keep(answer)
-    used = replace(route or Modules(), backend=BackendModule(backend_id=answer.id))
+    used = extended(route or enabled(), backend=BackendModule(backend_id=answer.id))
     routes = (ServedRoute(ids.new("edghtsrt"), "path_prefix", "/", used),)
     hostports = tuple(f"{it}.{edge.settings.tunnel_domain}:443" for it in names)
-    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hostports, modules=modules or Modules(), routes=routes)
+    made = ServedEdge(ACCOUNT, ids.new("edghts"), 1, hostports, modules=modules or enabled(), routes=routes)
     edge.store.keep(made)
     return made
 
@@ -68,8 +67,8 @@ def test_an_edge_is_live_before_its_first_visitor(edge: Edge) -> None:
 def test_special_names_are_tried_too(edge: Edge) -> None:
     authority = ServedAuthority(ACCOUNT, ids.new("ca"), openssl.issue("/CN=clients").certificate)
     edge.store.keep(authority)
-    mutual = Modules(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
-    version = Modules(tls_termination=TlsTerminationModule(min_version="1.3"))
+    mutual = enabled(mutual_tls=MutualTlsModule(certificate_authority_ids=[authority.id]))
+    version = enabled(tls_termination=TlsTerminationModule(min_version="1.3"))
     every = [keep(edge, "mutual", modules=mutual), keep(edge, "newest", modules=version), keep(edge, "*.wild")]
 
     states = [status(edge, it).state for it in every]
@@ -97,7 +96,7 @@ def test_a_rejected_certificate_is_known_before_the_first_visitor(edge: Edge) ->
 
 def test_rejected_routes_are_known_before_the_first_visitor(edge: Edge) -> None:
     too_large = UserAgentModule(deny=["(a{900}){900}"])
-    made = keep(edge, "filter", route=Modules(user_agent_filter=too_large))
+    made = keep(edge, "filter", route=enabled(user_agent_filter=too_large))
 
     found = status(edge, made)
 

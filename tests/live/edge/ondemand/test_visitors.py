@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from chalicelib import ids
-from chalicelib.model.edges.modules import TlsTerminationModule
+from chalicelib.model.edges.modules.tls_termination import TlsTerminationModule
 from chalicelib.model.edges.served import Modules
 from chalicelib.model.names.reservations import ServedReservation
 from edge.link.authority import KeyPair
 from tests import openssl
+from tests.edge.edge_modules import enabled
 from tests.live.edge.conftest import needs_envoy
 from tests.live.edge.ondemand.names import ACCOUNT, Name, serve
 from tests.live.edge.ondemand.tables import UPGRADE, ask
@@ -105,7 +106,7 @@ def test_a_connection_that_got_the_page_of_unknown_names_is_served_once_the_name
 def test_a_blocked_network_is_refused_at_special_names_within_five_seconds(
     name: Name, mutual: Modules, form: str
 ) -> None:
-    name.change(mutual if form == "mutual" else Modules(tls_termination=TlsTerminationModule(min_version="1.3")))
+    name.change(mutual if form == "mutual" else enabled(tls_termination=TlsTerminationModule(min_version="1.3")))
     until(lambda: not name.visit(is_stranger=form == "mutual", version="" if form == "mutual" else "TLSv1_2"))
     until(lambda: name.visit() == "200")
     with name.connect(source="127.0.0.2") as bad, name.connect(source="127.0.0.3") as good:

@@ -1,0 +1,40 @@
+"""The stored form of the modules that change headers, and what the edge must know of both."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.model.audit import details
+from chalicelib.model.base.records import StoredModule
+from chalicelib.model.edges.edge_modules import Memory
+from chalicelib.model.edges.headers import header_changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadersModule(StoredModule):
+    """Headers to set, by name, and names of headers to remove first."""
+
+    add: Mapping[str, str] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+
+    AUDITED = ("enabled", "add", "remove")
+
+    def audited_fields(self) -> dict[str, Any]:
+        """Return digests of the values, which can be credentials of an upstream."""
+        digests = {name: details.digest(value) for name, value in sorted(self.add.items())}
+        return {**super().audited_fields(), "add": digests}
+
+
+def read(module: HeadersModule, check_name: Callable[[str], str]) -> HeadersModule | None:
+    """Return the module if its headers may be changed."""
+    try:
+        header_changes.check_changes(module.add, module.remove, check_name)
+    except ValueError:
+        return None
+    return module
+
+
+def estimate(module: HeadersModule) -> Memory:
+    """Return the memory of changed headers. Envoy stores their text four times."""
+    texts = [*module.remove, *(f"{name}{value}" for name, value in module.add.items())]
+    return Memory(entry_kib=0.6 * len(texts) + 4.0 * sum(map(len, texts)) / 1024)

@@ -1,0 +1,47 @@
+"""Circuit breakers of HTTPS edge routes: tunnels with failing responses get no requests for a while."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import StoredModule
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitBreakerModule(StoredModule):
+    """When failing tunnels get no requests for a while. Times are in seconds."""
+
+    tripped_duration: int = 10
+    rolling_window: int = 10
+    num_buckets: int = 10
+    volume_threshold: int = 10
+    error_percent: int = 50
+
+    AUDITED = ("enabled", "tripped_duration", "rolling_window", "num_buckets", "volume_threshold", "error_percent")
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        named = {name: it for name, it in values.items() if name != "error_threshold_percentage"}
+        return cls.of({**named, "error_percent": round(100 * values["error_threshold_percentage"])})
+
+
+def _read(module: CircuitBreakerModule) -> CircuitBreakerModule | None:
+    """Return the module if Envoy can obey its values."""
+    numbers = (module.tripped_duration, module.rolling_window, module.num_buckets, module.volume_threshold)
+    is_whole = all(1 <= number < 1 << 31 for number in numbers) and 1 <= module.error_percent <= 100
+    return module if is_whole else None
+
+
+MODULE = EdgeModule(
+    name="circuit_breaker",
+    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    stored=CircuitBreakerModule,
+    read=_read,
+    restricts_visitors=False,
+    admits_ambiguous_paths=True,
+    needs_plaintext=True,
+    memory=lambda _: Memory(cluster_kib=4.0),  # the detector of failures in the two clusters of a backend
+    built_by="names.circuits.build_circuits",
+)

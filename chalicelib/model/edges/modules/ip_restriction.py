@@ -1,0 +1,40 @@
+"""Restriction of visitors by their address, on edges, routes, and the tunnels of reserved domains and addresses."""
+
+from dataclasses import dataclass
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import References, StoredModule
+from chalicelib.model.edges import edge_modules
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class IpRestrictionModule(StoredModule):
+    """The ids of the IP policies that decide about visitors."""
+
+    ip_policy_ids: list[str]
+
+    AUDITED = ("enabled", "ip_policy_ids")
+
+    def references(self) -> References:
+        return {"ip_policy_ids": self.ip_policy_ids}
+
+
+def _read(module: IpRestrictionModule) -> IpRestrictionModule | None:
+    return module if module.ip_policy_ids and all(map(edge_modules.is_id, module.ip_policy_ids)) else None
+
+
+MODULE = EdgeModule(
+    name="ip_restriction",
+    holders=(
+        *(kinds.HTTPS_EDGES, kinds.HTTPS_EDGE_ROUTES, kinds.TLS_EDGES, kinds.TCP_EDGES),
+        *(kinds.RESERVED_DOMAINS, kinds.RESERVED_ADDRS),
+    ),
+    stored=IpRestrictionModule,
+    read=_read,
+    restricts_visitors=True,
+    admits_ambiguous_paths=False,
+    needs_plaintext=False,
+    memory=lambda _: Memory(),  # edge/plan/sizes.py counts the networks of the policies
+    configures_route="filters.visitor_addresses.restrict_route",
+)

@@ -1,0 +1,121 @@
+"""OAuth on HTTPS edge routes: only users of an identity provider may pass. Client secrets are sealed."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import Stored, StoredModule
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
+from chalicelib.model.edges.sign_in_rules import SignInRule
+from chalicelib.storage import vault
+
+_LISTS = ("scopes", "email_addresses", "email_domains", "teams", "organizations")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredProvider(Stored):
+    """An identity provider and the users that it admits. Only GitHub has `teams` and `organizations`."""
+
+    client_id: str = ""
+    client_secret: bytes = field(default=b"", repr=False)
+    scopes: list[str] = field(default_factory=list)
+    email_addresses: list[str] = field(default_factory=list)
+    email_domains: list[str] = field(default_factory=list)
+    teams: list[str] | None = None
+    organizations: list[str] | None = None
+
+    AUDITED = ("client_id", "client_secret", "scopes", "email_addresses", "email_domains", "teams", "organizations")
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def open_secret(self, context: Mapping[str, str]) -> str:
+        """Return the client secret, "" if there is none. Raises aws.Unavailable."""
+        return vault.unseal(self.client_secret, context, bytes.decode) if self.client_secret else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OAuthModule(StoredModule):
+    """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
+
+    The client secret is sealed for its route and cannot be opened for another one.
+    """
+
+    provider: Mapping[str, StoredProvider | None]
+    options_passthrough: bool = False
+    cookie_prefix: str = "service."
+    inactivity_timeout: int = 0
+    maximum_duration: int = 0
+    auth_check_interval: int = 0
+
+    AUDITED = (
+        *("enabled", "provider", "options_passthrough", "cookie_prefix"),
+        *("inactivity_timeout", "maximum_duration", "auth_check_interval"),
+    )
+
+    @property
+    def providers(self) -> list[tuple[str, StoredProvider]]:
+        """Return the providers that are set, by name. A well-formed module has one."""
+        return [(name, it) for name, it in sorted(self.provider.items()) if it]
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        sealed = [found.client_secret for found in before.provider.values() if found] if before else []
+        providers = {
+            name: requested
+            and {**requested, "client_secret": vault.seal_text(requested["client_secret"], context, sealed)}
+            for name, requested in values["provider"].items()
+        }
+        return cls.of({**values, "provider": providers})
+
+    def to_record(self) -> dict[str, Any]:
+        return {**vars(self), "provider": {name: it and it.to_record() for name, it in self.provider.items()}}
+
+
+def make_rule(module: OAuthModule) -> SignInRule | None:
+    """Return the rule of a module, without ids, or None if the module does not name exactly one provider."""
+    if len(module.providers) != 1:
+        return None
+    ((name, provider),) = module.providers
+    return SignInRule(
+        provider=name,
+        digest=_digest(name, provider, module),
+        client_id=provider.client_id,
+        scopes=tuple(provider.scopes),
+        email_addresses=tuple(provider.email_addresses),
+        email_domains=tuple(provider.email_domains),
+        teams=tuple(provider.teams or ()),
+        organizations=tuple(provider.organizations or ()),
+        options_passthrough=module.options_passthrough,
+        cookie_prefix=module.cookie_prefix,
+        inactivity_timeout=module.inactivity_timeout,
+        maximum_duration=module.maximum_duration,
+        auth_check_interval=module.auth_check_interval,
+    )
+
+
+def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
+    """Return a digest of a module, without its `options_passthrough`, which decides nothing about users.
+
+    The same secret keeps its sealed bytes, so they stand for it.
+    """
+    times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
+    lists = [getattr(provider, it) or [] for it in _LISTS]
+    facts = [name, provider.client_id, provider.client_secret.hex(), lists, module.cookie_prefix, times]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+MODULE = EdgeModule(
+    name="oauth",
+    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    stored=OAuthModule,
+    read=make_rule,
+    restricts_visitors=True,
+    admits_ambiguous_paths=False,
+    needs_plaintext=True,
+    memory=lambda _: Memory(),
+    built_by="filters.sign_in.guard_routes",
+)

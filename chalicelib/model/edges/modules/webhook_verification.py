@@ -1,0 +1,86 @@
+"""Webhook verification on HTTPS edge routes: only requests that a provider signed may pass. Secrets are sealed."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import StoredModule
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
+from chalicelib.storage import vault
+
+WebhookProvider = Literal[
+    "BITBUCKET", "GITHUB", "GITLAB", "INTERCOM", "PAGERDUTY", "SHOPIFY", "SLACK", "STRIPE", "SVIX", "ZENDESK"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookModule(StoredModule):
+    """The provider of a route's webhooks, by its name in capitals, and the secret that it signs with.
+
+    The secret is sealed for this module of its route, and cannot be opened as another secret of the route.
+    """
+
+    provider: str
+    secret: bytes = field(repr=False)
+
+    AUDITED = ("enabled", "provider", "secret")
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        own = webhook_context(context)
+        return cls.of({**values, "secret": vault.seal_text(values["secret"], own, [before.secret] if before else [])})
+
+    @property
+    def rule(self) -> "WebhookRule | None":
+        """Return what the edge obeys, None for an unknown provider or without a secret.
+
+        The same secret keeps its sealed bytes, so they stand for it.
+        """
+        known = next((it for it in get_args(WebhookProvider) if it == self.provider), None)
+        digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]
+        return WebhookRule(known, digest) if known and self.secret else None
+
+    def open_secret(self, context: Mapping[str, str]) -> str:
+        """Return the secret, "" if there is none. `context` is the route's. Raises aws.Unavailable."""
+        return vault.unseal(self.secret, webhook_context(context), bytes.decode) if self.secret else ""
+
+
+@dataclass(frozen=True)
+class WebhookRule:
+    """The provider of a route's webhooks, without its secret.
+
+    `digest` changes with the provider and the secret.
+    """
+
+    provider: WebhookProvider
+    digest: str
+
+
+def webhook_context(context: Mapping[str, str]) -> dict[str, str]:
+    """Return the encryption context of a webhook secret, from the context of its route."""
+    return vault.context(context["account"], f"{context['resource']}/webhook_verification")
+
+
+def svix_key(secret: str) -> bytes:
+    """Return the key in a secret of Svix, b"" if the secret is malformed."""
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+MODULE = EdgeModule(
+    name="webhook_verification",
+    holders=(kinds.HTTPS_EDGE_ROUTES,),
+    stored=WebhookModule,
+    read=lambda module: module.rule,
+    restricts_visitors=True,
+    admits_ambiguous_paths=False,
+    needs_plaintext=True,
+    memory=lambda _: Memory(entry_kib=2.0),
+    configures_route="filters.webhooks.require",
+)

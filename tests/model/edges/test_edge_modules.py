@@ -1,0 +1,49 @@
+"""What the modules declare for the API and the edge."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from chalicelib import modules as api
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edge_modules import EdgeModule
+from chalicelib.model.edges.enforced import enforced_modules
+from chalicelib.model.edges.enforced.enforced_modules import Modules
+from tests.modules.samples import HOMES
+
+DECLARED = {module.name: module for module in enforced_modules.EVERY}
+each_module = pytest.mark.parametrize("module", enforced_modules.EVERY, ids=lambda it: it.name)
+
+
+def test_a_wrong_word_in_a_declaration_would_open_something() -> None:
+    def named(field: str) -> set[str]:
+        return {name for name, module in DECLARED.items() if getattr(module, field)}
+
+    keep_out = {"ip_restriction", "mutual_tls", "oauth", "traffic_policy", "user_agent_filter", "webhook_verification"}
+    assert named("restricts_visitors") >= keep_out
+    assert not named("admits_ambiguous_paths") & (keep_out - {"mutual_tls"})
+    readers = {"circuit_breaker", "compression", "mutual_tls", "oauth", "request_headers", "response_headers"}
+    assert named("needs_plaintext") >= {*readers, "user_agent_filter", "webhook_verification"}
+
+
+@each_module
+def test_a_module_of_routes_that_restricts_visitors_admits_no_ambiguous_path(module: EdgeModule[Any, Any]) -> None:
+    if kinds.HTTPS_EDGE_ROUTES in module.holders:
+        assert not (module.restricts_visitors and module.admits_ambiguous_paths)
+
+
+@each_module
+def test_the_api_offers_a_module_where_the_edge_enforces_it(module: EdgeModule[Any, Any]) -> None:
+    offered = {it.path: it for it in api.ALL if it.name == module.name and it.home in {*HOMES, *_RESERVED}}
+    assert {*offered} == {*module.paths}
+    assert {it.stored for it in offered.values()} == {module.stored}
+
+
+_RESERVED = {kinds.RESERVED_DOMAINS.one, kinds.RESERVED_ADDRS.one}
+
+
+def test_a_module_without_a_function_of_the_edge_closes_what_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = dataclasses.replace(DECLARED["compression"], configures_route="")
+    monkeypatch.setitem(enforced_modules._BY_NAME, "compression", planted)
+    assert Modules.of({"compression": {}}, kinds.HTTPS_EDGE_ROUTES).unenforced == ("compression",)

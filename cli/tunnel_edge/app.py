@@ -106,8 +106,7 @@ def _report(error: CommandError, context: click.Context | None) -> None:
 
     found = context.meta.get("tunnel_edge.commands.options") if context else None
     shown_as = (found if isinstance(found, Options) else Options()).shown_as
-    body = getattr(error, "body", None)
-    if shown_as in ("json", "ndjson") and body:
-        print(output.to_json(body), file=sys.stderr)
+    if shown_as in ("json", "ndjson") and error.body:
+        print(output.to_json(error.body), file=sys.stderr)
     else:
         output.note(f"te: {error}")

@@ -1,5 +1,8 @@
 """Exit codes, and the error that a command reports before it exits with one."""
 
+from collections.abc import Mapping
+from typing import Any
+
 FAILED = 1
 USAGE = 2
 NOT_FOUND = 3
@@ -11,8 +14,11 @@ INTERRUPTED = 130
 
 
 class CommandError(Exception):
-    """A command failed. The message is for the person at the terminal."""
+    """A command failed. The message is for the person at the terminal.
 
-    def __init__(self, message: str, code: int = FAILED) -> None:
+    `body` is the JSON of the service that rejected a request, empty otherwise.
+    """
+
+    def __init__(self, message: str, code: int = FAILED, body: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.body = code, body or {}

@@ -4,19 +4,21 @@ import email.utils
 import ipaddress
 import json
 import random
+import secrets
 import ssl
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
-
-import urllib3
 
 from tunnel_edge import __version__
 from tunnel_edge.api.errors import UnreachableError, from_answer
 from tunnel_edge.errors import FAILED, NOT_SIGNED_IN, USAGE, CommandError
+
+if TYPE_CHECKING:
+    import urllib3
 
 VERSION = "2"
 ATTEMPTS = 3
@@ -58,8 +60,7 @@ class Client:
     ) -> None:
         self.url = checked_url(url)
         self._token, self._renew = token, renew
-        self._timeout, self._attempts = timeout, attempts
-        self._pool = open_pool(self.url, cacert)
+        self._timeout, self._attempts, self._cacert = timeout, attempts, cacert
 
     def get(self, path: str, **query: str) -> Any:
         """Return the JSON of a GET."""
@@ -116,13 +117,15 @@ class Client:
         if content is not None:
             headers["Content-Type"] = "application/json"
         if method == "POST":
-            headers["Idempotency-Key"] = str(uuid.uuid4())
+            headers["Idempotency-Key"] = secrets.token_hex(16)
         if token := self._token():
             headers["Authorization"] = f"Bearer {token}"
         return headers | dict(given)
 
     def _attempt(self, method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Send a request up to three times, if it may be repeated. Raises UnreachableError."""
+        import urllib3
+
         attempts = self._attempts if method in ("GET", "POST") else 1
         for left in reversed(range(attempts)):
             try:
@@ -137,6 +140,10 @@ class Client:
                     return answer
                 time.sleep(wait)
         raise AssertionError
+
+    @cached_property
+    def _pool(self) -> "urllib3.PoolManager":
+        return open_pool(self.url, self._cacert)
 
     def _once(self, method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> Answer:
         response = self._pool.request(
@@ -174,11 +181,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def open_pool(url: str, cacert: str = "") -> urllib3.PoolManager:
+def open_pool(url: str, cacert: str = "") -> "urllib3.PoolManager":
     """Return connections that verify the server's certificate. `cacert` adds authorities.
 
     For a loopback address without TLS, the authorities of the system are not read, which takes long.
     """
+    import urllib3
+
     if url.startswith("http://"):
         return urllib3.PoolManager()
     context = ssl.create_default_context()
@@ -190,7 +199,7 @@ def open_pool(url: str, cacert: str = "") -> urllib3.PoolManager:
     return urllib3.PoolManager(ssl_context=context)
 
 
-def _reason(error: urllib3.exceptions.HTTPError) -> str:
+def _reason(error: Exception) -> str:
     """Return the cause of a failed connection in a few words."""
     cause = error.__cause__ or error.__context__ or error
     return str(getattr(cause, "strerror", None) or cause)

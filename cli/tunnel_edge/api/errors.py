@@ -21,8 +21,8 @@ class ApiError(CommandError):
     """The service rejected a request. `body` is its JSON, empty if it sent none."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        super().__init__(_sentences(status, body), _CODES.get(status, FAILED))
-        self.status, self.body = status, body
+        super().__init__(_sentences(status, body), _CODES.get(status, FAILED), body)
+        self.status = status
 
 
 class UnreachableError(CommandError):

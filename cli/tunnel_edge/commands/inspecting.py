@@ -3,10 +3,10 @@
 import contextlib
 import functools
 import os
+import socket
 from collections.abc import Callable
 
 from tunnel_edge.commands.serving import Terminal
-from tunnel_edge.errors import FAILED, CommandError
 from tunnel_edge.inspector.control import Control, socket_file
 from tunnel_edge.inspector.exchanges import Journal
 from tunnel_edge.inspector.recording import Recording
@@ -18,27 +18,19 @@ from tunnel_edge.tunnels.requested import LocalServer
 
 
 async def start(
-    server: LocalServer, port: int, screen: Terminal, stack: contextlib.AsyncExitStack
+    server: LocalServer, listener: socket.socket, screen: Terminal, stack: contextlib.AsyncExitStack
 ) -> Callable[[str], Tap]:
-    """Show the link of an inspector. Return the function that opens a recording. Raises CommandError."""
+    """Show the link of an inspector. Return the function that opens a recording."""
     recording = Recording(Journal())
     replay = Replay(recording, server.host, server.port, relay.create_context(server))
-    inspector = Inspector(recording.journal, replay, str(server), screen.note)
-    try:
-        link = await inspector.listen(port)
-    except OSError as error:
-        raise CommandError(f"The inspector cannot listen on port {port}: {error.strerror}", FAILED) from error
+    inspector = Inspector(recording.journal, replay, str(server), lambda: screen.url, screen.note)
+    link = await inspector.listen(listener)
     stack.callback(inspector.close)
-    control, file = Control(recording.journal, replay), socket_file(os.getpid())
+    control, file = Control(recording.journal, replay, lambda: screen.url), socket_file(os.getpid())
     try:
         stack.callback((await control.listen(file)).close)
         stack.callback(functools.partial(file.unlink, missing_ok=True))
     except (OSError, NotImplementedError, AttributeError) as error:
         screen.note(f"te requests is not available: {error}")
     screen.note(f"Inspector: {link}")
-
-    def set_address(url: str) -> None:
-        inspector.url = control.url = url
-
-    screen.on_address = set_address
     return recording.open

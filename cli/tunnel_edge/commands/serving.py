@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 import gc
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 from tunnel_edge import output
-from tunnel_edge.errors import USAGE, CommandError
+from tunnel_edge.errors import FAILED, USAGE, CommandError
 from tunnel_edge.tunnels.gateways import Gateway
+from tunnel_edge.tunnels.material import SignIns
 from tunnel_edge.tunnels.relay import NoTap, Relay, Tap
 from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
 from tunnel_edge.tunnels.run import Run
-from tunnel_edge.tunnels.sign_in import SignIns
 
 
 class Terminal:
@@ -26,11 +26,11 @@ class Terminal:
 
     def __init__(self, segno: Any, server: LocalServer) -> None:
         self._segno, self._server = segno, server
-        self.on_address: Callable[[str], None] = lambda url: None
+        self.url = ""  # of the tunnel
         self._last = ""
 
     def show_address(self, url: str) -> None:
-        self.on_address(url)
+        self.url = url
         print(output.plain(url).replace("\n", ""), flush=True)
         self.note(f"Requests go to {self._server}. Ctrl-C ends the tunnel.")
         if self._segno:
@@ -87,13 +87,14 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     open_tap: Callable[[str], Tap] = lambda _: NoTap()  # noqa: E731 (the other one is a method)
     async with contextlib.AsyncExitStack() as stack:
-        # The inspector is imported while te connects.
-        inspecting = None if inspect_port is None else asyncio.create_task(asyncio.to_thread(_import_inspecting))
+        listener = None if inspect_port is None else stack.enter_context(_bind(inspect_port))
 
         async def prepare() -> None:
             nonlocal open_tap
-            if inspecting:
-                open_tap = await (await inspecting).start(server, inspect_port or 0, screen, stack)
+            if listener:
+                from tunnel_edge.commands import inspecting
+
+                open_tap = await inspecting.start(server, listener, screen, stack)
             gc.freeze()  # what is imported now stays
             gc.set_threshold(20_000, 20, 50)  # recorded requests would be searched for garbage again and again
             gc.enable()
@@ -102,7 +103,9 @@ async def _serve(
         await Run(tunnel, passing, sign_ins, fetch, screen, prepare).serve()
 
 
-def _import_inspecting() -> ModuleType:
-    from tunnel_edge.commands import inspecting
-
-    return inspecting
+def _bind(port: int) -> socket.socket:
+    """Return a socket that listens for the inspector. Raises CommandError."""
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise CommandError(f"The inspector cannot listen on port {port}: {error.strerror}", FAILED) from error

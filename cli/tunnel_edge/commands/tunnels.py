@@ -1,14 +1,14 @@
 """`te http`, `te tls`, `te tcp`.
 
-asyncssh takes longer to import than everything else. Meanwhile a thread sends the first requests to the service.
+asyncssh takes longer to import than everything else. Meanwhile a child process sends the first requests to the
+service.
 """
 
+import functools
 import gc
 import sys
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -20,10 +20,10 @@ from tunnel_edge.tunnels.requested import LocalServer, RequestedTunnel
 
 if TYPE_CHECKING:
     from tunnel_edge.identity.session import Session
-    from tunnel_edge.tunnels.gateways import Gateway
-    from tunnel_edge.tunnels.sign_in import SignIns
+    from tunnel_edge.tunnels.gateways import Gateway, Service
+    from tunnel_edge.tunnels.material import Material, SignIns
 
-_T = TypeVar("_T")
+_Prepared: TypeAlias = "tuple[Service, Material | None]"
 
 _NAME = click.option("--name", metavar="NAME", help="Use this name: a label below the service's domain, or a domain.")
 _LABEL = click.option("--label", "labels", multiple=True, metavar="K=V", help="Open a backend tunnel with this label.")
@@ -95,60 +95,91 @@ def _serve(
 ) -> None:
     """Serve a tunnel until Ctrl-C. `inspect_port` is None without an inspector, and 0 for a free port."""
     gc.disable()  # until everything is imported
-    session = options.chosen().open_session()
-    prepared = _in_background(lambda: _prepare(session, tunnel, with_key=not identity))
+    open_session = functools.cache(options.chosen().open_session)
+    prepared = _begin(open_session, lambda: _prepare(open_session(), tunnel, with_key=not identity))
 
     from tunnel_edge.tunnels import library
 
     library.import_asyncssh()
     from tunnel_edge.commands import serving
+    from tunnel_edge.tunnels.material import Obtained
 
+    if inspect_port is not None:
+        from tunnel_edge.commands import inspecting  # noqa: F401 - now, while the service answers
     screen = serving.Terminal(serving.load_qr() if qr else None, server)
-    gateways, sign_ins = prepared()
-    fetched = iter([gateways])
-
-    def fetch() -> "tuple[Gateway, ...]":
-        """Return the gateways, at first those that are known already."""
-        return next(fetched, ()) or _fetch(session)[0]
-
-    serving.serve(tunnel, server, sign_ins or _read_identity(identity or ""), fetch, screen, inspect_port)
-
-
-def _in_background(work: Callable[[], _T]) -> Callable[[], _T]:
-    """Call a function in a thread that may end with the process. Return the function that waits for its result."""
-    future: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # which the waiting thread raises
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future.result
+    service, material = prepared()
+    sign_ins: SignIns = (
+        Obtained(material, _renewal(open_session, tunnel, service)) if material else _read_identity(identity or "")
+    )
+    fetched = iter([service.gateways])
+    fetch = lambda: next(fetched, ()) or _fetch(open_session()).gateways  # noqa: E731 - first those that are known
+    serving.serve(tunnel, server, sign_ins, fetch, screen, inspect_port)
 
 
-def _prepare(
-    session: "Session", tunnel: RequestedTunnel, *, with_key: bool
-) -> "tuple[tuple[Gateway, ...], SignIns | None]":
-    """Return the gateways, and with `with_key` what the profile signs in with."""
+def _renewal(
+    open_session: "Callable[[], Session]", tunnel: RequestedTunnel, service: "Service"
+) -> "Callable[[Material], Material]":
+    """Return the function that obtains a new certificate for a key."""
+
+    def renew(old: "Material") -> "Material":
+        from tunnel_edge.ssh import keys
+        from tunnel_edge.tunnels import sign_in
+
+        return sign_in.obtain(open_session(), tunnel, service, keys.load(old.private_key))
+
+    return renew
+
+
+def _begin(open_session: "Callable[[], Session]", work: Callable[[], _Prepared]) -> Callable[[], _Prepared]:
+    """Call a function beside this process. Return the function that waits for its result."""
+    from tunnel_edge.identity import browser
+    from tunnel_edge.tunnels import background
+
+    if sys.platform != "linux":
+        open_session()  # without a second thread
+        return background.in_thread(work)
+
+    def work_in_child() -> _Prepared:
+        if not open_session().may_fork:
+            raise background.NoResult
+        browser.forbid()
+        return work()
+
+    return functools.partial(_result, background.in_child(work_in_child), work)
+
+
+def _result(wait: Callable[[], _Prepared], work: Callable[[], _Prepared]) -> _Prepared:
+    """Return the result of the child process. If it would have to ask the person, this process does."""
+    from tunnel_edge.tunnels import background
+
+    try:
+        return wait()
+    except background.NoResult:
+        return work()
+    except CommandError as error:
+        if error.code != NOT_SIGNED_IN:
+            raise
+        return work()
+
+
+def _prepare(session: "Session", tunnel: RequestedTunnel, *, with_key: bool) -> _Prepared:
+    """Return the description of the service, and with `with_key` the key of the profile."""
+    from tunnel_edge.tunnels import background
+
+    fetching = background.in_thread(lambda: _fetch(session))
+    from tunnel_edge.ssh import keys  # meanwhile
     from tunnel_edge.tunnels import sign_in
 
-    gateways, answer = _fetch(session)
-    _write_known_hosts(gateways)
-    if not with_key:
-        return gateways, None
-    domain = str(answer.get("tunnel_domain") or "")
-    ports = requested.parse_ports(str(answer.get("tcp_ports") or ""))
-    return gateways, sign_in.create(session.client, session.profile, tunnel, domain, ports)
+    key = keys.generate()
+    service = fetching()
+    _write_known_hosts(service.gateways)
+    return service, sign_in.obtain(session, tunnel, service, key) if with_key else None
 
 
-def _fetch(session: "Session") -> "tuple[tuple[Gateway, ...], Mapping[str, Any]]":
-    """Return the gateways, and the answer of the service."""
+def _fetch(session: "Session") -> "Service":
     from tunnel_edge.tunnels import gateways
 
-    answer = session.client.get("/gateways")
-    return gateways.parse_gateways(answer), answer
+    return gateways.parse_service(session.client.get("/gateways"))
 
 
 def _read_identity(file: str) -> "SignIns":

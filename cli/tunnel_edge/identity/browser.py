@@ -14,6 +14,12 @@ def is_allowed() -> bool:
     return bool(os.environ.get("BROWSER")) or (sys.stdin.isatty() and sys.stderr.isatty())
 
 
+def forbid() -> None:
+    """Make this process open no browser."""
+    os.environ.pop("BROWSER", None)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
 def open_address(url: str) -> None:
     """Open an address, and print it for people. Raises CommandError."""
     output.note(f"Sign in with your browser. If it does not open, open this address:\n{url}")

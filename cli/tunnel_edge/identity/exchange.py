@@ -2,19 +2,23 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tunnel_edge.api.client import Client
 from tunnel_edge.errors import NOT_SIGNED_IN, CommandError
-from tunnel_edge.identity.oidc import SignInParameters
 from tunnel_edge.identity.store import Secret
+
+if TYPE_CHECKING:
+    from tunnel_edge.identity.oidc import SignInParameters
 
 _GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
 
 
-def read_sign_in(client: Client, federated: str) -> SignInParameters:
+def read_sign_in(client: Client, federated: str) -> "SignInParameters":
     """Return what a person needs to sign in with a federated credential."""
+    from tunnel_edge.identity.oidc import SignInParameters
+
     found = client.get(f"/federated_credentials/{federated}/sign_in")
     return SignInParameters(
         found["issuer"], found["client_id"], found["client_secret"], tuple(found["scopes"]), found["audience"]

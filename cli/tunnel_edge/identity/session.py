@@ -13,15 +13,21 @@ from tunnel_edge.identity import exchange, locks, profiles, store
 from tunnel_edge.identity.profiles import Profile
 from tunnel_edge.identity.store import Secret
 
+_RENEWED = 0.1  # the share of a token's life that is left when it is renewed
+
 
 @dataclass(frozen=True)
 class Session:
-    """A profile with a client for its service. `storage` names the place of the token for people."""
+    """A profile with a client for its service. `storage` names the place of the token for people.
+
+    `may_fork` is whether a child process may use the token: it does not end soon, and is in no keyring.
+    """
 
     profile: Profile
     client: Client
     storage: str = ""
     sign: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # a certificate, without a key for the API
+    may_fork: bool = False
 
 
 class Token:
@@ -30,10 +36,15 @@ class Token:
     def __init__(self, secret: Secret | None, obtain: Callable[[Secret | None], Secret | None]) -> None:
         self._secret, self._obtain = secret, obtain
 
+    @property
+    def ends_soon(self) -> bool:
+        """Return whether less than a tenth of the token's life is left, or there is none."""
+        return _share_left(self._secret) < _RENEWED
+
     def current(self) -> str:
-        """Return the token. Less than a tenth of its life before its end it is renewed, if that is possible."""
+        """Return the token. One that ends soon is renewed, if that is possible."""
         left = _share_left(self._secret)
-        if left < 0.1:
+        if left < _RENEWED:
             try:
                 self._secret = self._obtain(self._secret) or self._secret
             except CommandError:
@@ -54,7 +65,8 @@ def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS
     profile = load_profile(name)
     profile = replace(profile, url=_url(profile))
     sign = None
-    if given := os.environ.get("TE_TOKEN"):
+    given = os.environ.get("TE_TOKEN")
+    if given:
         token, storage = Token(Secret(given), lambda _: None), "TE_TOKEN"
     elif federated := os.environ.get("TE_FEDERATED"):
         token, storage = Token(None, lambda _: obtain_ambient(profile, federated)), "memory"
@@ -63,7 +75,8 @@ def open_session(name: str = "", timeout: float = 30.0, attempts: int = ATTEMPTS
         token = Token(_stored(profile), lambda old: renew(profile, old, may_ask=may_ask))
         storage = store.location(profile.name, profile.storage)
     client = Client(profile.url, token.current, token.renewed, profile.cacert, timeout, attempts)
-    return Session(profile, client, storage, sign)
+    is_in_keyring = not given and profile.storage == store.KEYRING
+    return Session(profile, client, storage, sign, may_fork=not (token.ends_soon or is_in_keyring))
 
 
 def open_public(name: str = "") -> Client:

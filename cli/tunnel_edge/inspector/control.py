@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ _MAX_PATH = 100  # bytes of the path of a socket: some systems accept 104, with 
 
 
 class Control:
-    """Answers commands about one journal. `url` is the address of the tunnel."""
+    """Answers commands about one journal. `get_url` returns the address of the tunnel."""
 
-    def __init__(self, journal: Journal, replay: Replay) -> None:
-        self._journal, self._replay = journal, replay
-        self.url = ""
+    def __init__(self, journal: Journal, replay: Replay, get_url: Callable[[], str]) -> None:
+        self._journal, self._replay, self._get_url = journal, replay, get_url
 
     async def listen(self, file: Path) -> asyncio.Server:
         """Listen on a socket that only this user can open. Raises OSError."""
@@ -56,9 +55,9 @@ class Control:
                 case "replay":
                     return {"result": await self._send_again(command)}
                 case "curl":
-                    return {"result": exports.as_curl(self._find(command), self.url, with_secrets=with_secrets)}
+                    return {"result": exports.as_curl(self._find(command), self._get_url(), with_secrets=with_secrets)}
                 case "har":
-                    return {"result": exports.as_har([self._find(command)], self.url, with_secrets=with_secrets)}
+                    return {"result": exports.as_har([self._find(command)], self._get_url(), with_secrets=with_secrets)}
         except KeyError:
             return {"error": f"There is no request {command.get('id')}.", "missing": True}
         except (ReplayRefused, ValueError) as error:

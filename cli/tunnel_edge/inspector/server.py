@@ -5,6 +5,7 @@ import contextlib
 import functools
 import importlib.resources
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
@@ -18,7 +19,6 @@ from tunnel_edge.inspector.html import Html
 from tunnel_edge.inspector.pages import Site, View
 from tunnel_edge.inspector.replay import Replay, ReplayRefused, from_text
 
-_HOST = "127.0.0.1"
 _MAX_BODY = 2 * 1024 * 1024  # bytes of a form
 _MAX_CONNECTIONS = 32
 _TIMEOUT = 10.0  # seconds to receive a request
@@ -60,17 +60,22 @@ class _Asked:
 
 
 class Inspector:
-    """Serves the pages of a journal. `note` shows a sentence to the person at the terminal."""
+    """Serves the pages of a journal.
 
-    def __init__(self, journal: Journal, replay: Replay, server: str, note: Callable[[str], None]) -> None:
-        self._journal, self._replay, self._server, self._note = journal, replay, server, note
+    `get_url` returns the address of the tunnel. `note` shows a sentence to the person at the terminal.
+    """
+
+    def __init__(
+        self, journal: Journal, replay: Replay, server: str, get_url: Callable[[], str], note: Callable[[str], None]
+    ) -> None:
+        self._journal, self._replay, self._server = journal, replay, server
+        self._get_url, self._note = get_url, note
         self._connections = 0
-        self.url = ""  # of the tunnel
 
-    async def listen(self, port: int = 0) -> str:
-        """Listen on a port, or on a free one. Return the one-time link. Raises OSError."""
-        self._listener = await asyncio.start_server(self._serve, _HOST, port)
-        self.access = Access(self._listener.sockets[0].getsockname()[1])
+    async def listen(self, listener: socket.socket) -> str:
+        """Serve on a socket that listens on 127.0.0.1. Return the one-time link."""
+        self._listener = await asyncio.start_server(self._serve, sock=listener)
+        self.access = Access(listener.getsockname()[1])
         return self.access.link
 
     def close(self) -> None:
@@ -138,7 +143,7 @@ class Inspector:
         if rest == "edit":
             return await self._page(functools.partial(pages.edit_page, self._site, self._list(), exchange))
         if rest == "har":
-            har = json.dumps(exports.as_har([exchange], self.url)).encode()
+            har = json.dumps(exports.as_har([exchange], self._get_url())).encode()
             return _download(har, f"request-{exchange.id}.har")
         message = {"body/request": exchange.request, "body/response": exchange.response}.get(rest)
         if message:
@@ -185,7 +190,7 @@ class Inspector:
 
     @property
     def _site(self) -> Site:
-        return Site(self.access.folder, self.access.token, self.url, self._server)
+        return Site(self.access.folder, self.access.token, self._get_url(), self._server)
 
     def _list(self) -> list[Exchange]:
         return list(self._journal.newest_first())

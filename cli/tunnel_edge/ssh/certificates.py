@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tunnel_edge.errors import FAILED, CommandError
 from tunnel_edge.identity import files, profiles
 from tunnel_edge.identity.profiles import Profile
-from tunnel_edge.ssh import agent, wire
+from tunnel_edge.ssh import agent, keys, wire
 from tunnel_edge.ssh.wire import Certificate
 
 if TYPE_CHECKING:
@@ -57,10 +57,8 @@ def obtain(session: "Session", request: Request, key: Any = None) -> Certificate
 
     Without a key a new one is created.
     """
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = key or Ed25519PrivateKey.generate()
-    line = _sign(session, request, _public_line(key))
+    key = key or keys.generate()
+    line = _sign(session, request, keys.public_line(key))
     certificate = Certificate.parse(base64.b64decode(line.split()[1]))
     if certificate is None:
         raise CommandError("The service sent something other than a certificate for an ed25519 key.", FAILED)
@@ -78,14 +76,7 @@ def load_key(profile: Profile) -> Any:
 
     A renewal uses it again. Otherwise `ssh` could read the new key and the old certificate.
     """
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
-
-    try:
-        key = load_ssh_private_key(files.read_private(key_file(profile)) or b"", None)
-    except (ValueError, TypeError):
-        return None
-    return key if isinstance(key, Ed25519PrivateKey) else None
+    return keys.load(files.read_private(key_file(profile)) or b"")
 
 
 def signer(certificate: Certificate) -> str:
@@ -128,22 +119,12 @@ def _sign(session: "Session", request: Request, public_key: str) -> str:
     return str(found["certificate"])
 
 
-def _public_line(key: Any) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    return str(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
-
-
 def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> None:
     """Put a key and its certificate in place of the last ones."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     if profile.uses_files:
         if wire.public_key(files.read_private(key_file(profile)) or b"") != certificate.public_key:
             certificate_file(profile).unlink(missing_ok=True)  # `ssh` must not read it with the new key
-            files.write_private(
-                key_file(profile), key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-            )
+            files.write_private(key_file(profile), keys.encode(key))
         files.write_private(certificate_file(profile), f"{line}\n".encode())
         return
     lifetime = max(1, certificate.valid_before - int(time.time()))

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tunnel_edge.tunnels import requested
+
 
 @dataclass(frozen=True)
 class Gateway:
@@ -27,6 +29,21 @@ class SignIn:
     username: str
     keys: tuple[Any, ...] = ()
     ends_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Service:
+    """The content of `GET /gateways`."""
+
+    gateways: tuple[Gateway, ...]
+    domain: str
+    tcp_ports: range
+
+
+def parse_service(answer: Mapping[str, Any]) -> Service:
+    """Return the content of `GET /gateways`, with the gateways that have an address and host keys."""
+    ports = requested.parse_ports(str(answer.get("tcp_ports") or ""))
+    return Service(parse_gateways(answer), str(answer.get("tunnel_domain") or ""), ports)
 
 
 def parse_gateways(answer: Mapping[str, Any]) -> tuple[Gateway, ...]:

@@ -1,16 +1,21 @@
-"""Imports asyncssh without its search for optional C libraries."""
+"""Imports asyncssh without its search for optional C libraries, and without X.509 certificates."""
 
 import ctypes.util
+import sys
+
+_X509 = "asyncssh.crypto.x509"
 
 
 def import_asyncssh() -> None:
-    """Import asyncssh without liboqs and nettle.
+    """Import asyncssh without liboqs, nettle and X.509.
 
-    It would look for both with programs of the linker, which takes longer than a connection. Their algorithms are
-    alternatives to those of cryptography.
+    It would look for both libraries with programs of the linker, which takes longer than a connection. Their
+    algorithms are alternatives to those of cryptography. X.509 needs pyOpenSSL, which is not installed, and asyncssh
+    notices that only after it has imported the same from cryptography.
     """
     find = ctypes.util.find_library
     ctypes.util.find_library = lambda name: None
+    sys.modules.setdefault(_X509, None)  # type: ignore[arg-type] # an import of None is an ImportError
     try:
         import asyncssh  # noqa: F401
     finally:

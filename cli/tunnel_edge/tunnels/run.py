@@ -18,10 +18,10 @@ from tunnel_edge.tunnels.connection import (
     UnknownHostKey,
 )
 from tunnel_edge.tunnels.gateways import Gateway, SignIn
+from tunnel_edge.tunnels.material import SignIns
 from tunnel_edge.tunnels.reconnect import Reconnect
 from tunnel_edge.tunnels.relay import Relay
 from tunnel_edge.tunnels.requested import RequestedTunnel
-from tunnel_edge.tunnels.sign_in import SignIns
 
 _FIRST_TRIES = 3  # connections before the first opening that may fail
 

@@ -5,30 +5,31 @@ Functions that need asyncssh import it: the first request to the service is sent
 
 import json
 import os
-import platform
 import random
 import re
+import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from tunnel_edge.api.client import Client
 from tunnel_edge.api.errors import ApiError
 from tunnel_edge.errors import CONFLICT, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.identity import files
 from tunnel_edge.identity.profiles import Profile
-from tunnel_edge.tunnels.gateways import SignIn
+from tunnel_edge.identity.session import Session
+from tunnel_edge.ssh import keys
+from tunnel_edge.tunnels.gateways import Service, SignIn
+from tunnel_edge.tunnels.material import Material
 from tunnel_edge.tunnels.requested import RequestedTunnel
-
-if TYPE_CHECKING:
-    import asyncssh
 
 AGENT = "agent"  # the value of --identity for the keys of the agent
 
 _PRINCIPAL = "tunnel-edge"  # a user that no machine has
+_USER = "te"  # any name, for a credential
 _LIFETIME = 24 * 3600  # seconds; a policy can permit less
 _MARGIN, _MIN_MARGIN = 60.0, 2.0  # seconds before the end of a certificate when it is renewed
 _MAX_PORTS = 100  # that a credential permits at random, since an ACL has at most 1,000 rules
@@ -36,14 +37,7 @@ _MOST_SECONDS = re.compile(r"at most (\d+) seconds")
 _TRIES = 3  # to change the ACL, while other processes change it too
 
 
-class SignIns(Protocol):
-    """Provides what the connections of one run sign in with. Calls of the API block."""
-
-    def current(self) -> SignIn:
-        """Return the key of the next connection. Raises CommandError."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class Certificates:
     """Certificates of the profile's authority. The key and its certificates exist in memory only."""
 
@@ -51,38 +45,22 @@ class Certificates:
     profile: Profile
     requested: RequestedTunnel
     domain: str
-    _key: Any = field(default_factory=lambda: _generate_key())
-    _certificate: str = ""
-    _renew_at: float = 0.0
 
-    def prepare(self) -> None:
-        """Obtain a certificate, unless there is one that does not end soon."""
-        if time.time() >= self._renew_at:
-            self._request(_LIFETIME)
-
-    def current(self) -> SignIn:
-        import asyncssh
-
-        self.prepare()
-        pair = (asyncssh.import_private_key(_encode(self._key)), asyncssh.import_certificate(self._certificate))
-        return SignIn(self._principal, (pair,), self._renew_at)
-
-    def _request(self, lifetime: int) -> None:
+    def request(self, key: Any, lifetime: int = _LIFETIME) -> Material:
         """Request a certificate, with the longest lifetime that the policy permits."""
         try:
-            answer = self.client.post("/ssh_user_certificates", self._body(lifetime))
+            answer = self.client.post("/ssh_user_certificates", self._body(key, lifetime))
         except ApiError as error:
             details = error.body.get("details") or {}
             most = _MOST_SECONDS.search(str(details.get("valid_until", "")))
             if most and int(most[1]) < lifetime:
-                return self._request(int(most[1]))
+                return self.request(key, int(most[1]))
             if "extensions.bind@tunnel-edge" in details and self._needs_port:
                 raise CommandError("The authority's policy restricts ports: name one with --port.", USAGE) from error
             raise
         ends_at = datetime.fromisoformat(answer["valid_until"]).timestamp()
         margin = max(_MIN_MARGIN, min(_MARGIN, (ends_at - time.time()) / 10))
-        self._certificate, self._renew_at = answer["certificate"], ends_at - margin
-        return None
+        return Material(self._principal, keys.encode(key), answer["certificate"], ends_at - margin)
 
     @property
     def _principal(self) -> str:
@@ -92,14 +70,14 @@ class Certificates:
     def _needs_port(self) -> bool:
         return self.requested.proto == "tcp" and not (self.requested.port or self.requested.labels)
 
-    def _body(self, lifetime: int) -> Mapping[str, Any]:
+    def _body(self, key: Any, lifetime: int) -> Mapping[str, Any]:
         extensions = {"permit-port-forwarding": ""}
         if not self._needs_port:
             extensions["bind@tunnel-edge"] = ",".join(self.requested.rules(self.domain, ()))
         end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=lifetime)
         return {
             "ssh_certificate_authority_id": self.profile.authority,
-            "public_key": _encode_public(self._key),
+            "public_key": keys.public_line(key),
             "principals": [self._principal],
             "extensions": extensions,
             "valid_until": end.isoformat().replace("+00:00", "Z"),
@@ -107,37 +85,31 @@ class Certificates:
         }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Credentials:
     """The SSH credential of this profile on this machine. Its ACL has the rules that commands have requested."""
 
     client: Client
     profile: Profile
     rules: Sequence[str]
-    _current: SignIn | None = None
 
-    def current(self) -> SignIn:
-        self._current = self._current or self._load()
-        return self._current
-
-    def _load(self) -> SignIn:
-        import asyncssh
-
+    def load(self, new: Any) -> Material:
+        """Read the key, or store a new one with its credential. The credential permits the rules afterwards."""
         key_file = files.state_folder() / "ssh" / f"{self.profile.name}-tunnels"
-        key, id = _read_key(key_file), _read_id(key_file)
+        key, id = keys.load(files.read_private(key_file) or b""), _read_id(key_file)
         if key is None or not id or not self._permit(id):
-            key = asyncssh.generate_private_key("ssh-ed25519")
+            key = new
             self._create(key, key_file)
-        return SignIn("te", (key,))
+        return Material(_USER, keys.encode(key))
 
-    def _create(self, key: "asyncssh.SSHKey", key_file: Path) -> None:
+    def _create(self, key: Any, key_file: Path) -> None:
         body = {
-            "public_key": key.export_public_key().decode().strip(),
+            "public_key": keys.public_line(key),
             "acl": list(dict.fromkeys(self.rules)),
             "description": "te: tunnels of one machine",
         }
         answer = self.client.post("/ssh_credentials", body)
-        files.write_private(key_file, key.export_private_key())
+        files.write_private(key_file, keys.encode(key))
         files.write_private(_id_file(key_file), json.dumps({"id": answer["id"]}).encode())
 
     def _permit(self, id: str) -> bool:
@@ -165,7 +137,7 @@ class Identity:
     """A key file of the user, maybe with a certificate, or the keys of the agent."""
 
     keys: tuple[Any, ...]
-    username: str = "te"
+    username: str = _USER
 
     def current(self) -> SignIn:
         return SignIn(self.username, self.keys)
@@ -185,7 +157,7 @@ def read_identity(file: str, passphrase: str | None = None) -> Identity:
         raise
     except (OSError, ValueError) as error:
         raise CommandError(f"{file} is not a private key that can be read: {error}", USAGE) from error
-    return Identity(pairs, principals[0] if principals else "te")
+    return Identity(pairs, principals[0] if principals else _USER)
 
 
 def agent_keys() -> Identity:
@@ -195,55 +167,22 @@ def agent_keys() -> Identity:
     return Identity(())
 
 
-def create(
-    client: Client, profile: Profile, requested: RequestedTunnel, domain: str, tcp_ports: Sequence[int]
-) -> SignIns:
-    """Return certificates if the profile has an authority, otherwise the credential of this machine.
+def obtain(session: Session, requested: RequestedTunnel, service: Service, key: Any) -> Material:
+    """Return a key with a certificate of the profile's authority, or else the key of this machine's credential.
 
-    The first certificate is obtained at once.
+    `key` is the private key of a new certificate or credential. Raises CommandError.
     """
+    client, profile = session.client, session.profile
     if profile.authority:
-        certificates = Certificates(client, profile, requested, domain)
-        certificates.prepare()
-        return certificates
-    return Credentials(client, profile, requested.rules(domain, _sample(tcp_ports)))
+        return Certificates(client, profile, requested, service.domain).request(key)
+    return Credentials(client, profile, requested.rules(service.domain, _sample(service.tcp_ports))).load(key)
 
 
 def _sample(ports: Sequence[int]) -> Sequence[int]:
     """Return some of many ports, always the same ones on this machine."""
     if len(ports) <= _MAX_PORTS:
         return ports
-    return random.Random(platform.node()).sample(ports, _MAX_PORTS)
-
-
-def _generate_key() -> Any:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    return Ed25519PrivateKey.generate()
-
-
-def _encode(key: Any) -> bytes:
-    """Return a private key as OpenSSH writes it."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
-
-
-def _encode_public(key: Any) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    return str(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
-
-
-def _read_key(file: Path) -> "asyncssh.SSHKey | None":
-    """Return the stored key. An unreadable one is replaced."""
-    import asyncssh
-
-    content = files.read_private(file)
-    try:
-        return asyncssh.import_private_key(content) if content else None
-    except ValueError:
-        return None
+    return random.Random(socket.gethostname()).sample(ports, _MAX_PORTS)
 
 
 def _read_id(key_file: Path) -> str:

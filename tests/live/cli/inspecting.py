@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -103,9 +104,10 @@ def inspecting(exchanges: Sequence[tuple[bytes, bytes]] = ()) -> Iterator[Inspec
         recording = Recording(Journal())
         replay = Replay(recording, "127.0.0.1", port, None)
         notes: list[str] = []
-        inspector = Inspector(recording.journal, replay, f"127.0.0.1:{port}", notes.append)
-        inspector.url = "https://demo.example.com"
-        asyncio.run_coroutine_threadsafe(inspector.listen(), loop).result(10)
+        address = f"127.0.0.1:{port}"
+        inspector = Inspector(recording.journal, replay, address, lambda: "https://demo.example.com", notes.append)
+        listener = socket.create_server(("127.0.0.1", 0))
+        asyncio.run_coroutine_threadsafe(inspector.listen(listener), loop).result(10)
         inspected = Inspected(inspector, recording.journal, loop, arrived, notes)
         for request, response in exchanges:
             inspected.record(request, response)

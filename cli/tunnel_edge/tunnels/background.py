@@ -1,0 +1,75 @@
+"""Runs a function beside this process: in a thread, or in a child process.
+
+Threads of Python take turns. A child process uses another core while this process imports modules.
+"""
+
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, NoReturn, TypeVar
+
+from tunnel_edge.errors import CommandError
+
+_T = TypeVar("_T")
+
+
+class NoResult(Exception):
+    """The child process has ended without a result."""
+
+
+def in_thread(work: Callable[[], _T]) -> Callable[..., _T]:
+    """Call a function in a thread that may end with the process.
+
+    Return the function that waits for its result, with a timeout in seconds if one is given.
+    """
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # which the waiting thread raises
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result
+
+
+def in_child(work: Callable[[], _T]) -> Callable[[], _T]:
+    """Call a function in a child process. Return the function that waits for its result.
+
+    The process must have no other thread. The function raises CommandError or NoResult.
+    """
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        _run(work, writes)
+    os.close(writes)
+
+    def wait() -> _T:
+        with open(reads, "rb") as pipe:
+            content = pipe.read()
+        os.waitpid(child, 0)
+        if not content:
+            raise NoResult
+        result, error = pickle.loads(content)  # noqa: S301 - this program wrote it
+        if error:
+            raise CommandError(*error)
+        found: _T = result
+        return found
+
+    return wait
+
+
+def _run(work: Callable[[], Any], writes: int) -> NoReturn:
+    """Write the result of a function, and end this process. Without a result it ends silently."""
+    try:
+        try:
+            content = pickle.dumps((work(), None))
+        except CommandError as error:
+            content = pickle.dumps((None, (str(error), error.code, error.body)))
+        with open(writes, "wb") as pipe:
+            pipe.write(content)
+    finally:
+        os._exit(0)

@@ -1,16 +1,12 @@
-"""Events as they happen, offboarding, requests by path, output, and completion in a real shell."""
+"""Events as they happen, offboarding, requests by path, and output."""
 
 import json
 import subprocess
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-import pytest
 
 from tests.cli.conftest import User
 from tests.conftest import Served, least
-from tests.needs import need
 
 
 def test_events_are_followed_and_each_is_printed_once(admin_user: User, api: Served) -> None:
@@ -80,37 +76,6 @@ def test_tables_have_no_colours_and_no_control_characters(admin_user: User) -> N
     shown = admin_user.run("backends", "http-response", "list", "-o", "table")
     assert "\x1b" not in shown.stdout
     assert "a�[31mb" in shown.stdout
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_each_shell_has_a_script(user: User, shell: str) -> None:
-    script = user.run("completion", shell)
-    assert (script.returncode, "_TE_COMPLETE" in script.stdout) == (0, True), script.stderr
-
-
-def test_bash_completes_commands_flags_and_ids(admin_user: User) -> None:
-    need("bash")
-    made = admin_user.run("backends", "http-response", "create", "-o", "id").stdout.strip()
-    assert typed(admin_user, "te", "backends", "http") == ["http-response"]
-    assert typed(admin_user, "te", "backends", "http-response", "create", "--stat") == ["--status-code"]
-    offers = (typed(admin_user, "te", "backends", "http-response", "get", made[:6]) for _ in range(5))
-    assert next(filter(None, offers), []) == [made]  # a busy machine may need more than 300 ms
-    elsewhere = admin_user.with_settings(TE_URL="http://127.0.0.1:9", TE_TOKEN="x")
-    started = time.monotonic()
-    assert typed(elsewhere, "te", "backends", "http-response", "get", "bk") == []
-    assert time.monotonic() - started < 5
-
-
-def typed(user: User, *words: str) -> list[str]:
-    """Return what bash offers after these words."""
-    script = (
-        'source <(te completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
-        'function=$(complete -p te | sed "s/.*-F \\([^ ]*\\).*/\\1/"); $function te; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    done = subprocess.run(
-        ["bash", "-c", script, "bash", *words], env=user.environment, capture_output=True, text=True, timeout=60
-    )
-    return [line for line in done.stdout.splitlines() if line]
 
 
 def test_the_list_of_commands_is_shown_at_once(user: User) -> None:

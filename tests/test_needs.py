@@ -45,7 +45,7 @@ def test_what_is_lacking_is_said_first_and_last_and_only_what_needs_it_is_not_ru
     said = done.stdout.splitlines()
     assert done.returncode == 0, said
     assert said[0].startswith(
-        "This machine lacks bash, chromium, curl, dropbear, fail2ban, faketime, go, java, jq, libssh, nftables, npm"
+        "This machine lacks bash, chromium, curl, dropbear, fail2ban, faketime, fish, go, java, jq, libssh, nftables"
     )
     assert (
         "apt-get install -y --no-install-recommends bash chromium chromium-driver curl dropbear-bin fail2ban faketime"

@@ -13,7 +13,7 @@ from infra.build import cli
 from tests import needs
 from tests.cli import issuer as issuers
 from tests.cli.issuer import OidcIssuer
-from tests.conftest import Served, remember_stored, serve
+from tests.conftest import Served, free_port, remember_stored, serve
 from tests.transports import RECORD
 
 
@@ -95,9 +95,16 @@ def issuer() -> Iterator[OidcIssuer]:
 
 
 @pytest.fixture(scope="session")
-def served(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Serve one API, whose operator allows the issuer, for all tests of the command line."""
-    process, api = serve(tmp_path_factory.mktemp("served") / "local", OIDC_ISSUERS=f"{issuer.url}=sub")
+def other_issuer() -> str:
+    """Return the address of another issuer that the operator allows. The test that needs one starts it."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="session")
+def served(issuer: OidcIssuer, other_issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve one API, whose operator allows the issuers, for all tests of the command line."""
+    allowed = f"{issuer.url}=sub {other_issuer}=sub"
+    process, api = serve(tmp_path_factory.mktemp("served") / "local", OIDC_ISSUERS=allowed)
     yield api
     remember_stored(api)
     process.terminate()

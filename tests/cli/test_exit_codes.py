@@ -190,4 +190,4 @@ def test_the_certificate_of_a_service_is_verified(service: Service, tmp_path: Pa
     with pytest.raises(UnreachableError, match="certificate"):
         Client(trusted.replace("localhost", "127.0.0.1"), cacert=str(certificate), attempts=1).get("/")
     with pytest.raises(CommandError, match="is no file with PEM certificates"):
-        Client(trusted, cacert=str(key))
+        Client(trusted, cacert=str(key)).get("/")

@@ -1,7 +1,10 @@
 """Every operation of the OpenAPI document is one command, and its sample can be expressed in flags."""
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +14,7 @@ from chalicelib.documents import openapi
 from infra.build import cli, kinds
 from tests.cli.conftest import User
 from tests.conftest import Served
+from tunnel_edge import app
 from tunnel_edge.api import document
 from tunnel_edge.api.document import Field, Operation
 from tunnel_edge.app import te
@@ -72,6 +76,91 @@ def test_each_sample_can_be_expressed_in_flags(operation: Operation) -> None:
     samples = [content.get("example"), *(it["value"] for it in content.get("examples", {}).values())]
     for sample in filter(None, samples):
         assert document.body_of(operation.fields, flags_of(operation.fields, sample)) == sample
+
+
+class Sampled(ThreadingHTTPServer):
+    """Answers each operation with the sample of the document, and records the request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.answer: tuple[int, str, bytes] = (204, "", b"")
+        self.request: tuple[str, str, Any] | None = None
+
+
+class Answering(BaseHTTPRequestHandler):
+    server: Sampled
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.request = (self.command, self.path, json.loads(body) if body else None)
+        status, kind, content = self.server.answer
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sampled]:
+    with Sampled() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("TE_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("TE_TOKEN", "key")
+        monkeypatch.setenv("TE_CONFIG_DIR", str(tmp_path))
+        yield server
+        server.shutdown()
+
+
+def test_each_sample_in_flags_is_sent_and_gives_the_samples_answer(
+    sampled: Sampled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for method, _, documented_operation in documented():
+        operation = OPERATIONS[documented_operation["operationId"]]
+        status, shown = answer_of(documented_operation, operation, sampled)
+        for sample in samples_of(documented_operation):
+            flags = flags_of(operation.fields, sample or {})
+            words = [word for field in operation.fields for word in words_of(field, flags.get(field.path, ()))]
+            code = app.run([*operation.words, *(f"{name}_1" for name in operation.names), *words, "-o", "json"])
+            printed = capsys.readouterr()
+            assert (code, status // 100) == (0, 2), (operation.id, printed.err)
+            sent = operation.path.format_map({name: f"{name}_1" for name in operation.names})
+            body = (sample or {}) if operation.fields else None
+            assert sampled.request == (method, sent, body), operation.id
+            found = json.loads(printed.out) if printed.out.startswith(("{", "[")) else printed.out
+            assert found == shown, operation.id
+
+
+def samples_of(documented_operation: dict[str, Any]) -> list[Any]:
+    """Return the bodies of an operation in the document, None for one without a body."""
+    content = documented_operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    found = [content.get("example"), *(it["value"] for it in content.get("examples", {}).values())]
+    return [*filter(None, found)] or [None]
+
+
+def answer_of(documented_operation: dict[str, Any], operation: Operation, sampled: Sampled) -> tuple[int, Any]:
+    """Let the server answer with the sample of an operation. Return its status, and what the command shows."""
+    status, response = next((int(it), each) for it, each in documented_operation["responses"].items() if it < "3")
+    contents: dict[str, Any] = response.get("content", {"": {}})
+    kind, content = next(iter(contents.items()))
+    example = content.get("example") or next((it["value"] for it in content.get("examples", {}).values()), None)
+    text = json.dumps(example) if example is not None else "a text" if kind else ""
+    sampled.answer = (status, kind, text.encode())
+    if example is None:
+        return status, f"{text}\n" if text else ""
+    return status, example[operation.items] if operation.items else example
+
+
+def words_of(field: Field, texts: tuple[str, ...]) -> Iterator[str]:
+    """Yield the words of a flag."""
+    for text in texts:
+        yield field.flag
+        yield f"@{text}" if text.startswith("@") else text
 
 
 def flags_of(fields: tuple[Field, ...], sample: dict[str, Any]) -> dict[str, tuple[str, ...]]:

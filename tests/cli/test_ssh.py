@@ -107,7 +107,8 @@ def test_a_certificate_is_renewed_before_its_end(agent: User, server: Sshd, admi
     assert connect(agent, config).stdout == "in\n"
     assert count(admin) == 1
     time.sleep(LIFETIME * 0.82)
-    assert connect(agent, config).stdout == "in\n"
+    with ThreadPoolExecutor(4) as pool:
+        assert [it.stdout for it in pool.map(lambda _: connect(agent, config), range(4))] == ["in\n"] * 4
     assert (count(admin), len(listed(agent))) == (2, 1)
 
 
@@ -125,12 +126,15 @@ def test_sixteen_connections_refill_an_emptied_agent_once(
     agent: User, server: Sshd, admin: Client, authority: str
 ) -> None:
     agent.run("ssh", "login", "--principal", USER)
-    subprocess.run(["ssh-add", "-q", "-D"], env=agent.environment, check=True)
     config = configure(agent, server, agent.run("ssh", "config").stdout)
-    with ThreadPoolExecutor(16) as pool:
-        done = [*pool.map(lambda _: connect(agent, config), range(16))]
+    for attempt in range(3):  # on a busy machine, some may have to wait for more than five seconds
+        subprocess.run(["ssh-add", "-q", "-D"], env=agent.environment, check=True)
+        with ThreadPoolExecutor(16) as pool:
+            done = [*pool.map(lambda _: connect(agent, config), range(16))]
+        assert (count(admin), len(listed(agent))) == (attempt + 2, 1)
+        if all(each.stdout for each in done):
+            break
     assert [(each.stdout, each.stderr) for each in done] == [("in\n", "")] * 16
-    assert (count(admin), len(listed(agent))) == (2, 1)
 
 
 def test_files_are_used_without_an_agent(admin_user: User, server: Sshd, authority: str) -> None:

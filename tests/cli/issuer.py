@@ -29,6 +29,7 @@ class State:
     refresh_tokens: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
     sends_refresh_tokens: bool = False
+    secrets: set[str] = field(default_factory=set)  # that clients sent or received
 
 
 class OidcIssuer(ThreadingHTTPServer):
@@ -90,6 +91,9 @@ class Pages(BaseHTTPRequestHandler):
 
     def send_tokens(self, form: dict[str, str]) -> None:
         state, claims = self.server.state, {}
+        state.secrets |= {
+            form[name] for name in ("code", "code_verifier", "device_code", "refresh_token") if name in form
+        }
         if form["grant_type"] == "authorization_code":
             began = state.codes.pop(form["code"])
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
@@ -106,6 +110,7 @@ class Pages(BaseHTTPRequestHandler):
         if state.sends_refresh_tokens:
             answer["refresh_token"] = secrets.token_urlsafe()
             state.refresh_tokens.add(answer["refresh_token"])
+        state.secrets |= {answer[name] for name in ("id_token", "refresh_token") if name in answer}
         return self.send_json(answer)
 
     def send_json(self, value: Any, status: int = 200) -> None:

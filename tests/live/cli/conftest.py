@@ -1,5 +1,76 @@
 """The wheel beside a whole edge."""
 
-from tests.cli.conftest import api, te, user
+import contextlib
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
 
-__all__ = ["api", "te", "user"]
+import pytest
+
+from tests.cli.conftest import User, api, issuer, other_issuer, served, te, user
+from tests.conftest import Served, free_port
+from tests.live.edge.processes import Started, start_edge
+from tests.live.edge.running import Key, until
+
+__all__ = ["api", "issuer", "other_issuer", "served", "te", "user"]
+
+
+class Te:
+    """A `te` that runs."""
+
+    def __init__(self, user: User, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [str(user.te), *arguments],
+            env=user.environment,
+            cwd=user.home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.printed: list[str] = []
+        self.noted: list[str] = []
+        for lines, kept in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
+            threading.Thread(target=_collect, args=(lines, kept), daemon=True).start()
+
+    def address(self) -> str:
+        """Return the address of the tunnel, once it is open."""
+        until(lambda: bool(self.printed) or self.process.poll() is not None, within=20)
+        assert self.printed, self.noted
+        return self.printed[0]
+
+    def notes(self, text: str, *, within: float = 20) -> None:
+        until(lambda: any(text in line for line in self.noted), within=within)
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(10)
+
+
+def _collect(lines: Any, kept: list[str]) -> None:
+    for line in lines:
+        kept.append(line.rstrip("\n"))
+
+
+@contextlib.contextmanager
+def running_te(user: User, *arguments: str) -> Iterator[Te]:
+    started = Te(user, *arguments)
+    try:
+        yield started
+    finally:
+        started.end(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """Run an edge beside the served API."""
+    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
+    folder = tmp_path_factory.mktemp("edge")
+    edge = start_edge(served, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
+    try:
+        yield Started(served.__class__(**{**vars(served), "local": folder}), ports, edge, Key(folder, ""))
+    finally:
+        edge.send_signal(signal.SIGINT)
+        edge.wait(20)

@@ -1,77 +1,24 @@
 """`te http` and its family from the wheel, beside `make run` and `make edge`."""
 
-import contextlib
 import json
 import os
 import signal
 import socket
 import stat
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.conftest import User
-from tests.conftest import Served, free_port
+from tests.conftest import Served
+from tests.live.cli.conftest import running_te
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.processes import Started, start_edge
-from tests.live.edge.running import Key, listens, until, upstream
+from tests.live.edge.processes import Started
+from tests.live.edge.running import listens, until, upstream
 
 pytestmark = needs_envoy
-
-
-class Te:
-    """A `te` that runs."""
-
-    def __init__(self, user: User, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [str(user.te), *arguments],
-            env=user.environment,
-            cwd=user.home,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.printed: list[str] = []
-        self.noted: list[str] = []
-        for lines, kept in ((self.process.stdout, self.printed), (self.process.stderr, self.noted)):
-            threading.Thread(target=_collect, args=(lines, kept), daemon=True).start()
-
-    def address(self) -> str:
-        """Return the address of the tunnel, once it is open."""
-        until(lambda: bool(self.printed) or self.process.poll() is not None, within=20)
-        assert self.printed, self.noted
-        return self.printed[0]
-
-    def notes(self, text: str, *, within: float = 20) -> None:
-        until(lambda: any(text in line for line in self.noted), within=within)
-
-    def end(self, number: int = signal.SIGINT) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(10)
-
-
-def _collect(lines: Any, kept: list[str]) -> None:
-    for line in lines:
-        kept.append(line.rstrip("\n"))
-
-
-@pytest.fixture(scope="module")
-def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """Run an edge beside the served API."""
-    ports = {name: str(free_port()) for name in ("SSH_PORT", "EDGE_PORT", "HTTP_PORT")}
-    folder = tmp_path_factory.mktemp("edge")
-    edge = start_edge(served, {**ports, "LOCAL_DIR": str(folder), "LEASE": "60"})
-    try:
-        yield Started(served.__class__(**{**vars(served), "local": folder}), ports, edge, Key(folder, ""))
-    finally:
-        edge.send_signal(signal.SIGINT)
-        edge.wait(20)
 
 
 @pytest.fixture
@@ -80,21 +27,12 @@ def running(user: User, api: Served, started: Started) -> User:
     return user.with_settings(TE_URL=api.base_url, TE_TOKEN=api.token)
 
 
-@contextlib.contextmanager
-def te(user: User, *arguments: str) -> Iterator[Te]:
-    started = Te(user, *arguments)
-    try:
-        yield started
-    finally:
-        started.end(signal.SIGKILL)
-
-
 def state(user: User) -> Path:
     return user.home / ".local/state/te"
 
 
 def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, started: Started, api: Served) -> None:
-    with upstream() as port, te(running, "http", str(port), "--name", "first") as client:
+    with upstream() as port, running_te(running, "http", str(port), "--name", "first") as client:
         assert client.address() == f"https://first.tunnels.localhost:{started.ports['EDGE_PORT']}"
         until(lambda: started.status("first") == "200")
         link = next(line for line in client.noted if "http://127.0.0.1" in line)
@@ -122,7 +60,7 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, star
     assert client.printed == [client.address()]
     assert started.ports["SSH_PORT"] in (state(running) / "ssh/known_hosts").read_text()
 
-    with te(running, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
+    with running_te(running, "http", "1", "--label", "Region=EU", "--no-inspect") as client:
         assert client.address().startswith("tn_")
     (credential,) = api.client().get("/ssh_credentials").json["ssh_credentials"]
     assert credential["acl"] == ["bind:first.tunnels.localhost", "bind:Region=EU"]
@@ -134,7 +72,7 @@ def test_a_profile_with_an_authority_uses_a_certificate_in_memory(user: User, ap
     api.client().send("PUT", f"/ssh_certificate_authorities/{authority}/policy", {"user": {"max_lifetime": 3600}})
     config = user.home / ".config/te/config.toml"
     config.write_text(config.read_text() + f'authority = "{authority}"\n')
-    with upstream() as port, te(user, "http", str(port)) as client:
+    with upstream() as port, running_te(user, "http", str(port)) as client:
         name = client.address().removeprefix("https://").partition(".")[0]
         until(lambda: started.status(name) == "200")
     (certificate,) = api.client().get("/ssh_user_certificates").json["ssh_user_certificates"]
@@ -164,7 +102,10 @@ def test_what_cannot_be_opened_has_a_sentence_and_a_code(
 
 
 def test_a_tcp_port_is_drawn(running: User) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as local, te(running, "tcp", str(local.getsockname()[1])) as client:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as local,
+        running_te(running, "tcp", str(local.getsockname()[1])) as client,
+    ):
         port = int(client.address().rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), 10) as visitor:
             accepted, _ = local.accept()
@@ -180,7 +121,7 @@ def test_a_killed_gateway_gets_the_same_name_back(running: User, started: Starte
         while not stop.is_set():
             codes.append(started.visit("steady"))
 
-    with upstream() as port, te(running, "http", str(port), "--name", "steady") as client:
+    with upstream() as port, running_te(running, "http", str(port), "--name", "steady") as client:
         client.address()
         until(lambda: started.status("steady") == "200")
         loading = threading.Thread(target=load)

@@ -3,7 +3,10 @@
 import pytest
 
 from chalicelib import __main__ as operator
+from chalicelib import ids
 from chalicelib.model import migrations
+from chalicelib.model.accounts import credential_usage
+from chalicelib.model.limits import shared_counts
 from chalicelib.model.names import base_names
 from chalicelib.operator import migrate
 from tests import names
@@ -26,6 +29,18 @@ def test_a_table_of_1_x_is_refused_and_left_as_it_is(scope: str, capsys: pytest.
         " 'migrate --apply' of 2.0.0 ('Upgrading' in infra/README.md)."
     )
     assert (records(), capsys.readouterr().out) == (before, "")
+
+
+def test_counts_without_a_format_are_no_records_of_1_x(admin: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    reader = admin.with_token(admin.create("/api_keys", {"scopes": ["edges:read"]})["token"])
+    assert reader.get("/api_keys").status == 403
+    shared_counts.add("rates#test", 7, 1)
+    credential_usage.record_refusal(ids.new("fcred"), "expired")
+    plain = [record for record in every() if "schema" not in record and "revision" not in record]
+    assert len(plain) == 3
+    operator.main(["migrate", "--apply"])
+    assert "to be rewritten" in capsys.readouterr().out
+    assert all(record in [*every()] for record in plain)
 
 
 def test_the_progress_of_a_migration_goes_to_the_error_channel(capsys: pytest.CaptureFixture[str]) -> None:

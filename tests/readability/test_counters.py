@@ -4,7 +4,8 @@ import pytest
 
 from chalicelib import clock, domains
 from tests.readability import language, sizes
-from tests.readability.crossings import traced
+from tests.readability.crossings import Trace, traced
+from tests.readability.edge_change import Traces
 from tests.readability.language import Text
 
 
@@ -87,6 +88,11 @@ def test_imports_of_tests_and_mirrored_paths_are_found() -> None:
         "chalicelib/a/x.py",
         "a/y.py",
     }
+
+
+def test_a_file_that_two_steps_of_a_change_enter_counts_once() -> None:
+    traces = Traces(Trace(("a", "b")), Trace(("b", "a", "b")), Trace(("c",)))
+    assert (traces.files, traces.read.files, traces.read.crossings) == (3, 2, 2)
 
 
 def test_calls_into_other_files_are_crossings() -> None:

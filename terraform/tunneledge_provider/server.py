@@ -5,6 +5,7 @@ folder of the socket keeps other users out.
 """
 
 import base64
+import signal
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,11 @@ _GRACE = 1.0  # seconds for calls that run
 
 
 def serve() -> None:
-    """Answer one Terraform process until it asks to end."""
+    """Answer one Terraform process until it asks to end.
+
+    Ctrl-C reaches this process, too. Terraform waits for the changes that run, so they must not end here.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended = threading.Event()
     server = grpc.server(ThreadPoolExecutor(max_workers=16))
     rpc.add_ProviderServicer_to_server(Service(kinds.load()), server)

@@ -44,8 +44,9 @@ def _cheap_to_match(patterns: list[str], above: Mapping[str, Any]) -> list[str]:
     return patterns
 
 
+_SHORT = max_encoded(_MAX_LIST)
 Pattern = Annotated[str, max_bytes(512), After(_compiles, {"format": "re2"})]
-Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(max_encoded(_MAX_LIST).check)]
+Patterns = Annotated[list[Pattern], entries(0, 100), if_null([]), Before(_SHORT.check, _SHORT.json_schema)]
 
 
 class UserAgentFilter(Enabled):

@@ -157,7 +157,7 @@ def max_encoded(limit: int) -> After:
             raise ValueError(f"must be at most {limit} characters, counted as JSON inside a JSON string")
         return value
 
-    return After(check)
+    return After(check, {schemas.MAX_ENCODED: limit})
 
 
 def form(pattern: str, sentence: str, *, most: int | None = None) -> After:

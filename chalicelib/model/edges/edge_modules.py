@@ -35,6 +35,8 @@ class EdgeModule(Generic[S, V]):
     - `restricts_visitors` is set if it keeps some visitors out. A route with it then never keeps earlier routes.
     - `admits_ambiguous_paths` is set if no path can lead past it that an upstream reads as another route's path.
     - `needs_plaintext` is set if TLS must end at the edge.
+    - `budget` are the most characters that it takes of a response, counted as JSON inside a JSON string. `make openapi`
+      computes them from the shape of its requests, and fails if they are more.
     - `memory` estimates what it takes in Envoy.
     - `configures_route` names the function of `edge.envoy` that is called for each of Envoy's routes of a route with
       the module. `built_by` names the function that reads the module instead, if it configures something else.
@@ -48,6 +50,7 @@ class EdgeModule(Generic[S, V]):
     restricts_visitors: bool
     admits_ambiguous_paths: bool
     needs_plaintext: bool
+    budget: int
     memory: Callable[[Any], Memory]
     configures_route: str = ""
     built_by: str = ""

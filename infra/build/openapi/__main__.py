@@ -2,14 +2,18 @@
 
 import sys
 
+from chalicelib import modules
 from chalicelib.documents import openapi
-from infra.build.openapi import files
+from chalicelib.model.edges.enforced import enforced_modules
+from infra.build.openapi import budgets, files
+from infra.build.openapi.budgets import OverBudget
 from infra.build.openapi.examples import NoSample
 
 try:
+    budgets.check(enforced_modules.EVERY, modules.ALL)
     files.write_document()
     openapi.FILE.touch()  # make compares times
-except NoSample as missing:
-    sys.exit(str(missing))
+except (NoSample, OverBudget) as problem:
+    sys.exit(str(problem))
 if "--list" in sys.argv:
     files.write_list()

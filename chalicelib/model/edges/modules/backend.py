@@ -32,6 +32,7 @@ MODULE = EdgeModule(
     restricts_visitors=False,
     admits_ambiguous_paths=True,
     needs_plaintext=False,
+    budget=300,
     memory=lambda _: Memory(),
     built_by="edge_routes.add_edge_hosts",
 )

@@ -42,6 +42,7 @@ MODULE = EdgeModule(
     restricts_visitors=False,
     admits_ambiguous_paths=True,
     needs_plaintext=True,
+    budget=300,
     memory=lambda _: Memory(cluster_kib=4.0),  # the detector of failures in the two clusters of a backend
     built_by="names.circuits.build_circuits",
 )

@@ -22,6 +22,7 @@ MODULE = EdgeModule(
     restricts_visitors=False,
     admits_ambiguous_paths=True,
     needs_plaintext=True,
+    budget=100,
     memory=lambda _: Memory(entry_kib=1.0),
     configures_route="filters.compression.enable",
 )

@@ -35,6 +35,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=False,
     needs_plaintext=False,
+    budget=2_100,
     memory=lambda _: Memory(),  # edge/plan/sizes.py counts the networks of the policies
     configures_route="filters.visitor_addresses.restrict_route",
 )

@@ -32,6 +32,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=True,  # handshakes have no path
     needs_plaintext=True,
+    budget=2_100,
     memory=lambda _: Memory(),
     built_by="names.tls_contexts.build_socket",
 )

@@ -116,6 +116,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=False,
     needs_plaintext=True,
+    budget=16_800,
     memory=lambda _: Memory(),
     built_by="filters.sign_in.guard_routes",
 )

@@ -13,6 +13,7 @@ MODULE = EdgeModule(
     restricts_visitors=False,
     admits_ambiguous_paths=True,
     needs_plaintext=True,
+    budget=3_900,
     memory=changed_headers.estimate,
     configures_route="filters.header_changes.change_responses",
 )

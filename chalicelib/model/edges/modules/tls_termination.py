@@ -30,6 +30,7 @@ MODULE = EdgeModule(
     restricts_visitors=False,
     admits_ambiguous_paths=True,
     needs_plaintext=False,
+    budget=150,
     memory=lambda _: Memory(),
     built_by="names.tls_contexts.build_socket",
 )

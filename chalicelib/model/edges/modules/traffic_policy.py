@@ -30,6 +30,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=False,
     needs_plaintext=False,
+    budget=920_000,
     memory=lambda _: Memory(),
     built_by="filters.policy_matchers.build_port_matcher",
 )

@@ -30,6 +30,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=False,
     needs_plaintext=True,
+    budget=9_300,
     memory=_estimate,
     built_by="filters.user_agents.build_passing",
 )

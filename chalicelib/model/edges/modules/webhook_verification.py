@@ -81,6 +81,7 @@ MODULE = EdgeModule(
     restricts_visitors=True,
     admits_ambiguous_paths=False,
     needs_plaintext=True,
+    budget=1_900,
     memory=lambda _: Memory(entry_kib=2.0),
     configures_route="filters.webhooks.require",
 )

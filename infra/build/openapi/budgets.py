@@ -1,0 +1,93 @@
+"""The characters that modules may take of a response, computed from the shapes of their requests.
+
+Lambda counts a response as JSON inside a JSON string. A hundred routes with all their modules fit into one response.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chalicelib.edges.routes import MAX_ROUTES
+from chalicelib.http.module import Module
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.edge_modules import EdgeModule
+from chalicelib.schema import json_schema, sizes
+from infra.build.openapi import schemas
+from infra.build.openapi.schemas import REF, Words
+
+_LAMBDA = 6 << 20  # characters of a response
+_EDGE = 60_000  # of an HTTPS edge without its routes
+ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
+_OWN_FIELDS = 23_000  # of a route: metadata, description, match, ids and names of fields
+_REFERENCE = 200  # the Ref in the response for an id in a request
+_UNBOUNDED = 10**9
+_COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # characters of an encoded character
+_BEGINNINGS = ("", "/", "a")
+
+
+class OverBudget(Exception):
+    """A module can take more of a response than its declaration or its route allows."""
+
+
+def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -> None:
+    """Raise OverBudget if a module can exceed its budget, or has one that no route can hold."""
+    budgets = {module.name: module for module in declared}
+    for module in modules:
+        if found := budgets.get(module.name):
+            _check_one(module, found.budget, "its budget")
+        if module.home == kinds.HTTPS_EDGE_ROUTES.one:
+            _check_one(module, ROUTE - _OWN_FIELDS, "the budget of a route's modules")
+
+
+def _check_one(module: Module, budget: int, name: str) -> None:
+    if (excess := largest(module) - budget) >= _UNBOUNDED // 2:
+        raise OverBudget(f"The module {module.name} has a field without a limit, so it exceeds {name} of {budget:,}.")
+    if excess > 0:
+        raise OverBudget(f"The module {module.name} exceeds {name} of {budget:,} characters by {excess:,}.")
+
+
+def largest(module: Module) -> int:
+    """Return the most characters that the fields of a module take, with its name."""
+    made = schemas.of({(module.shape, "validation"): module.name})
+    return len(module.name) + 6 + _largest(made[module.name], made)
+
+
+def _largest(words: Words, made: Mapping[str, Words]) -> int:
+    if limit := words.get(json_schema.MAX_ENCODED):
+        return int(limit)
+    if "$ref" in words:
+        return _largest(made[words["$ref"].removeprefix(REF)], made)
+    if choices := words.get("allOf") or words.get("anyOf") or words.get("oneOf"):
+        return max(_largest(it, made) for it in choices)
+    if "enum" in words or "const" in words:
+        values = words.get("enum", [words.get("const")])
+        return max(sizes.encoded(json.dumps(it)) for it in values)
+    match words.get("type"):
+        case "string":
+            return _largest_text(words)
+        case "array":
+            return 2 + int(words.get("maxItems", _UNBOUNDED)) * (1 + _largest(words["items"], made))
+        case "object":
+            return 2 + _largest_object(words, made)
+    return 25  # a number, boolean or null
+
+
+def _largest_text(words: Words) -> int:
+    """Return the length of the longest text, of the characters that its pattern lets it have."""
+    pattern = words.get("pattern", "")
+    if pattern.endswith("_[0-9A-Za-z]{27}$"):
+        return _REFERENCE
+    quantified = re.search(r"\{\d+,(\d+)\}\)*\$$", pattern)
+    length = words.get("maxLength") or (int(quantified[1]) if quantified else _UNBOUNDED)
+    costs = [cost for sign, cost in _COSTS.items() if any(re.search(pattern, f"{it}{sign}") for it in _BEGINNINGS)]
+    return 4 + int(length) * max(costs, default=1)
+
+
+def _largest_object(words: Words, made: Mapping[str, Words]) -> int:
+    fields = words.get("properties", {})
+    found = sum(len(name) + 6 + _largest(field, made) for name, field in fields.items())
+    if others := words.get("additionalProperties"):
+        names = _largest_text(words.get("propertyNames", {}))
+        found += int(words.get("maxProperties", _UNBOUNDED)) * (names + 2 + _largest(others, made))
+    return found

@@ -46,8 +46,10 @@ def add_edge_hosts(config: v3.RouteConfiguration, plan: Plan) -> None:
     if plan.certificates:
         _add_host(config, plan)
     if plan.served_elsewhere:
-        page = pages.MISDIRECTED
-        config.virtual_hosts.append(routes.build_page_host("elsewhere", *plan.served_elsewhere, page=page))
+        elsewhere = routes.build_page_host("elsewhere", *plan.served_elsewhere, page=pages.MISDIRECTED)
+        if plan.requires_sign_in:
+            sign_in.exempt_host(elsewhere)
+        config.virtual_hosts.append(elsewhere)
 
 
 def _add_host(config: v3.RouteConfiguration, plan: Plan) -> None:

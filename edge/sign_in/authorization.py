@@ -18,6 +18,7 @@ from envoy.type.v3.http_status_pb2 import HttpStatus, StatusCode
 from google.rpc.status_pb2 import Status
 
 from chalicelib.storage.client import aws
+from edge.envoy.filters.sign_in import OWN_HOST
 from edge.process import files, log, metrics
 from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
@@ -112,6 +113,7 @@ def _visit(request: CheckRequest) -> Visit:
         edge=extensions.get("edge", ""),
         route=extensions.get("route", ""),
         audience=extensions.get("aud", ""),
+        is_of_service=dict(extensions) == OWN_HOST,
     )
 
 

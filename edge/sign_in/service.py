@@ -49,8 +49,10 @@ class SignInService:
     async def _answer(self, visit: Visit) -> Forward | Reply:
         if not visit.host:
             return replies.page(400, replies.NO_HOST)
-        if not visit.edge:
+        if visit.is_of_service:
             return await self._host.answer(visit)
+        if not visit.edge:
+            return replies.page(503, replies.UNAVAILABLE)
         if not visit.route:
             return await self._callbacks.answer(visit)
         rule = await self._records.rule(visit.account, visit.edge, visit.route, visit.audience)

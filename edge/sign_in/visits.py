@@ -16,7 +16,7 @@ class Visit:
     no port.
 
     `account`, `edge`, `route` and `audience` are what Envoy was configured with, never what the visitor sent. `route`
-    is "" for the paths of the service, `edge` is "" on the service's own host.
+    is "" for the paths of the service, on the visitor's host and, with `is_of_service`, on the service's own.
     """
 
     method: str
@@ -28,6 +28,7 @@ class Visit:
     edge: str = ""
     route: str = ""
     audience: str = ""
+    is_of_service: bool = False
 
     @property
     def is_page_request(self) -> bool:

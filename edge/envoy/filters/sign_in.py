@@ -50,6 +50,7 @@ ASK_FILTER = v3.HttpFilter(  # a route that does not disable it is closed
         )
     ),
 )
+OWN_HOST = {"host": "sign-in"}  # what the service learns about requests to its own host, and about no other
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
     header=v3.HeaderValue(key="cookie", value=f"%DYNAMIC_METADATA({_KEPT}:{_KEPT})%"),
@@ -105,6 +106,20 @@ def complete_host(host: v3.VirtualHost, plan: Plan) -> None:
     for route in host.routes:
         if _ASK not in route.typed_per_filter_config:
             route.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
+
+
+def exempt_host(host: v3.VirtualHost) -> None:
+    """Answer a virtual host without the service, although it shares a manager with an edge with OAuth."""
+    host.typed_per_filter_config[_ASK].CopyFrom(_NOT_ASKED)
+
+
+def build_own_host_route(page: str) -> v3.Route:
+    """Return the route of the service's own host. Without the service its response is a page."""
+    return v3.Route(
+        match=v3.RouteMatch(prefix="/"),
+        direct_response=parts.respond(page),
+        typed_per_filter_config=_asks(OWN_HOST),
+    )
 
 
 def _record_others(names: Sequence[str]) -> v3.Any:

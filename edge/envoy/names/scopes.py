@@ -14,6 +14,7 @@ from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels.gateways import Gateway
 from edge.envoy import answers, clusters, edge_routes, parts, routes, v3
 from edge.envoy.clusters import Members
+from edge.envoy.filters import sign_in
 from edge.envoy.names import circuits, managers, tls_contexts
 from edge.envoy.resources import Resource, encode
 from edge.plan.names import NamePlan
@@ -27,6 +28,8 @@ _SCOPE = v3.ScopedRouteConfiguration(
     ),
 )
 _MISDIRECTED = routes.build_page_host("misdirected", "*", page=pages.MISDIRECTED)
+_MISDIRECTED_BESIDE_OAUTH = parts.copy(_MISDIRECTED)
+sign_in.exempt_host(_MISDIRECTED_BESIDE_OAUTH)
 
 
 class Backends(Protocol):
@@ -66,14 +69,15 @@ def build_scope(plan: NamePlan) -> Resource | None:
         edge_routes.add_edge_hosts(scope.route_configuration, replace(plan.edge, hosts=own))
     else:
         return None
-    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    others = _MISDIRECTED_BESIDE_OAUTH if plan.edge and plan.edge.requires_sign_in else _MISDIRECTED
+    scope.route_configuration.virtual_hosts.append(others)
     return encode(scope)
 
 
 def build_closed_scope(name: str) -> Resource:
     """Return a scope that answers 421, so that clients of open connections open others."""
     scope = _copy_scope(name)
-    scope.route_configuration.virtual_hosts.append(_MISDIRECTED)
+    scope.route_configuration.virtual_hosts.append(_MISDIRECTED_BESIDE_OAUTH)
     return encode(scope)
 
 

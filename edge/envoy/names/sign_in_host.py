@@ -64,8 +64,8 @@ def _socket() -> v3.TransportSocket:
 def _build_manager(settings: Settings) -> v3.Filter:
     """Return the HTTP manager. Its only filter asks the service, which answers every request."""
     manager = http_manager.build_manager(settings, sign_in.ASK_FILTER, http_manager.ROUTER)
-    route = v3.Route(match=v3.RouteMatch(prefix="/"), direct_response=parts.respond(_NO_PAGE))
-    host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=[route])
+    routes = [sign_in.build_own_host_route(_NO_PAGE)]
+    host = v3.VirtualHost(name=_LISTENER, domains=[settings.sign_in_host], routes=routes)
     manager.MergeFrom(
         v3.HttpConnectionManager(
             stat_prefix="https",

@@ -54,7 +54,7 @@ class Browser:
         path = f"{url.path}?{url.query}" if url.query else url.path
         if url.hostname == SIGN_IN_HOST:
             made = self._visit(SIGN_IN_HOST, path, "GET", {"sec-fetch-mode": "navigate"})
-            return self._keep(SIGN_IN_HOST, await self.service.answer(replace(made, account="", edge="")))
+            return self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
         assert url.netloc in ("", self.host), location
         return await self.get(path, **{"sec-fetch-mode": "navigate"})
 
@@ -90,6 +90,10 @@ class Browser:
     async def post_to_sign_in(self, path: str) -> Reply:
         """Post a form of the service's own host."""
         made = self._visit(SIGN_IN_HOST, path, "POST", {"sec-fetch-site": "same-origin"})
-        answer = self._keep(SIGN_IN_HOST, await self.service.answer(replace(made, account="", edge="")))
+        answer = self._keep(SIGN_IN_HOST, await self.service.answer(_of_service(made)))
         assert isinstance(answer, Reply)
         return answer
+
+
+def _of_service(visit: Visit) -> Visit:
+    return replace(visit, account="", edge="", is_of_service=True)

@@ -21,6 +21,7 @@ from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.service import SignInService
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import SignInRecords
+from edge.sign_in.visits import Visit
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.browser import SIGN_IN_HOST, Browser
 from tests.edge.sign_in.fake_providers import FakeProviders, Person
@@ -306,6 +307,16 @@ def test_redirects_stay_on_the_host(admin: Client, providers: FakeProviders, to:
         answer = await browser.get(f"/_service/sign-out?{urlencode({'to': to})}")
         assert isinstance(answer, Reply)
         assert answer.headers["location"] == "/"
+
+    run(admin, providers, module("google"), test)
+
+
+def test_a_request_of_no_known_route_is_closed(admin: Client, providers: FakeProviders) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        for path in ("/", "/callback", "/confirm", "/_service/sign-in"):
+            answer = await browser.service.answer(Visit("GET", path, browser.host, "127.0.0.1"))
+            assert isinstance(answer, Reply)
+            assert (answer.status, answer.cookies) == (503, ())
 
     run(admin, providers, module("google"), test)
 

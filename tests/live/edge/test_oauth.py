@@ -326,6 +326,19 @@ def test_a_strange_host_header_begins_no_sign_in_elsewhere(edge: Edge, service: 
             assert " 302" not in answer.partition("\n")[0], answer
 
 
+def test_a_connection_of_an_edge_with_oauth_is_for_its_hosts_alone(edge: Edge, service: None, admin: Client) -> None:
+    """A browser sends requests for all names of a certificate on one connection, and again after a 421."""
+    page = site(edge, admin, "shared", HttpResponse(body="welcome\n"))
+    page.put(module())
+    until(lambda: edge.status("shared") == "401")
+    with edge.connect("shared", "http/1.1") as connection:
+        for name, path in (("other", "/"), ("other", "/confirm"), ("sign-in", "/callback?state=x")):
+            assert get(connection, name, path=path) == 421
+        assert get(connection, "shared") == 401
+        page.put(None)
+        until(lambda: get(connection, "shared") == 421)
+
+
 def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
     edge: Edge, service: None, admin: Client, tmp_path: Path, origin: int
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
+from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
 from chalicelib.model.serving.sites import OPERATOR, Site
 from chalicelib.model.tunnels.gateways import Gateway
@@ -62,6 +63,22 @@ def test_a_scope_has_the_hosts_that_share_the_certificate() -> None:
     hosts = body["route_configuration"]["virtual_hosts"]
     assert [it["domains"] for it in hosts] == [[NAME, "b.example.com"], ["*"]]
     assert hosts[-1]["routes"][0]["direct_response"]["status"] == 421
+
+
+def test_only_the_hosts_of_an_edge_with_oauth_ask_the_service() -> None:
+    """A browser sends requests for all names of a certificate on one connection, which has the filters of one edge."""
+    rule = SignInRule("google", "digest", A, "edghts_1", TARGET.route.id)
+    route = replace(TARGET.route, modules=extended(TARGET.route.modules, oauth=rule))
+    guarded = Plan(worlds.edge(route, hosts=[NAME]), HOSTS, targets=(replace(TARGET, route=route, rule=rule),))
+    for scope in (scopes.build_scope(NamePlan(NAME, A, "cert_1", edge=guarded)), scopes.build_closed_scope(NAME)):
+        assert scope
+        (*_, others) = messages.decode(scope)["route_configuration"]["virtual_hosts"]
+        assert others["domains"] == ["*"]
+        assert others["typed_per_filter_config"]["sign-in"]["disabled"] is True
+    unguarded = scopes.build_scope(plan())
+    assert unguarded
+    hosts = messages.decode(unguarded)["route_configuration"]["virtual_hosts"]
+    assert not any("typed_per_filter_config" in it for it in hosts)
 
 
 @pytest.mark.parametrize(

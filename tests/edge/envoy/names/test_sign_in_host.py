@@ -25,5 +25,7 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     assert [*virtual_host.domains] == [host]
     (route,) = virtual_host.routes
     assert (route.match.prefix, route.direct_response.status) == ("/", 404)
-    assert not route.typed_per_filter_config  # so the filter is not disabled
+    asked = v3.ExtAuthzPerRoute()
+    route.typed_per_filter_config["sign-in"].Unpack(asked)
+    assert (asked.disabled, dict(asked.check_settings.context_extensions)) == (False, {"host": "sign-in"})
     assert "sign-in" in [it.name for it in manager.http_filters]

@@ -20,7 +20,7 @@ from tests.live.edge.running import until, upstream
 pytestmark = [needs_envoy, pytest.mark.needs("pebble")]
 DOMAIN, STRONG, WILDCARD = "app.example.com", "strong.example.com", "*.wild.example.com"
 UNPROVED, ELSEWHERE, LIMITED, LATER = (f"{it}.example.com" for it in ("unproved", "elsewhere", "limited", "later"))
-LAST = "last.example.com"
+LAST, LOST = "last.example.com", "lost.example.org"
 MONTH = timedelta(days=30)
 STEPS = (
     *("after order", "before challenges", "after challenges", "before answer", "after answer"),
@@ -212,13 +212,18 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     mine = world.newcomer()
     steps = {f"{'*.' if number % 2 else ''}killed-{number}.example.org": it for number, it in enumerate(STEPS)}
     domains = {domain: mine.reserve(domain) for domain in steps}
-    mine.prove(*domains.values())
-    mine.order(*domains.values())
+    lost, revoked = mine.reserve(LOST), {*world.ca.revoked}
+    mine.prove(lost, *domains.values())
+    mine.order(lost, *domains.values())
     for id in domains.values():
         mine.alias(id)
-    process = world.start_issuer(claim=CLAIM, killed=steps)
+    process = world.start_issuer(claim=CLAIM, killed={**steps, LOST: "after finalize"})
     assert process.stdout
-    assert process.stdout.readline() == f"{len(STEPS)} killed\n"
+    assert process.stdout.readline() == f"{len(STEPS) + 1} killed\n"
+    other = world.newcomer()
+    theirs = other.reserve(LOST)
+    assert other.api.post(f"/reserved_domains/{theirs}/verify", None).status == 202
+    other.prove(theirs)
     world.add_issuer()  # two issuers compete for the work that is left
     until(lambda: mine.have(*domains.values()), within=40)
     orders = {domain: mine.ca.times_of_orders(domain) for domain in domains}
@@ -226,6 +231,8 @@ def test_killed_issuers_leave_one_certificate_for_each_domain(world: Issuing) ->
     assert {len(it) for it in orders.values()} == {1}
     assert len(twice) == 2
     assert twice[1] - twice[0] >= CLAIM - 1  # claims end at whole seconds
+    until(lambda: len({*world.ca.revoked} - revoked) == 1, within=40)
+    assert (len(world.ca.orders_of(LOST)), mine.job(lost)["error_code"]) == (1, "domain_unproved")
     issued = mine.api.get("/tls_certificates").json["tls_certificates"]
     assert sorted(it["id"] for it in issued) == sorted(mine.certificate(id)["id"] for id in domains.values())
     assert [len(mine.events(it["id"])) for it in issued] == [1] * len(domains)

@@ -54,6 +54,10 @@ def test_a_renewal_requires_a_read_of_the_log_since_the_last_one() -> None:
     asyncio.run(run())
 
 
+def test_a_lease_is_renewed_three_times_within_its_time() -> None:
+    assert GatewayLease(Memory(), 60, lambda: None).task().interval == 20
+
+
 def test_a_rejected_renewal_loses_the_lease_once() -> None:
     async def run() -> None:
         world = await begun()

@@ -5,7 +5,8 @@ some servers distinguish none of these characters.
 """
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 _OWN = "tunnel-auth-.*"  # of the edge alone: an edge cannot choose to keep these headers of visitors
 _PATTERNS = (
@@ -61,7 +62,7 @@ _PATTERNS = (
     # Similar names, since no list is complete. Names that end like a credential are allowed: upstreams verify those.
     "x-.*user<ending>",
     "x-.*auth<ending>",
-    "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)(-<ending>)?",
+    "x-(.*-)?(e?mail|groups?|roles?|principal|identity|subject|claims|login|sso|saml|ldap|jwt|admin)($|-)<ending>",
     "(.*-)?impersonate-.*",
     "(auth|sso|logon|session)-(user|type|name|email|groups)",
     # Programs' internal headers: httpoxy (CVE-2016-5385), Rack::Sendfile (CVE-2025-61780), Next.js (CVE-2025-29927).
@@ -75,20 +76,46 @@ _PATTERNS = (
 )
 
 _PASSING = ("token", "key", "secret", "signature", "orization", "agent")  # X-Authorization, X-User-Agent of gRPC-Web
-_SIGNS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+_FIRST, _LAST = "!", "~"  # of the signs in names
 # ASCII only, as header names are, and without groups: Envoy compiles it for each listener, 0.1 ms faster.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
+# Patterns share these, because Envoy has a copy of the expression for each special name.
+_BEGINNINGS = ("(.*-)?", "(x-)?", "x-", "")
+_ENDINGS = ("<ending>", "(-.*)?", "-.*", "")
+
+
+def _join(patterns: Iterable[str]) -> str:
+    """Return one pattern for all. It contains each of the common beginnings and endings once."""
+    groups: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for pattern in patterns:
+        beginning = next(it for it in _BEGINNINGS if pattern.startswith(it))
+        ending = next(it for it in _ENDINGS if pattern.endswith(it))
+        groups[beginning][ending].append(pattern.removeprefix(beginning).removesuffix(ending))
+    return "|".join(f"{beginning}({_join_endings(by_ending)})" for beginning, by_ending in groups.items())
+
+
+def _join_endings(by_ending: Mapping[str, Sequence[str]]) -> str:
+    return "|".join(f"({'|'.join(patterns)}){ending}" for ending, patterns in by_ending.items())
 
 
 def _not_ending_in(words: Sequence[str]) -> str:
     """Return an expression for all texts that do not end in one of the words."""
     last = sorted({word[-1] for word in words})
-    other = "".join(re.escape(sign) for sign in _SIGNS if sign not in last)
     before = {sign: [word[:-1] for word in words if word[-1] == sign] for sign in last}
     longer = [_not_ending_in(rest) + sign for sign, rest in before.items() if "" not in rest]
-    return f"(?:|[!-~]*[{other}]|{'|'.join(longer)})"
+    return f"(?:{'|'.join(['', f'[!-~]*[{_list_others(last)}]', *longer])})"
 
 
-REGEX = re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], "|".join(_PATTERNS))
-REGEX = REGEX.replace("<ending>", _not_ending_in(_PASSING))
-OWN_REGEX = re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], _OWN)
+def _list_others(signs: Sequence[str]) -> str:
+    """Return the ranges of all signs but these, which are sorted letters."""
+    begins = [_FIRST, *(chr(ord(it) + 1) for it in signs)]
+    ends = [*(chr(ord(it) - 1) for it in signs), _LAST]
+    return "".join(f"{begin}-{end}" for begin, end in zip(begins, ends, strict=True) if begin <= end)
+
+
+def _translate(pattern: str) -> str:
+    return re.sub(r"[-.(]", lambda found: _READ_AS[found[0]], pattern)
+
+
+REGEX = _translate(_join(_PATTERNS)).replace("<ending>", _not_ending_in(_PASSING))
+OWN_REGEX = _translate(_OWN)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+import re2
 
 from chalicelib.model.edges.headers import claims
 from tests.live.edge.believed import NAMES, NEEDED
@@ -26,3 +27,9 @@ def test_what_an_upstream_believes_of_a_proxy_is_removed(spelled: Callable[[str]
 
 def test_all_else_is_kept() -> None:
     assert [name for name in NEEDED if re.fullmatch(claims.REGEX, name.lower())] == []
+
+
+def test_its_copies_are_small() -> None:
+    """Envoy takes 83 KiB for each copy. With an expression of 14,000 characters and twice the program it took 190."""
+    assert len(claims.REGEX) < 2700
+    assert re2.compile(claims.REGEX).programsize < 1300

@@ -40,6 +40,7 @@ FIGURES = (
     "edge_sizes",
     "edge_encoding",
     "oauth",
+    "rules",
     "filters",
     "command_line",
 )

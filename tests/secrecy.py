@@ -69,8 +69,9 @@ def sealed_in(record: dict[str, Any]) -> Iterator[tuple[bytes, dict[str, str]]]:
     scope, id = places.of_item(record["scope"]["S"], record["id"]["S"])
     context = vault.context(scope.partition("#")[0], id)
     modules = dict(record.get("parts", {}).get("M", {}))
-    own = vault.context(context["account"], f"{id}/webhook_verification")
-    yield from ((sealed, own) for sealed in _binary(modules.pop("webhook_verification", {})))
+    for name in ("basic_auth", "webhook_verification"):
+        own = vault.context(context["account"], f"{id}/{name}")
+        yield from ((sealed, own) for sealed in _binary(modules.pop(name, {})))
     for part in (record.get("sealed", {}), {"M": modules}):
         yield from ((sealed, context) for sealed in _binary(part))
 

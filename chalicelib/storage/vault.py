@@ -85,6 +85,14 @@ def unseal(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]
     return secret
 
 
+def unseal_readable(sealed: bytes, context: Mapping[str, str], read: Callable[[bytes], T]) -> T:
+    """Return the same as `unseal`. Raises Unreadable, aws.Unavailable."""
+    try:
+        return unseal(sealed, context, read)
+    except ClientError as error:
+        raise Unreadable(_code(error)) from None
+
+
 def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | None:
     """Return sealed bytes under another key, or None if they are under that key. KMS does not reveal the secret.
 

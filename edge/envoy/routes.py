@@ -4,7 +4,7 @@ from chalicelib.model.serving import pages
 from chalicelib.model.serving.sites import Site
 from chalicelib.model.tunnels.tunnels import ServedTunnel
 from edge.envoy import clusters, parts, v3
-from edge.envoy.filters import kept_headers, visitor_addresses
+from edge.envoy.filters import kept_headers, passwords, visitor_addresses
 from edge.envoy.resources import Resource, encode
 from edge.process.settings import Settings
 
@@ -56,6 +56,9 @@ def add_site_host(config: v3.RouteConfiguration, site: Site) -> None:
         host.routes.insert(0, build_challenge_refusal())
     kept_headers.set_host_config(host, site.keep_headers)
     visitor_addresses.restrict(host, site.refusals)
+    if site.basic_auth:
+        facts = {"account": site.tunnel.account, "edge": "", "holder": site.reservation}
+        passwords.require(host, facts, site.basic_auth)
 
 
 def gateway_cluster(tunnel: ServedTunnel) -> str:

@@ -112,6 +112,7 @@ from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import (
 )
 from envoy.extensions.filters.http.jwt_authn.v3.config_pb2 import PerRouteConfig as JwtPerRoute
 from envoy.extensions.filters.http.local_ratelimit.v3.local_rate_limit_pb2 import LocalRateLimit
+from envoy.extensions.filters.http.lua.v3.lua_pb2 import Lua, LuaPerRoute
 from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBAC as HttpRBAC
 from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBACPerRoute as HttpRBACPerRoute
 from envoy.extensions.filters.http.router.v3.router_pb2 import Router

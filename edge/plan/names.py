@@ -54,11 +54,11 @@ class NamePlan:
     @property
     def restricts_visitors(self) -> bool:
         """Return whether the edge or tunnel keeps some visitors out."""
-        return self.edge.restricts_visitors if self.edge else self.site is not None and bool(self.site.refusals)
+        return self.edge.restricts_visitors if self.edge else self.site is not None and self.site.restricts_visitors
 
     def close_refused(self, error: str) -> "NamePlan":
         """Return the plan after Envoy rejected its routes. It admits no visitor if the routes restrict visitors."""
-        if self.site and self.site.refusals:
+        if self.site and self.site.restricts_visitors:
             return replace(self, site=replace(self.site, refusals=ip_policies.REFUSE_ALL))
         return replace(self, edge=edge_plans.close_refused(self.edge, error)) if self.edge else self
 

@@ -11,11 +11,12 @@ from chalicelib.domains import WILDCARD
 from chalicelib.model.edges import policy_expressions, user_agents
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup
 from chalicelib.model.edges.edge_modules import Memory
-from chalicelib.model.edges.modules import ip_restriction, user_agent_filter
+from chalicelib.model.edges.modules import basic_auth, ip_restriction, user_agent_filter
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.edges.served import ServedBackend
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import RouteTarget
+from chalicelib.model.serving.sites import Site
 from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
@@ -38,7 +39,7 @@ def estimate(plan: NamePlan, records: AccountRecords) -> int:
         return WITHDRAWN_KIB
     name = _NAME_KIB + _estimate_chain(plan.certificate, records)
     if plan.edge is None:
-        return math.ceil(name + _TUNNEL_KIB + _estimate_addresses(plan.site.refusals if plan.site else ()))
+        return math.ceil(name + _TUNNEL_KIB + _estimate_rules(plan.site))
     routes = sum(_estimate_route(it) + _estimate_circuits(it, records) for it in plan.edge.targets)
     routes += _estimate_addresses(plan.edge.refusals)
     answering = sum(_estimate_backend(records.backends.get(id), records) for id in plan.edge.backends)
@@ -71,6 +72,12 @@ def _estimate_route(target: RouteTarget) -> float:
     entry += _estimate_addresses(target.refusals if target.route.modules.get(ip_restriction.MODULE) else ())
     route = _ROUTE_KIB + sum(it.route_kib for it in modules)
     return route + entries * entry + (entries - 1) * _ENTRY_KIB + patterns
+
+
+def _estimate_rules(site: Site | None) -> float:
+    """Return what the rules for a tunnel's visitors take."""
+    passwords = basic_auth.MODULE.memory(site.basic_auth).entry_kib if site and site.basic_auth else 0
+    return passwords + _estimate_addresses(site.refusals if site else ())
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:

@@ -24,6 +24,7 @@ from edge.process.settings import Settings
 from edge.process.tasks import PeriodicTask
 from edge.sign_in import replies, visits
 from edge.sign_in.dependencies import Dependencies
+from edge.sign_in.passwords.password_checks import PasswordAnswer, PasswordChecks, PasswordRequest
 from edge.sign_in.provider import endpoints
 from edge.sign_in.provider.limits import ExchangeLimits
 from edge.sign_in.provider.provider_client import ProviderClient
@@ -35,17 +36,20 @@ from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
 
 _MAX_HEADERS = 1 << 20  # bytes of a request without its body, as Envoy describes it
+_TOLD = {429: "stopped"}
 _PERMISSION_DENIED = 7  # of google.rpc.Code
 
 
 class AuthorizationServer(external_auth_pb2_grpc.AuthorizationServicer):  # type: ignore[misc]  # no type hints
-    """Answers Envoy's checks of sessions and of webhooks."""
+    """Answers Envoy's checks of sessions, passwords and webhooks."""
 
-    def __init__(self, service: SignInService, webhooks: WebhookChecks) -> None:
-        self._service, self._webhooks = service, webhooks
+    def __init__(self, service: SignInService, webhooks: WebhookChecks, passwords: PasswordChecks) -> None:
+        self._service, self._webhooks, self._passwords = service, webhooks, passwords
 
     async def Check(self, request: CheckRequest, context: Any) -> CheckResponse:
         """Return the decision about a request."""
+        if "passwords" in request.attributes.context_extensions:
+            return _password_response(await self._passwords.check(_password(request)))
         if "webhook" in request.attributes.context_extensions:
             return _response(replies.webhook(await self._webhooks.check(_webhook(request))))
         return _response(await self._service.answer(_visit(request)))
@@ -58,7 +62,7 @@ async def serve(settings: Settings) -> None:
     service = _build_service(settings, records, client, counts)
     largest = settings.limits.max_webhook_kib << 10
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", largest + _MAX_HEADERS)])
-    answering = AuthorizationServer(service, WebhookChecks(largest))
+    answering = AuthorizationServer(service, WebhookChecks(largest), PasswordChecks())
     external_auth_pb2_grpc.add_AuthorizationServicer_to_server(answering, server)
     settings.sign_in_socket.unlink(missing_ok=True)
     with files.shorten_socket_path(settings.sign_in_socket) as path:
@@ -115,6 +119,27 @@ def _visit(request: CheckRequest) -> Visit:
         audience=extensions.get("aud", ""),
         is_of_service=dict(extensions) == OWN_HOST,
     )
+
+
+def _password(request: CheckRequest) -> PasswordRequest:
+    configured = request.attributes.context_extensions
+    return PasswordRequest(
+        account=configured.get("account", ""),
+        edge=configured.get("edge", ""),
+        holder=configured.get("holder", ""),
+        digest=configured["passwords"],
+        address=request.attributes.source.address.socket_address.address,
+        authorization=request.attributes.request.http.headers.get("authorization", ""),
+    )
+
+
+def _password_response(answer: PasswordAnswer) -> CheckResponse:
+    """Return the response, with what the script of Envoy remembers."""
+    made = _response(replies.password(answer.status, answer.retry_after))
+    told = "right" if answer.status == 200 and answer.is_current else _TOLD.get(answer.status, "")
+    if told:
+        made.dynamic_metadata["password"] = told
+    return made
 
 
 def _webhook(request: CheckRequest) -> Webhook:

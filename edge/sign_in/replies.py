@@ -23,6 +23,7 @@ DECLINED = "The sign-in was declined at the provider."
 NOT_ACCEPTED = "The provider's answer is not for this sign-in."
 UNREADABLE = "The provider's answer cannot be understood."
 APPLICATION_REFUSED = "The provider refuses this application."
+_OF_PASSWORDS = {401: pages.NOT_AUTHENTICATED, 429: pages.MANY_GUESSES}
 _OF_WEBHOOKS = {403: pages.NOT_SIGNED, 413: pages.LARGE_WEBHOOK}
 UNAVAILABLE = "A sign-in is not possible at the moment. Try again in a few seconds."
 
@@ -51,6 +52,18 @@ def webhook(status: int) -> Forward | Reply:
         return Forward({})
     text = _OF_WEBHOOKS.get(status, pages.NOT_VERIFIABLE)
     return Reply(status, {"content-type": "text/plain", "cache-control": "no-store"}, body=text)
+
+
+def password(status: int, retry_after: int) -> Forward | Reply:
+    """Return what becomes of a request with a password: it is forwarded with status 200."""
+    if status == 200:
+        return Forward({})
+    headers = {"content-type": "text/plain", "cache-control": "no-store"}
+    if status == 401:
+        headers["www-authenticate"] = 'Basic realm="restricted", charset="UTF-8"'
+    if status == 429:
+        headers["retry-after"] = str(retry_after)
+    return Reply(status, headers, body=_OF_PASSWORDS.get(status, pages.NOT_CHECKABLE))
 
 
 def redirect(location: str, status: int = 302, cookies: Sequence[str] = ()) -> Reply:

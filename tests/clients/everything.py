@@ -19,6 +19,7 @@ from tests.transports import Client
 
 _ID = re.compile(r"[a-z]+_[0-9A-Za-z]{27}")
 _NOBODYS = "0" * 27
+_PASSWORDS = [each.request for each in SAMPLES["/edges/https/{edge_id}/routes/{id}/basic_auth"]]
 _RESTRICTIONS = [each.request for each in SAMPLES["/edges/tcp/{id}/ip_restriction"]]
 
 
@@ -110,6 +111,7 @@ def _check_held(driven: Driven, client: Client, module: Module) -> None:
         ),
         "/reserved_domains/{id}/ip_restriction": ("/reserved_domains", {"domain": "held.example.com"}, _RESTRICTIONS),
         "/reserved_addrs/{id}/ip_restriction": ("/reserved_addrs", {}, _RESTRICTIONS),
+        "/reserved_domains/{id}/basic_auth": ("/reserved_domains", {"domain": "guarded.example.com"}, _PASSWORDS),
     }[module.path]
     _check_replaced(driven, client, module, module.path.format(id=client.create(collection, body)["id"]), requests)
 

@@ -1,6 +1,7 @@
 """The policies against the calls that are really made: none is missing, none is for nothing, and none allows more."""
 
 import asyncio
+import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import table, writes
 from edge.control.names.name_resolver import NameResolver
 from edge.process.settings import Settings
+from edge.sign_in.passwords.password_checks import PasswordChecks, PasswordRequest
 from edge.sign_in.provider.provider_client import Tokens
 from edge.sign_in.sign_in_records import SignInRecords
 from edge.store import table as store
@@ -289,6 +291,16 @@ def _sign_in_with_a_certificate(admin: Client, edge: store.TableStore) -> None:
     assert edge.find_grant_by_certificate(fingerprint, ids.new("sucrt")) is None  # which a shard may have
 
 
+async def _check_passwords(admin: Client) -> None:
+    held = admin.create("/reserved_domains", {"domain": "held.example.com"})["id"]
+    credentials = [{"username": "ada", "password": "correct horse"}]
+    admin.put(f"/reserved_domains/{held}/basic_auth", {"credentials": credentials})
+    vault._opened.clear()
+    sent = f"Basic {base64.b64encode(b'ada:correct horse').decode()}"
+    request = PasswordRequest(admin.account, "", held, "", "192.0.2.1", sent)
+    assert (await PasswordChecks().check(request)).status == 200
+
+
 async def _sign_in_visitors(admin: Client) -> None:
     opened = vault._opened  # which has what the API sealed in this process
     edge = admin.create("/edges/https", {"hostports": ["oauth.tunnels.localhost:443"]})["id"]
@@ -308,6 +320,7 @@ async def _sign_in_visitors(admin: Client) -> None:
     assert await records.current_rule(admin.account, old, stored) is None
     assert await records.routes(admin.account, old)
     opened.clear()
+    await _check_passwords(admin)
     assert await records.application(rule)
     assert await records.application(replace(rule, client_id="", provider="gitlab"))
     for error in ("application", ""):
@@ -465,10 +478,13 @@ OF_THE_EDGE = [
 ]
 _BY_ACTOR = f"{TABLE}/index/by-actor"
 _APPS, _ITS_KEYS = ({"account": "edge", "resource": it} for it in ("oauth_apps", "sign-in"))
-_TOKENS, _SECRET = ({"account": ACCOUNT, "resource": it} for it in ("session", "edghtsrt_a"))
+_TOKENS, _SECRET, _PASSWORDS = (
+    {"account": ACCOUNT, "resource": it} for it in ("session", "edghtsrt_a", "rd_a/basic_auth")
+)
 OF_THE_SIGN_IN_SERVICE = [
     *(of_data(action, TABLE, key) for action in ("GetItem", "Query", *_WRITES) for key in _NEVER),
     *(of_data(it, TABLE, key) for it in _WRITES for key in (_ROUTES, f"{ACCOUNT}#/edges/https", "edge#/oauth_apps")),
+    *(of_data(it, TABLE, f"{ACCOUNT}#/reserved_domains") for it in ("Query", *_WRITES)),
     *(of_data(it, TABLE, "sign_in_keys") for it in ("UpdateItem", "DeleteItem")),
     *(of_data(it, TABLE, key) for it in ("GetItem", "Query") for key in (f"{ACCOUNT}#/tunnels", "changes#0")),
     *(of_data("Query", TABLE, key) for key in ("session#x", f"{ACCOUNT}#/edges/https")),
@@ -477,12 +493,15 @@ OF_THE_SIGN_IN_SERVICE = [
     of_data("Query", OTHER_TABLE, "sign_in_keys"),
     *(of_data(it) for it in ("GetItem", "Query", "Scan", *_WRITES)),
     *(of_key("Decrypt", it) for it in (CERTIFICATE, RESOURCE, HOP, {})),
-    *(of_key("Decrypt", {"account": "edge", "resource": it}) for it in ("edghtsrt_a", "session", "another")),
-    *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("oauth_apps", "sign-in")),
-    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
-    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
-    *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET)),
-    *(of_key("Encrypt", it) for it in (_APPS, _SECRET)),
+    *(
+        of_key("Decrypt", {"account": "edge", "resource": it})
+        for it in ("edghtsrt_a", "rd_a/basic_auth", "session", "another")
+    ),
+    *(of_key("Decrypt", {"account": ACCOUNT, "resource": it}) for it in ("oauth_apps", "sign-in", "rd_a")),
+    *(of_key("Decrypt", {**it, "purpose": "any"}) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
+    *(of_key("Decrypt", it, key=OTHER_KEY) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
+    *(of_key("CreateGrant", it) for it in (_APPS, _ITS_KEYS, _TOKENS, _SECRET, _PASSWORDS)),
+    *(of_key("Encrypt", it) for it in (_APPS, _SECRET, _PASSWORDS)),
 ]
 _OF_ISSUER = [f"{ACCOUNT}#/reserved_domains", f"{ACCOUNT}#/tls_certificates", "edge#/certificate", "edge#/acme/x"]
 OF_THE_ISSUER = [

@@ -16,6 +16,7 @@ from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.headers.changed_headers import HeadersModule
 from chalicelib.model.edges.ip_policies import Rules, ServedPolicy, parse_cidr
 from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.modules.mutual_tls import MutualTlsModule
 from chalicelib.model.edges.modules.tls_termination import TlsEnd, TlsTerminationModule
@@ -162,7 +163,7 @@ def _values(module: Module, request: dict[str, Any]) -> dict[str, Any]:
 _DECLARED = {module.name: module for module in enforced_modules.EVERY}
 _DRAWN = {  # by `_modules`, which draws their values too
     *("backend", "ip_restriction", "oauth", "request_headers", "response_headers", "user_agent_filter"),
-    "webhook_verification",
+    *("basic_auth", "webhook_verification"),
 }
 SAMPLED = {it.name: _sample(it) for it in modules.of(kinds.HTTPS_EDGE_ROUTES) if it.name not in _DRAWN}
 
@@ -179,6 +180,7 @@ def _modules(draw: st.DrawFn) -> Modules:
         response_headers=draw(st.none() | _HEADERS),
         **{name: draw(st.sampled_from([None, None, None, *values])) for name, values in SAMPLED.items()},
         ip_restriction=draw(_RESTRICTION) if draw(st.integers(0, 3)) == 3 else None,
+        basic_auth=draw(st.sampled_from([None, None, None, None, BasicAuthRule("0123456789abcdef")])),
         webhook_verification=draw(st.sampled_from([None, None, None, None, WebhookRule("GITHUB", "0123456789abcdef")])),
         unenforced=draw(st.sampled_from([*[()] * 6, ("oauth",)])),
     )

@@ -103,8 +103,8 @@ def _led(edge: ServedEdge, request: Request, records: Records) -> Meets:
     rules = route.modules.values.get("user_agent_filter")
     if rules and not _passes(request.agents, rules):
         return frozenset({"403"})
-    if route.modules.values.get("webhook_verification"):
-        return frozenset({"503"})  # no service verifies webhooks
+    if route.modules.values.keys() & {"basic_auth", "webhook_verification"}:
+        return frozenset({"503"})  # no service verifies them
     answers = frozenset(it for backend in led for it in _answers(backend, records))
     return answers - {"503"} or answers
 

@@ -98,7 +98,13 @@ def _changed_headers() -> Iterator[tuple[str, dict[str, Any]]]:
         path = {"match_type": "path_prefix", "match": f"/headers/{place}"}
         module = {"add": add, "remove": [f"X-Removed-{number}" for number in range(10)]}
         webhook = {"provider": "GITLAB", "secret": "s" * 255}
-        others = {"compression": {}, "circuit_breaker": _CIRCUIT, "webhook_verification": webhook}
+        password = {"credentials": [{"username": "u" * 128, "password": "p" * 128}]}
+        others = {
+            "compression": {},
+            "circuit_breaker": _CIRCUIT,
+            "webhook_verification": webhook,
+            "basic_auth": password,
+        }
         yield f"headers: {name}", {**path, "request_headers": module, "response_headers": module, **others}
 
 

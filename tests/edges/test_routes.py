@@ -44,6 +44,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
         "match": "/a",
         "edge_id": edge["id"],
         "backend": None,
+        "basic_auth": None,
         "circuit_breaker": None,
         "compression": None,
         "ip_restriction": None,

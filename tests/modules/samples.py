@@ -113,6 +113,16 @@ SAMPLES: dict[str, tuple[Sample, Sample]] = {
         Sample({"enabled": False, **_WEBHOOK}, {"enabled": False, **_WEBHOOK}),
         Sample({"provider": "GITHUB", "secret": "x"}, {"enabled": True, "provider": "GITHUB", "secret": "x"}),
     ),
+    "/edges/https/{edge_id}/routes/{id}/basic_auth": (
+        Sample(
+            {"enabled": False, "credentials": [{"username": "ada", "password": "p:ss wörd"}]},
+            {"enabled": False, "credentials": [{"username": "ada", "password": ""}]},
+        ),
+        Sample(
+            {"credentials": [{"username": "a", "password": "12345678"}, {"username": "é b", "password": "x" * 128}]},
+            {"enabled": True, "credentials": [{"username": "a", "password": ""}, {"username": "é b", "password": ""}]},
+        ),
+    ),
     "/edges/https/{edge_id}/routes/{id}/compression": (
         Sample({"enabled": False}, {"enabled": False}),
         Sample({}, {"enabled": True}),

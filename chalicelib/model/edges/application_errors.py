@@ -1,6 +1,7 @@
-"""Errors of routes' applications that the sign-in service met, for the status of edges. One record for each edge.
+"""Errors that the sign-in service met with modules of routes, for the status of edges. One record for each edge.
 
-An error counts for a day, and only for the module with which it happened. A later sign-in that succeeds removes it.
+An error counts for a day, and only for the module with which it happened. A later sign-in that succeeds removes that of
+an application.
 """
 
 from collections.abc import Mapping
@@ -17,13 +18,14 @@ from chalicelib.storage.records import direct_writes, items
 VALIDITY = timedelta(days=1)
 _SENTENCES = {
     "application": "The provider refuses this application: set another client_id and client_secret.",
+    "passwords": "The passwords cannot be decrypted: set the credentials again.",
     "secret": "The client secret cannot be decrypted: set client_secret again.",
 }
 
 
 @dataclass(frozen=True)
 class ApplicationError:
-    """An error of the module with a digest, at an RFC 3339 time. `reason` is "application" or "secret"."""
+    """An error of the module with a digest, at an RFC 3339 time. `reason` is a key of _SENTENCES."""
 
     digest: str
     at: str
@@ -42,10 +44,23 @@ def place(account: str, edge_id: str) -> tuple[str, str]:
 
 def write(rule: SignInRule, reason: str) -> None:
     """Replace the error of a route's application. Raises aws.Unavailable."""
+    _write(rule.account, rule.edge, rule.route, rule.digest, reason)
+
+
+def write_passwords(account: str, edge_id: str, route: str, digest: str) -> None:
+    """Store that the passwords of a route, by the digest of its rule, cannot be decrypted. Raises aws.Unavailable."""
+    _write(account, edge_id, passwords_of(route), digest, "passwords")
+
+
+def passwords_of(route: str) -> str:
+    """Return the key of the error of a route's passwords."""
+    return f"{route}_basic_auth"
+
+
+def _write(account: str, edge_id: str, key: str, digest: str, reason: str) -> None:
     at = clock.rfc3339(clock.now())
     end = clock.seconds() + int(VALIDITY.total_seconds())
-    made = {"digest": rule.digest, "at": at, "reason": reason}
-    direct_writes.merge(*place(rule.account, rule.edge), {rule.route: made}, expires=end)
+    direct_writes.merge(*place(account, edge_id), {key: {"digest": digest, "at": at, "reason": reason}}, expires=end)
 
 
 def remove(rule: SignInRule) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from chalicelib import domains
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.backends import TunnelGroup
 from chalicelib.model.edges.ip_policies import Rules
 from chalicelib.model.edges.modules import mutual_tls
@@ -116,11 +117,15 @@ class AccountView:
         reservation = self.reservation_of(tunnel.account, name)
         refusals = sites.find_refusals([reservation] if reservation else [], self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
-        if tunnel.proto == "tls":
-            return site
+        passwords = sites.find_passwords(reservation)
+        if tunnel.proto == "tls":  # the edge cannot read passwords there
+            return replace(site, refusals=ip_policies.REFUSE_ALL) if passwords else site
         certificate = self.certificate(tunnel.account, name, now)
-        headers = reservation.keep_headers if reservation else ()
-        return replace(site, certificate=certificate, keep_headers=headers) if certificate else None
+        if not certificate:
+            return None
+        headers, id = (reservation.keep_headers, reservation.id) if reservation else ((), "")
+        made = replace(site, certificate=certificate, keep_headers=headers)
+        return replace(made, reservation=id, basic_auth=passwords) if passwords else made
 
     def tunnel_at_host(self, host: str) -> ServedTunnel | None:
         """Return the newest tunnel that may serve a host and has a live gateway, or None."""

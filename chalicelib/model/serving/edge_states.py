@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from chalicelib import clock
-from chalicelib.model.edges import edge_status
+from chalicelib.model.edges import application_errors, edge_status
 from chalicelib.model.edges.edge_status import (
     NO_STATUS,
     BackendStatus,
@@ -16,6 +16,7 @@ from chalicelib.model.edges.edge_status import (
     RouteStatus,
     State,
 )
+from chalicelib.model.edges.modules import basic_auth
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.account_view import AccountView
@@ -71,7 +72,7 @@ class _Current:
         self._trial = trial if trial and trial.revision == revision else None
         self._reports = _list_current(reports, revision)
         self._application_errors = reports.application_errors
-        self._rules = {target.route.id: target.rule for target in plan.targets}
+        self._digests = {key: digest for it in plan.targets for key, digest in _list_digests(it)}
         self._hosts, self._changed = reports.hosts, clock.rfc3339(changed)
         self.is_waiting = not self._reports and now < changed + TRIAL_TIME
         self.revision = (trial.revision if trial else 0) if self.is_waiting else revision
@@ -96,11 +97,12 @@ class _Current:
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return "refused" if the application of a route failed at the last sign-in, or None."""
-        error, rule = self._application_errors.get(route), self._rules.get(route)
-        if error is None or rule is None or error.digest != rule.digest:
-            return None
-        return "refused", error.at, error.sentence
+        """Return "refused" if the application of a route failed at the last sign-in, or its passwords, or None."""
+        for key in (route, application_errors.passwords_of(route)):
+            error = self._application_errors.get(key)
+            if error and error.digest == self._digests.get(key):
+                return "refused", error.at, error.sentence
+        return None
 
     def _decide(self, name: str, state: State, error: str) -> tuple[State, str, str]:
         """Return state, time and error of a part, given what the records decide."""
@@ -114,6 +116,14 @@ class _Current:
             silent: list[State] = ["live"] * (self._hosts - len(found))
             return edge_status.combine_states(["refused", *silent]), *max(found)
         return "live", self._changed, error
+
+
+def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
+    """Yield the digests of modules of a route, by the keys of their errors."""
+    if target.rule:
+        yield target.route.id, target.rule.digest
+    if passwords := target.route.modules.get(basic_auth.MODULE):
+        yield application_errors.passwords_of(target.route.id), passwords.digest
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:

@@ -8,7 +8,8 @@ from chalicelib.model.base import kinds
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.enforced.enforced_modules import Modules
 from chalicelib.model.edges.ip_policies import Rules
-from chalicelib.model.edges.modules import ip_restriction
+from chalicelib.model.edges.modules import basic_auth, ip_restriction
+from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -21,7 +22,8 @@ class Site:
     """A host name that a tunnel serves, and the id of its certificate, "" if TLS ends upstream.
 
     With `refuses_challenges`, no client can validate the name at a certificate authority. Each condition of `refusals`
-    refuses visitors by their address.
+    refuses visitors by their address. With `basic_auth`, they must have a password of the reservation with the id
+    `reservation`.
     """
 
     name: str
@@ -30,6 +32,13 @@ class Site:
     keep_headers: tuple[str, ...] = ()
     refuses_challenges: bool = False
     refusals: tuple[Condition, ...] = ()
+    reservation: str = ""
+    basic_auth: BasicAuthRule | None = None
+
+    @property
+    def restricts_visitors(self) -> bool:
+        """Return whether the reservation keeps some visitors out."""
+        return bool(self.refusals or self.basic_auth)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,11 @@ def list_policies(reservation: ServedReservation | ServedAddress) -> list[str]:
     """Return the ids of the IP policies that decide about visitors of a reservation's tunnels."""
     module = _decode_modules(reservation).get(ip_restriction.MODULE)
     return module.ip_policy_ids if module else []
+
+
+def find_passwords(reservation: ServedReservation | None) -> BasicAuthRule | None:
+    """Return the passwords that visitors of a reservation's tunnels must have, or None."""
+    return _decode_modules(reservation).get(basic_auth.MODULE) if reservation else None
 
 
 def find_refusals(

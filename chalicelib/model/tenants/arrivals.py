@@ -148,5 +148,7 @@ def _lost(kind: kinds.Kind, item: Item) -> Iterator[str]:
     for name, provider in item.modules.get("oauth", {}).get("provider", {}).items():
         if provider and provider.get("client_id"):
             yield f"client secret of {name} in the module oauth of the route {item.id}"
+    if "basic_auth" in item.modules:
+        yield f"passwords of the module basic_auth of {kind.name} {item.id}"
     if "webhook_verification" in item.modules:
         yield f"secret of the module webhook_verification of the route {item.id}"

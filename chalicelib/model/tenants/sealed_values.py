@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.model.edges.modules.basic_auth import password_context
 from chalicelib.model.edges.modules.webhook_verification import webhook_context
 from chalicelib.model.names import issued_certificates, operator_certificate
 from chalicelib.model.sign_in import managed_apps, sessions, signing_keys
@@ -18,6 +19,7 @@ from chalicelib.storage.records import change_log, places
 
 Record = Mapping[str, Any]
 _SCOPES = (managed_apps.SCOPE, signing_keys.SCOPE, issued_certificates.ORDERS, operator_certificate.SCOPE)
+_PASSWORDS = ("parts", "basic_auth")  # the path of the module of a route or reservation
 _WEBHOOK = ("parts", "webhook_verification")  # the path of the module of a route
 _OAUTH = ("parts", "oauth", "provider")  # the path of the providers of a route
 
@@ -40,6 +42,7 @@ def selection() -> Condition:
     """Return the condition that a record can have sealed values."""
     texts = (
         "attribute_exists(#sealed)",
+        "attribute_exists(#parts.#basic_auth)",
         "attribute_exists(#parts.#oauth)",
         "attribute_exists(#parts.#webhook_verification)",
         "begins_with(#scope, :sessions)",
@@ -82,6 +85,8 @@ def _find(record: Record) -> Iterator[SealedValue]:
     for name, provider in _map(record, *_OAUTH).items():
         secret = provider.get("client_secret") if isinstance(provider, Mapping) else None
         yield SealedValue((*_OAUTH, name, "client_secret"), secret or b"", own)
+    sealed = _map(record, *_PASSWORDS).get("passwords")
+    yield SealedValue((*_PASSWORDS, "passwords"), sealed or b"", password_context(own))
     secret = _map(record, *_WEBHOOK).get("secret")
     yield SealedValue((*_WEBHOOK, "secret"), secret or b"", webhook_context(own))
     if scope == managed_apps.SCOPE:

@@ -1,7 +1,7 @@
 """The sign-in service in Envoy: its cluster, and its own host, to which providers redirect visitors. Pure."""
 
 from edge.envoy import clusters, http_manager, listeners, parts, stream_filters, upstream_http, v3
-from edge.envoy.filters import access_log, sign_in, webhooks
+from edge.envoy.filters import access_log, passwords, sign_in, webhooks
 from edge.envoy.names import https_listener, tls_contexts
 from edge.envoy.names.tls_contexts import DEFAULT_VERSION
 from edge.envoy.resources import Resource, encode
@@ -21,6 +21,7 @@ def build(settings: Settings) -> tuple[Resource, ...]:
     return (
         _build_cluster(settings, sign_in.CLUSTER, _MANY),
         _build_cluster(settings, webhooks.CLUSTER, _MOST_WEBHOOKS),
+        _build_cluster(settings, passwords.CLUSTER, _MANY),
         _build_listener(settings),
         clusters.build_listener_cluster(host, _LISTENER),
         https_listener.build_special_part(host, https_listener.INTERNAL, settings),

@@ -8,6 +8,7 @@ from envoy.service.auth.v3.external_auth_pb2 import CheckRequest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from edge.sign_in.authorization import AuthorizationServer
+from edge.sign_in.passwords.password_checks import PasswordChecks
 from edge.sign_in.replies import Forward, Reply
 from edge.sign_in.visits import Visit
 from edge.sign_in.webhooks.webhook_checks import WebhookChecks
@@ -35,7 +36,8 @@ def check(service: Any, extensions: Mapping[str, str], **http: Any) -> Any:
         },
         CheckRequest(),
     )
-    return MessageToDict(asyncio.run(AuthorizationServer(service, WebhookChecks(1024)).Check(request, None)))
+    server = AuthorizationServer(service, WebhookChecks(1024), PasswordChecks())
+    return MessageToDict(asyncio.run(server.Check(request, None)))
 
 
 def test_the_route_is_what_envoy_was_configured_with() -> None:
@@ -62,3 +64,13 @@ def test_a_request_that_passes_gets_headers_for_the_upstream_and_a_cookie_for_th
     allowed = found["okResponse"]
     assert [it["header"] for it in allowed["headers"]] == [{"key": "tunnel-auth-user-id", "value": "1"}]
     assert [it["header"] for it in allowed["responseHeadersToAdd"]] == [{"key": "set-cookie", "value": "a=1"}]
+
+
+def test_a_request_without_a_password_is_asked_for_one() -> None:
+    found = check(None, {"account": "acct_1", "edge": "", "holder": "rd_1", "passwords": "d"}, headers={"a": "b"})
+    denied = found["deniedResponse"]
+    assert denied["status"] == {"code": "Unauthorized"}
+    headers = {it["header"]["key"]: it["header"]["value"] for it in denied["headers"]}
+    assert headers["www-authenticate"] == 'Basic realm="restricted", charset="UTF-8"'
+    assert headers["cache-control"] == "no-store"
+    assert "dynamicMetadata" not in found

@@ -206,12 +206,12 @@ class Edge:
         except (OSError, HTTPException):
             return "000"
 
-    def connect(self, name: str, *protocols: str) -> ssl.SSLSocket:
-        """Return a TLS connection to a tunnel's address."""
+    def connect(self, name: str, *protocols: str, source: str = "") -> ssl.SSLSocket:
+        """Return a TLS connection to a tunnel's address, from a source address if one is given."""
         context = ssl.create_default_context(cafile=self.settings.directory / "authority.crt")
         if protocols:
             context.set_alpn_protocols(list(protocols))
-        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10)
+        raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (source, 0))
         return context.wrap_socket(raw, server_hostname=f"{name}.{self.settings.tunnel_domain}")
 
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:

@@ -2,7 +2,7 @@
 
 import gzip
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,27 +12,28 @@ import pytest
 
 from chalicelib.model.edges.modules.webhook_verification import WebhookProvider
 from tests.edge.sign_in.webhooks.signing import PROVIDERS, SIGNED_TIMES, secret_of, sign
-from tests.live.edge import webhook_site
+from tests.live.edge import module_site
 from tests.live.edge.conftest import needs_envoy
+from tests.live.edge.module_site import Lines, Origin, Site
 from tests.live.edge.running import Edge, until
-from tests.live.edge.webhook_site import Lines, Origin, Site
 from tests.transports import Client
 
 pytestmark = needs_envoy
 BODY = b'{"event": "push"}'
 LARGEST = 1 << 20
+WEBHOOKS: Mapping[str, Mapping[str, object]] = {it: {"provider": it, "secret": secret_of(it)} for it in PROVIDERS}
 
 
 @pytest.fixture
 def service(edge: Edge) -> Iterator[None]:
-    with webhook_site.verifying(edge, edge.settings):
+    with module_site.verifying(edge, edge.settings):
         yield
 
 
 @pytest.fixture
 def site(edge: Edge, admin: Client, service: None, request: pytest.FixtureRequest) -> Iterator[Site]:
     name = f"hooks{abs(hash(request.node.name)) % 100_000}"
-    with webhook_site.serving(edge, admin, name) as made:
+    with module_site.serving(edge, admin, name, "webhook_verification", WEBHOOKS) as made:
         yield made
 
 
@@ -89,7 +90,7 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
 
     def post(path: str, lines: Lines, body: bytes = BODY, method: str = "POST", more: bytes = b"") -> bytes:
         head = f"{method} {path} HTTP/1.1\r\nhost: HOST\r\ncontent-length: {len(body)}\r\n".encode()
-        return head + webhook_site.encode(lines) + more + b"\r\n" + body
+        return head + module_site.encode(lines) + more + b"\r\n" + body
 
     github, slack, gitlab = sign("GITHUB", BODY, now), sign("SLACK", BODY, now), sign("GITLAB", BODY, now)
     ((name, value),) = github
@@ -142,7 +143,7 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
         body = b"x" * signed
         own = sign("GITHUB", body, now)
         yield f"more after {signed} signed bytes", 413, post("/GITHUB", own, body + b"y"), "POST"
-        chunked = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n" + webhook_site.encode(own)
+        chunked = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n" + module_site.encode(own)
         chunks = b"\r\n%x\r\n%b\r\n9\r\nunsigned!\r\n0\r\n\r\n" % (signed, body)
         yield f"a chunk after {signed} signed bytes", 413, chunked + chunks, "POST"
     trailer = (
@@ -151,7 +152,7 @@ def attempts() -> Iterator[tuple[str, int, bytes, str]]:
     chunk = b"%x\r\n%b\r\n0\r\n%b: %b\r\n\r\n" % (len(BODY), BODY, name.encode(), value)
     yield "a signature in a trailer", 403, trailer + chunk, "POST"
     both = b"POST /GITHUB HTTP/1.1\r\nhost: HOST\r\ncontent-length: 0\r\ntransfer-encoding: chunked\r\n"
-    yield "two framings", 400, both + webhook_site.encode(empty) + b"\r\n" + chunk, "POST"
+    yield "two framings", 400, both + module_site.encode(empty) + b"\r\n" + chunk, "POST"
 
 
 def test_no_attempt_passes(site: Site) -> None:
@@ -235,9 +236,9 @@ def test_a_changed_module_is_obeyed(site: Site) -> None:
 
 def test_without_the_service_routes_are_closed(edge: Edge, admin: Client) -> None:
     now = int(time.time())
-    with webhook_site.verifying(edge, edge.settings):
+    with module_site.verifying(edge, edge.settings):
         pass
-    with webhook_site.serving(edge, admin, "closed") as site:
+    with module_site.serving(edge, admin, "closed", "webhook_verification", WEBHOOKS) as site:
         for provider in PROVIDERS:
             assert site.send(f"/{provider}", sign(provider, BODY, now), BODY)[0] == 503
         assert site.send("/open", [], BODY) == (200, BODY)

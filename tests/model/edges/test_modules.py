@@ -59,7 +59,7 @@ def test_a_field_that_a_module_gains_is_not_shown(form: type[Stored]) -> None:
     assert SECRET not in json.dumps(shown, default=str)
 
 
-REQUIRED = ("provider", "certificate_authority_ids", "ip_policy_ids", "secret")
+REQUIRED = ("provider", "certificate_authority_ids", "ip_policy_ids", "passwords", "secret", "usernames")
 
 
 def test_an_event_shows_nothing_of_an_unknown_module() -> None:

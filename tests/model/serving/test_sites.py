@@ -93,3 +93,30 @@ def test_a_malformed_reservation_admits_nobody() -> None:
 def test_several_reservations_of_a_port_all_decide() -> None:
     both = [ServedAddress(False, NAMED), ServedAddress(False, NAMED)]
     assert sites.find_refusals(both, {"ipp_1": RULES}) == (*BY_RULES, *BY_RULES)
+
+
+PASSWORDS = {"basic_auth": {"enabled": True, "usernames": ["ada"], "passwords": b"sealed"}}
+
+
+@pytest.mark.parametrize(
+    ("modules", "is_asked", "refusals"),
+    [
+        (PASSWORDS, True, OPEN),
+        ({**PASSWORDS, **NAMED}, True, BY_RULES),
+        ({"basic_auth": {**PASSWORDS["basic_auth"], "enabled": False}}, False, OPEN),
+        ({"basic_auth": {**PASSWORDS["basic_auth"], "passwords": b""}}, False, SHUT),
+        ({"basic_auth": {**PASSWORDS["basic_auth"], "usernames": []}}, False, SHUT),
+        ({"basic_auth": "malformed"}, False, SHUT),
+    ],
+)
+def test_visitors_of_a_tunnel_need_a_password_of_its_reservation(
+    modules: Mapping[str, Any], is_asked: bool, refusals: tuple[Condition, ...]
+) -> None:
+    held = ServedReservation(A, "rd_1", HOST, True, modules=modules)
+    site = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST), held, POLICY).site(HOST, NOW)
+    assert site
+    assert (bool(site.basic_auth), site.reservation, site.refusals) == (is_asked, "rd_1" if is_asked else "", refusals)
+    assert site.restricts_visitors is bool(is_asked or refusals)
+    passed_on = worlds.view_of(GATEWAY, worlds.tunnel(name=HOST, proto="tls"), held, POLICY).site(HOST, NOW)
+    assert passed_on
+    assert passed_on.refusals == (SHUT if is_asked else refusals)  # the edge cannot read passwords there

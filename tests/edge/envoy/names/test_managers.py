@@ -2,7 +2,7 @@
 
 from chalicelib.model.edges.headers import claims
 from edge.envoy import v3
-from edge.envoy.filters import blocking, visitor_addresses
+from edge.envoy.filters import blocking, passwords, visitor_addresses
 from edge.envoy.names import managers
 from edge.envoy.names.managers import SCOPE_HEADER
 from tests.edge.envoy import messages
@@ -12,8 +12,9 @@ from tests.edge.envoy.values import SETTINGS, TYPE
 def test_how_requests_are_treated() -> None:
     found = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
     access_log, filters = found.pop("access_log"), found.pop("http_filters")
-    blocked, rate, addresses, compressing, _kept, client, verifying, *filters = filters
-    assert (compressing["disabled"], verifying["disabled"]) == (True, True)
+    blocked, rate, addresses, compressing, _kept, client, memory, asking, verifying, *filters = filters
+    assert [it["disabled"] for it in (compressing, memory, asking, verifying)] == [True] * 4
+    assert [memory, asking] == [messages.to_json(passwords.MEMORY), messages.to_json(passwords.FILTER)]
     assert blocked == messages.to_json(blocking.HTTP_FILTER)
     assert addresses == messages.to_json(visitor_addresses.FILTER)
     (limit,) = rate["typed_config"]["descriptors"]
@@ -84,7 +85,7 @@ def test_an_edge_with_oauth_has_its_guards_replies_and_log() -> None:
     guard = v3.HttpFilter(name="guard")
     plain = messages.to_json(managers.build_names_manager(SETTINGS))["typed_config"]
     found = messages.to_json(managers.build_names_manager(SETTINGS, guards=[guard]))["typed_config"]
-    *first, upstream_name, router = plain["http_filters"]
+    *first, upstream_name, router = [it for it in plain["http_filters"] if it["name"] != passwords.MEMORY.name]
     assert found["http_filters"] == [*first, {"name": "guard"}, upstream_name, router]
     changing, *others = found["local_reply_config"]["mappers"]
     assert (changing["status_code"], others) == (503, plain["local_reply_config"]["mappers"])

@@ -10,6 +10,7 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     made = {(it.key.kind, it.key.name): it for it in sign_in_host.build(settings)}
     host = f"sign-in.{settings.tunnel_domain}"
     assert {*made} == {
+        ("cluster", "passwords"),
         ("cluster", "sign-in"),
         ("cluster", "webhooks"),
         ("listener", "sign-in"),

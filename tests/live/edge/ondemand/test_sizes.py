@@ -13,6 +13,7 @@ from chalicelib import ids
 from chalicelib.model.edges.backends import HttpResponse, TunnelGroup, Weighted
 from chalicelib.model.edges.enforced.enforced_modules import NO_MODULES
 from chalicelib.model.edges.modules.backend import BackendModule
+from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.edges.served import Modules, ServedBackend, ServedEdge, ServedRoute
@@ -34,7 +35,9 @@ _ALLOCATED = re.compile(r"^\w*memory_allocated\S* (\d+)", re.MULTILINE)
 _ESTIMATED = re.compile(r"^edge_names_loaded_bytes (\S+)", re.MULTILINE)
 _WORDS = [f"{number:064}" for number in range(66)]
 _LARGEST_FILTER = enabled(user_agent_filter=UserAgentModule(allow=_WORDS, deny=[*_WORDS, "a[ab]{30}X"]))
-_WEBHOOK = enabled(webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"))
+_GUARDED = enabled(
+    webhook_verification=WebhookRule("GITHUB", "0123456789abcdef"), basic_auth=BasicAuthRule("0123456789abcdef")
+)
 _LONG_PATH = "a.b/" * 250
 
 Create = Callable[[Edge, str, str], None]  # with the account and the label of the name
@@ -119,9 +122,9 @@ def _long_exact_paths(edge: Edge, account: str, label: str) -> None:
     _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], filtered)
 
 
-def _webhooks(edge: Edge, account: str, label: str) -> None:
+def _guarded(edge: Edge, account: str, label: str) -> None:
     routes: list[tuple[str, str]] = [("path_prefix", f"/{number}") for number in range(99)]
-    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], _WEBHOOK)
+    _add_edge(edge, account, label, [*routes, ("path_prefix", "/")], [_add_response(edge, account)], _GUARDED)
 
 
 _FORMS: Mapping[str, Create] = {
@@ -131,7 +134,7 @@ _FORMS: Mapping[str, Create] = {
     "filters": _filters,
     "paths": _long_paths,
     "exact-paths": _long_exact_paths,
-    "webhooks": _webhooks,
+    "webhooks and passwords": _guarded,
 }
 
 

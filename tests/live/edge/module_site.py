@@ -1,9 +1,9 @@
-"""An edge with a route for each provider of webhooks, its upstream, and clients that send requests to it."""
+"""An edge with a route for each form of a module, its upstream, and clients that send requests to it."""
 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +18,6 @@ from chalicelib.storage.records import items, table
 from edge.process.settings import Settings
 from edge.sign_in import authorization
 from tests.edge.edge_modules import enabled, extended
-from tests.edge.sign_in.webhooks.signing import PROVIDERS, secret_of
 from tests.live.edge.running import Edge, until
 from tests.transports import Client
 
@@ -32,8 +31,10 @@ class Origin(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
     seen: list[bytes] = []
+    authorizations: list[str | None] = []
 
     def do_POST(self) -> None:
+        self.authorizations.append(self.headers.get("authorization"))
         body = self._chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._whole()
         self.seen.append(body)
         self.send_response(200)
@@ -61,7 +62,7 @@ class Origin(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def verifying(edge: Edge, settings: Settings) -> Iterator[None]:
-    """Run the service that verifies webhooks on the edge's host."""
+    """Run the sign-in service on the edge's host, which verifies webhooks and passwords."""
 
     async def start() -> "asyncio.Task[None]":
         return asyncio.create_task(authorization.serve(settings))
@@ -79,17 +80,18 @@ def verifying(edge: Edge, settings: Settings) -> Iterator[None]:
 
 @dataclass
 class Site:
-    """The edge in the API's store and in that of control. The path of a route is the name of its provider."""
+    """The edge in the API's store and in that of control. `routes` are the ids of its routes by their paths."""
 
     edge: Edge
     admin: Client
     name: str
+    module: str
     served: ServedEdge
     routes: dict[str, str] = field(default_factory=dict)  # ids by path
 
     def put(self, path: str, module: dict[str, object] | None) -> None:
         """Set or delete the module of a route in the API, and have control see it."""
-        address = f"/edges/https/{self.served.id}/routes/{self.routes[path]}/webhook_verification"
+        address = f"/edges/https/{self.served.id}/routes/{self.routes[path]}/{self.module}"
         if module is None:
             assert self.admin.delete(address).status == 204
         else:
@@ -110,7 +112,7 @@ class Site:
         self.edge.settle()
 
     def send(
-        self, path: str, lines: Lines, body: bytes = b"", method: str = "POST", *, chunk: int = 0
+        self, path: str, lines: Lines, body: bytes = b"", method: str = "POST", *, chunk: int = 0, source: str = ""
     ) -> tuple[int, bytes]:
         """Return status and body of the response to a request. `chunk` is the size of its chunks."""
         sent = body
@@ -120,15 +122,15 @@ class Site:
             sent = b"".join(b"%x\r\n%b\r\n" % (len(it), it) for it in parts) + b"0\r\n\r\n"
             framing = b"transfer-encoding: chunked\r\n"
         head = f"{method} {path} HTTP/1.1\r\nhost: {self.host}\r\n".encode() + framing + encode(lines)
-        return self.send_raw(head + b"\r\n" + sent, method)
+        return self.send_raw(head + b"\r\n" + sent, method, source)
 
     @property
     def host(self) -> str:
         return f"{self.name}.{self.edge.settings.tunnel_domain}:{self.edge.settings.edge_port}"
 
-    def send_raw(self, request: bytes, method: str = "POST") -> tuple[int, bytes]:
+    def send_raw(self, request: bytes, method: str = "POST", source: str = "") -> tuple[int, bytes]:
         """Return status and body of the response to bytes on a connection of their own."""
-        with self.edge.connect(self.name) as connection:
+        with self.edge.connect(self.name, source=source) as connection:
             with contextlib.suppress(OSError):  # a refusal can close the connection before all is sent
                 connection.sendall(request)
             answer = HTTPResponse(connection, method=method)
@@ -142,8 +144,10 @@ def encode(lines: Lines) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(edge: Edge, admin: Client, name: str) -> Iterator[Site]:
-    """Serve an edge with a route for each provider, and /open without the module."""
+def serving(
+    edge: Edge, admin: Client, name: str, module: str, values: Mapping[str, Mapping[str, object]]
+) -> Iterator[Site]:
+    """Serve an edge with a route for each value of a module, by path, and /open without the module."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Origin)
     server.block_on_close = False
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -151,12 +155,11 @@ def serving(edge: Edge, admin: Client, name: str) -> Iterator[Site]:
     group = ServedBackend(admin.account, ids.new("bkdtg"), TunnelGroup(labels={"app": name}))
     edge.store.keep(group)
     made = admin.create("/edges/https", {})["id"]
-    site = Site(edge, admin, name, ServedEdge(admin.account, made, 1, (f"{name}.{edge.settings.tunnel_domain}:443",)))
-    routes = []
-    webhooks: dict[str, object] = {it: {"provider": it, "secret": secret_of(it)} for it in PROVIDERS}
-    for path in (*PROVIDERS, "open"):
-        module = {"webhook_verification": webhooks[path]} if path != "open" else {}
-        body: dict[str, object] = {"match_type": "path_prefix", "match": f"/{path}", **module}
+    served = ServedEdge(admin.account, made, 1, (f"{name}.{edge.settings.tunnel_domain}:443",))
+    site, routes = Site(edge, admin, name, module, served), []
+    for path in (*values, "open"):
+        own = {module: values[path]} if path in values else {}
+        body: dict[str, object] = {"match_type": "path_prefix", "match": f"/{path}", **own}
         id = admin.create(f"/edges/https/{made}/routes", body)["id"]
         site.routes[path] = id
         routes.append(ServedRoute(id, "path_prefix", f"/{path}", enabled(BackendModule(backend_id=group.id))))

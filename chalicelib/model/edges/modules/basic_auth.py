@@ -1,0 +1,90 @@
+"""Passwords on HTTPS edge routes and for tunnels. They are stored as sealed digests."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from chalicelib.crypto import passwords
+from chalicelib.model.base import kinds
+from chalicelib.model.base.records import StoredModule
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
+from chalicelib.storage import vault
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasicAuthModule(StoredModule):
+    """The names of the users that may pass, and the sealed digests of their passwords."""
+
+    usernames: list[str]
+    passwords: bytes = field(repr=False)
+
+    AUDITED = ("enabled", "usernames", "passwords")
+
+    @classmethod
+    def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
+        users = {it["username"]: it["password"] for it in values["credentials"]}
+        if before and before._has(users, context):
+            sealed = before.passwords
+        else:
+            made = {name: base64.b64encode(passwords.make_digest(it)).decode() for name, it in users.items()}
+            text = json.dumps(made, ensure_ascii=False).encode()
+            sealed = vault.seal(text, password_context(context), read=_parse_digests)
+        return cls(enabled=values["enabled"], usernames=[*users], passwords=sealed)
+
+    @property
+    def rule(self) -> "BasicAuthRule | None":
+        """Return what the edge obeys, None without users."""
+        digest = hashlib.sha256("\n".join(self.usernames).encode() + self.passwords).hexdigest()[:16]
+        return BasicAuthRule(digest) if self.usernames and self.passwords else None
+
+    def open_passwords(self, context: Mapping[str, str]) -> Mapping[str, bytes]:
+        """Return the digests by user, with the context of the route or reservation.
+
+        Raises aws.Unavailable, and vault.Unreadable if they cannot be decrypted.
+        """
+        if not self.passwords:
+            return {}
+        return vault.unseal_readable(self.passwords, password_context(context), _parse_digests)
+
+    def _has(self, users: Mapping[str, str], context: Mapping[str, str]) -> bool:
+        """Return whether the module has these users with these passwords. One that cannot be decrypted has none."""
+        if [*users] != self.usernames:
+            return False
+        try:
+            known = self.open_passwords(context)
+        except vault.Unreadable:
+            return False
+        return known.keys() == users.keys() and all(passwords.matches(it, known[name]) for name, it in users.items())
+
+
+def _parse_digests(text: bytes) -> dict[str, bytes]:
+    return {name: base64.b64decode(it) for name, it in json.loads(text).items()}
+
+
+@dataclass(frozen=True)
+class BasicAuthRule:
+    """The passwords of a route or tunnel, by a digest that changes with them."""
+
+    digest: str
+
+
+def password_context(context: Mapping[str, str]) -> dict[str, str]:
+    """Return the encryption context of passwords, from the context of their route or reservation."""
+    return vault.context(context["account"], f"{context['resource']}/basic_auth")
+
+
+MODULE = EdgeModule(
+    name="basic_auth",
+    holders=(kinds.HTTPS_EDGE_ROUTES, kinds.RESERVED_DOMAINS),
+    stored=BasicAuthModule,
+    read=lambda module: module.rule,
+    restricts_visitors=True,
+    admits_ambiguous_paths=False,
+    needs_plaintext=True,
+    budget=10_800,
+    memory=lambda _: Memory(entry_kib=3.0),
+    configures_route="filters.passwords.require_route",
+)

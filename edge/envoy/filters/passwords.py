@@ -1,0 +1,104 @@
+"""Passwords of routes and tunnels, which a route or virtual host enables. Pure.
+
+The sign-in service verifies a password. A script remembers for a minute which credentials passed, by visitor, so that
+Envoy does not ask again. A manager without the script asks for each request.
+"""
+
+from collections.abc import Mapping
+
+from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
+from chalicelib.model.serving.edge_plans import Plan, RouteTarget
+from edge.envoy import parts, v3
+
+CLUSTER = "passwords"
+_ASK, _REMEMBER = "passwords", "passwords/known"
+_TIMEOUT = 5.0  # seconds: a read of a record and of its secret
+_HEADER = "authorization"
+_SCRIPT = """
+local LIFE, MOST, LONGEST = 60, 2048, 1024
+
+-- Entries of the last minute, or of the last two.
+local function new_memory()
+  local now, before, count, turned = {}, {}, 0, 0
+  local memory = {}
+  function memory.has(key, time)
+    local expires = now[key] or before[key]
+    return expires and time < expires and expires <= time + LIFE
+  end
+  function memory.add(key, time)
+    if count >= MOST or time >= turned + LIFE or time < turned then
+      before, now, count, turned = now, {}, 0, time
+    end
+    now[key] = time + LIFE
+    count = count + 1
+  end
+  return memory
+end
+
+local passed, stopped = new_memory(), new_memory()
+
+function envoy_on_request(handle)
+  local sent = handle:headers():get("authorization")
+  if not sent or #sent > LONGEST then return end
+  local info, time = handle:streamInfo(), os.time()
+  local visitor = handle:filterContext():get("holder") .. " " .. info:downstreamRemoteAddress():gsub(":%d+$", "")
+  local key = visitor .. " " .. sent
+  if passed.has(key, time) and not stopped.has(visitor, time) then
+    info:dynamicMetadata():set("passwords", "known", true)
+  else
+    info:dynamicMetadata():set("passwords", "visitor", visitor)
+    info:dynamicMetadata():set("passwords", "key", key)
+  end
+end
+
+function envoy_on_response(handle)
+  local metadata = handle:streamInfo():dynamicMetadata()
+  local asked = metadata:get("passwords")
+  if not asked or not asked["key"] then return end
+  local answer = metadata:get("envoy.filters.http.ext_authz")
+  if not answer then return end
+  if answer["password"] == "right" then passed.add(asked["key"], os.time()) end
+  if answer["password"] == "stopped" then stopped.add(asked["visitor"], os.time()) end
+end
+"""
+_IS_UNKNOWN = v3.MetadataMatcher(
+    filter="passwords",
+    path=[v3.MetadataMatcher.PathSegment(key="known")],
+    value=v3.ValueMatcher(present_match=True),
+    invert=True,
+)
+MEMORY = v3.HttpFilter(
+    name=_REMEMBER, disabled=True, typed_config=parts.pack(v3.Lua(default_source_code=parts.text(_SCRIPT)))
+)
+FILTER = v3.HttpFilter(
+    name=_ASK,
+    disabled=True,
+    typed_config=parts.pack(
+        v3.ExtAuthz(
+            grpc_service=v3.GrpcService(
+                envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=CLUSTER), timeout=parts.seconds(_TIMEOUT)
+            ),
+            transport_api_version=v3.ApiVersion.V3,
+            status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
+            allowed_headers=v3.ListStringMatcher(patterns=[v3.StringMatcher(exact=_HEADER)]),
+            filter_enabled_metadata=_IS_UNKNOWN,
+        )
+    ),
+)
+
+
+def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
+    """Let only requests with a password of the module pass a route of an edge."""
+    require(route, {"account": plan.edge.account, "edge": plan.edge.id, "holder": target.route.id}, rule)
+
+
+def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: BasicAuthRule) -> None:
+    """Let only requests with a password pass to upstreams, which do not receive it.
+
+    `facts` name the account, the edge and the holder of the module.
+    """
+    asked = v3.CheckSettings(context_extensions={**facts, "passwords": rule.digest})
+    route.typed_per_filter_config[_ASK].CopyFrom(parts.pack(v3.ExtAuthzPerRoute(check_settings=asked)))
+    script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))
+    route.typed_per_filter_config[_REMEMBER].CopyFrom(parts.pack(script))
+    route.request_headers_to_remove.append(_HEADER)

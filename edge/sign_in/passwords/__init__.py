@@ -1,0 +1,1 @@
+"""Passwords of routes and tunnels, which visitors send with each request."""

@@ -1,0 +1,26 @@
+"""The credentials of a request with the scheme Basic (RFC 7617). Pure."""
+
+import base64
+import binascii
+from typing import NamedTuple
+
+_LONGEST = 2048  # letters: more than those of the longest user name and password
+
+
+class BasicCredentials(NamedTuple):
+    """A user name and a password."""
+
+    username: str
+    password: str
+
+
+def parse(header: str) -> BasicCredentials | None:
+    """Return the credentials of an `Authorization` header, or None if it is missing or has another form."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic" or len(header) > _LONGEST:
+        return None
+    try:
+        username, colon, password = base64.b64decode(encoded.strip(" "), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    return BasicCredentials(username, password) if colon else None

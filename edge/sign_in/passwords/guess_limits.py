@@ -1,0 +1,47 @@
+"""How many wrong passwords one visitor may send to a route or tunnel. Pure."""
+
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Callable
+
+MOST = 10  # wrong passwords at once
+PAUSE = 6.0  # seconds after which one more may be sent
+_MAX_VISITORS = 10_000  # that are remembered. The one without a wrong password for the longest time is forgotten first
+
+
+class GuessLimits:
+    """Wrong passwords by visitor, which is an IPv4 address or an IPv6 /64, and by what they were sent to."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._free_at: OrderedDict[tuple[str, str], float] = OrderedDict()  # when all guesses may be made again
+
+    def pause(self, holder: str, address: str) -> int:
+        """Return the seconds until the visitor may send another password, 0 if now."""
+        free_at, now = self._free_at.get((holder, _network(address)), 0.0), self._clock()
+        return max(0, -int(-(free_at - now - (MOST - 1) * PAUSE) // 1))
+
+    def take(self, holder: str, address: str) -> None:
+        """Count a password before it is verified, since others can arrive meanwhile."""
+        self._change(holder, address, PAUSE)
+
+    def give_back(self, holder: str, address: str) -> None:
+        """Undo `take`, for a password that is not wrong."""
+        self._change(holder, address, -PAUSE)
+
+    def _change(self, holder: str, address: str, seconds: float) -> None:
+        key, now = (holder, _network(address)), self._clock()
+        self._free_at[key] = max(now, self._free_at.pop(key, now)) + seconds
+        while len(self._free_at) > _MAX_VISITORS:
+            self._free_at.popitem(last=False)
+
+
+def _network(address: str) -> str:
+    """Return an address or its /64. All visitors with an address that cannot be read are one."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    prefix = 64 if isinstance(found, ipaddress.IPv6Address) and not mapped else 32
+    return str(ipaddress.ip_network((str(mapped or found), prefix), strict=False))

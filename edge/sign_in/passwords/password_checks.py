@@ -1,0 +1,177 @@
+"""Decides about requests of routes and tunnels with passwords, for Envoy."""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chalicelib.crypto import passwords
+from chalicelib.model.base import kinds
+from chalicelib.model.edges import application_errors, edges
+from chalicelib.model.edges.modules.basic_auth import BasicAuthModule
+from chalicelib.storage import vault
+from chalicelib.storage.client import aws
+from chalicelib.storage.records import items, table
+from chalicelib.storage.records.decoding import MalformedRecord
+from edge.process import log
+from edge.sign_in.passwords import basic_credentials
+from edge.sign_in.passwords.basic_credentials import BasicCredentials
+from edge.sign_in.passwords.guess_limits import GuessLimits
+
+K = TypeVar("K")
+V = TypeVar("V")
+_MAX_MODULES = 10_000
+_MAX_PASSED = 10_000  # credentials that were verified
+_AT_ONCE = 2  # scrypt uses a core for some milliseconds
+_REPORT_PAUSE = 60  # seconds
+_MOST_WAITING = 16  # passwords for one route or tunnel that wait to be verified
+_NOBODY = passwords.make_digest("")
+
+
+@dataclass(frozen=True)
+class PasswordRequest:
+    """A request. `account`, `edge`, `holder` and `digest` are what Envoy was configured with.
+
+    `holder` is the id of a route of an edge, or of a reserved domain, which has no edge.
+    """
+
+    account: str
+    edge: str
+    holder: str
+    digest: str
+    address: str
+    authorization: str
+
+
+@dataclass(frozen=True)
+class PasswordAnswer:
+    """The status of the response, 200 to forward the request. `retry_after` is in seconds.
+
+    With `is_current`, the decision is about the module that Envoy knows.
+    """
+
+    status: int
+    retry_after: int = 0
+    is_current: bool = False
+
+
+class PasswordChecks:
+    """Verifies passwords with the modules of their routes and tunnels, remembered by digest."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._clock, self._key = GuessLimits(clock), clock, os.urandom(32)
+        self._modules: OrderedDict[tuple[str, str], BasicAuthModule] = OrderedDict()
+        self._reported: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._passed: OrderedDict[bytes, None] = OrderedDict()  # keyed digests of credentials
+        self._running: dict[bytes, asyncio.Task[PasswordAnswer]] = {}
+        self._waiting: dict[str, int] = {}
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "passwords")
+
+    async def check(self, request: PasswordRequest) -> PasswordAnswer:
+        """Return what becomes of a request. Every failure closes."""
+        sent = basic_credentials.parse(request.authorization)
+        if sent is None:
+            return PasswordAnswer(401)
+        if pause := self._limits.pause(request.holder, request.address):
+            return PasswordAnswer(429, pause)
+        key = self._key_of(request, sent)
+        if key not in self._running:  # a page loads many files at once, with the same password
+            self._limits.take(request.holder, request.address)
+            self._running[key] = asyncio.create_task(self._check(request, sent, key))
+            self._running[key].add_done_callback(lambda _: self._running.pop(key))
+        return await asyncio.shield(self._running[key])
+
+    async def _check(self, request: PasswordRequest, sent: BasicCredentials, key: bytes) -> PasswordAnswer:
+        answer = PasswordAnswer(503)
+        try:
+            answer = await self._verify(request, sent, key)
+        except (aws.AwsError, vault.Unreadable) as error:
+            log.event("passwords_unavailable", reason=type(error).__name__, holder=request.holder)
+            if isinstance(error, vault.Unreadable) and request.edge:
+                await self._report(request)
+        if answer.status != 401:
+            self._limits.give_back(request.holder, request.address)
+        return answer
+
+    async def _verify(self, request: PasswordRequest, sent: BasicCredentials, key: bytes) -> PasswordAnswer:
+        module = await self._module(request)
+        if module is None or module.rule is None:
+            return PasswordAnswer(503)
+        is_current = module.rule.digest == request.digest
+        if is_current and key in self._passed:
+            self._passed.move_to_end(key)
+            return PasswordAnswer(200, is_current=True)
+        users = await asyncio.to_thread(_open_users, module, request)
+        if self._waiting.get(request.holder, 0) >= _MOST_WAITING:
+            return PasswordAnswer(503)
+        if not await self._matches(request.holder, sent, users):
+            return PasswordAnswer(401)
+        if is_current:
+            _remember(self._passed, key, None, _MAX_PASSED)
+        return PasswordAnswer(200, is_current=is_current)
+
+    async def _report(self, request: PasswordRequest) -> None:
+        """Store for the status of the edge that passwords cannot be decrypted, at most once a minute."""
+        key, now = (request.holder, request.digest), self._clock()
+        if now < self._reported.get(key, now - _REPORT_PAUSE) + _REPORT_PAUSE:
+            return
+        _remember(self._reported, key, now, _MAX_MODULES)
+        with suppress(aws.AwsError):
+            write = application_errors.write_passwords
+            await asyncio.to_thread(write, request.account, request.edge, request.holder, request.digest)
+
+    async def _module(self, request: PasswordRequest) -> BasicAuthModule | None:
+        known = self._modules.get((request.holder, request.digest))
+        module = known or await asyncio.to_thread(_read_module, request)
+        if module and module.rule:
+            _remember(self._modules, (request.holder, module.rule.digest), module, _MAX_MODULES)
+        return module
+
+    async def _matches(self, holder: str, sent: BasicCredentials, users: Mapping[str, bytes]) -> bool:
+        """Return whether a user has the password. An unknown user takes the same time."""
+        expected, loop = users.get(sent.username, _NOBODY), asyncio.get_running_loop()
+        self._waiting[holder] = self._waiting.get(holder, 0) + 1
+        try:
+            is_right = await loop.run_in_executor(self._threads, passwords.matches, sent.password, expected)
+        finally:
+            self._waiting[holder] -= 1
+            if not self._waiting[holder]:
+                del self._waiting[holder]
+        return is_right and sent.username in users
+
+    def _key_of(self, request: PasswordRequest, sent: BasicCredentials) -> bytes:
+        """Return a keyed digest of credentials, so that no password stays in memory."""
+        facts = (request.account, request.holder, request.digest, request.address, sent.username, sent.password)
+        return hashlib.blake2b("\0".join(facts).encode(), key=self._key, digest_size=32).digest()
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > most:
+        known.popitem(last=False)
+
+
+def _read_module(request: PasswordRequest) -> BasicAuthModule | None:
+    """Return the enabled module of a route or reservation as it is stored now, or None. Raises aws.Unavailable."""
+    if request.edge:
+        scope = edges.routes_scope(items.scope(request.account, kinds.HTTPS_EDGES.path), request.edge)
+    else:
+        scope = items.scope(request.account, kinds.RESERVED_DOMAINS.path)
+    item = table.find(scope, request.holder)
+    try:
+        module = BasicAuthModule.of(item.modules["basic_auth"]) if item else None
+    except (KeyError, MalformedRecord):
+        return None
+    return module if module and module.enabled else None
+
+
+def _open_users(module: BasicAuthModule, request: PasswordRequest) -> Mapping[str, bytes]:
+    """Return the digests by user. Raises vault.Unreadable, aws.Unavailable."""
+    return module.open_passwords(vault.context(request.account, request.holder))

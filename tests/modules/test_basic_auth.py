@@ -1,0 +1,136 @@
+"""Passwords of routes and reserved domains: their rules, and that nothing shows them."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.crypto import passwords
+from chalicelib.model.edges.modules.basic_auth import BasicAuthModule
+from chalicelib.model.tenants import sealed_values
+from chalicelib.modules import basic_auth
+from chalicelib.storage import vault
+from tests.modules.samples import on_a_holder
+from tests.operator.tenants import worlds
+from tests.transports import Client
+
+ON_ROUTE = next(it for it in basic_auth.MODULES if "routes" in it.path)
+SECRET = "a-password-that-occurs-once"
+MODULE = {"credentials": [{"username": "ada", "password": SECRET}]}
+SHOWN = {"enabled": True, "credentials": [{"username": "ada", "password": ""}]}
+
+
+@pytest.fixture(params=["route", "reservation"])
+def module(admin: Client, request: pytest.FixtureRequest) -> str:
+    """Return the path of the module on a new holder."""
+    if request.param == "route":
+        return on_a_holder(admin, ON_ROUTE)
+    return f"/reserved_domains/{admin.create('/reserved_domains', {'domain': 'a.example.com'})['id']}/basic_auth"
+
+
+def credentials(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
+    return [{"username": username, "password": password} for username, password in pairs]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        credentials(("ada", "12345678")),
+        credentials(("ada", "x" * 128)),
+        credentials(("ada", "ö" * 128)),
+        credentials(("u" * 128, "p:ss wörd")),
+        credentials((" #", "        ")),
+        credentials(*((f"user {number}", "password") for number in range(10))),
+    ],
+)
+def test_credentials_are_accepted(admin: Client, module: str, given: list[dict[str, Any]]) -> None:
+    answer = admin.put(module, {"credentials": given})
+    assert answer.json == {"enabled": True, "credentials": [{**it, "password": ""} for it in given]}
+    assert admin.get(module).json == answer.json
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ([], "credentials"),
+        (None, "credentials"),
+        (credentials(*((f"user {number}", "password") for number in range(11))), "credentials"),
+        (credentials(("ada", "password"), ("ada", "another password")), "credentials"),
+        (credentials(("", "password")), "credentials.0.username"),
+        (credentials((None, "password")), "credentials.0.username"),
+        (credentials(("a:b", "password")), "credentials.0.username"),
+        (credentials(("a\nb", "password")), "credentials.0.username"),
+        (credentials(("ö" * 65, "password")), "credentials.0.username"),
+        (credentials(("ada", "1234567")), "credentials.0.password"),
+        (credentials(("ada", "x" * 129)), "credentials.0.password"),
+        (credentials(("ada", "pass\tword")), "credentials.0.password"),
+        (credentials(("ada", "")), "credentials.0.password"),
+        (credentials(("ada", None)), "credentials.0.password"),
+        (credentials(("ada", 12345678)), "credentials.0.password"),
+        ([{"username": "ada"}], "credentials.0.password"),
+        ([{"password": "password"}], "credentials.0.username"),
+    ],
+)
+def test_other_credentials_are_refused(admin: Client, module: str, given: Any, field: str) -> None:
+    answer = admin.put(module, {"credentials": given})
+    assert (answer.status, [*(answer.json["details"].keys() - {"operation_id"})]) == (400, [field])
+    assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("scopes", [None, ["*"], ["*:read"]])
+def test_no_key_sees_a_password(admin: Client, module: str, scopes: list[str] | None) -> None:
+    assert admin.put(module, MODULE).json == SHOWN
+    holder = module.removesuffix("/basic_auth")
+    reader = admin.with_token(admin.create("/api_keys", {"scopes": scopes})["token"])
+    texts = [reader.get(it).text for it in (module, holder, holder.rpartition("/")[0], "/audit_events")]
+    texts += [repr(worlds.scan()), repr(BasicAuthModule(usernames=["ada"], passwords=b"sealed"))]
+    assert [it for it in texts if SECRET in it or "b'sealed'" in it] == []
+    assert admin.put(module, SHOWN).status == 400  # a copy of a response never replaces a password
+
+
+def test_an_event_names_users_only(admin: Client, module: str) -> None:
+    admin.put(module, MODULE)
+    event = admin.get("/audit_events?limit=1").json["audit_events"][0]
+    assert event["details"]["after"] == {"enabled": "true", "usernames": ["ada"], "passwords": "(secret)"}
+
+
+def test_digests_are_sealed_for_the_module_of_its_holder(admin: Client, module: str) -> None:
+    admin.put(module, MODULE)
+    found = [value for record in worlds.scan() for value in sealed_values.find(record)]
+    (sealed,) = [it for it in found if it.path == ("parts", "basic_auth", "passwords")]
+    assert sealed.context == {"account": admin.account, "resource": f"{module.split('/')[-2]}/basic_auth"}
+    opened = vault.unseal(sealed.ciphertext, sealed.context, bytes)
+    assert SECRET.encode() not in opened
+    (record,) = [it for it in worlds.scan() if "basic_auth" in it.get("parts", {})]
+    stored = BasicAuthModule.of(record["parts"]["basic_auth"])
+    users = stored.open_passwords(vault.context(admin.account, module.split("/")[-2]))
+    assert {name: passwords.matches(SECRET, it) for name, it in users.items()} == {"ada": True}
+
+
+def test_the_same_passwords_change_nothing(admin: Client, module: str) -> None:
+    etag = admin.put(module, MODULE).headers["etag"]
+    assert admin.put(module, MODULE).headers["etag"] == etag
+    for other in (credentials(("ada", "another password")), credentials(("Ada", SECRET))):
+        changed = admin.put(module, {"credentials": other}).headers["etag"]
+        assert changed != etag
+        etag = changed
+
+
+def test_a_patch_of_a_route_sets_it_and_null_leaves_it(admin: Client) -> None:
+    route = on_a_holder(admin, ON_ROUTE).removesuffix("/basic_auth")
+    assert admin.patch(route, {"basic_auth": MODULE}).json["basic_auth"] == SHOWN
+    assert admin.patch(route, {"basic_auth": None, "description": "x"}).json["basic_auth"] == SHOWN
+    assert admin.patch(route, {"basic_auth": {"credentials": []}}).status == 400
+    assert admin.delete(f"{route}/basic_auth").status == 204
+    assert admin.get(route).json["basic_auth"] is None
+
+
+def test_passwords_that_cannot_be_decrypted_can_be_replaced(admin: Client, module: str) -> None:
+    admin.put(module, MODULE)
+    holder = module.split("/")[-2]
+    context = vault.context(admin.account, holder)
+    broken = BasicAuthModule(usernames=["ada"], passwords=vault.seal(b"{}", vault.context(admin.account, "other")))
+    with pytest.raises(vault.Unreadable):
+        broken.open_passwords(context)
+    values = {"enabled": True, **MODULE}
+    made = BasicAuthModule.requested(values, context, broken)
+    assert passwords.matches(SECRET, made.open_passwords(context)["ada"])

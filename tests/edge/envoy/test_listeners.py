@@ -32,7 +32,9 @@ def test_the_port_of_a_tunnel_is_bounded_by_itself_and_nobody_elses() -> None:
     assert body["socket_options"] == SOCKETS  # the client may wait for the server to speak first
     assert body["ignore_global_conn_limit"]
     assert "enable_reuse_port" not in body  # by default, two Envoys can share a port
+    assert body["traffic_direction"] == "INBOUND"  # a drain closes these listeners only
     within = messages.decode(listeners.build_tunnel_listener(replace(tunnel, proto="tls"), SETTINGS))
+    assert "traffic_direction" not in within
     assert [it["name"].rpartition(".")[2] for it in within["listener_filters"]] == ["proxy_protocol", "tls_inspector"]
 
 

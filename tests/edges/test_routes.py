@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib import ids
+from chalicelib.model.base import kinds
+from chalicelib.modules import of as modules_of
 from tests.refusals import assert_invalid, assert_not_found, assert_refused
 from tests.transports import Answer, Client
 
@@ -43,15 +45,7 @@ def test_an_https_edge_shows_its_routes_whole_and_newest_first(admin: Client) ->
         "match_type": "path_prefix",
         "match": "/a",
         "edge_id": edge["id"],
-        "backend": None,
-        "basic_auth": None,
-        "circuit_breaker": None,
-        "compression": None,
-        "ip_restriction": None,
-        "oauth": None,
-        "request_headers": None,
-        "response_headers": None,
-        "webhook_verification": None,
+        **dict.fromkeys(it.name for it in modules_of(kinds.HTTPS_EDGE_ROUTES)),
         **modules,
     }
     response = {**edge, "routes": routes[::-1]}

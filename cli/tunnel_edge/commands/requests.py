@@ -1,6 +1,7 @@
 """`te requests`: the requests of a running `te http`."""
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 from tunnel_edge import output
 from tunnel_edge.commands import options
 from tunnel_edge.commands.options import Group
-from tunnel_edge.errors import FAILED, NOT_FOUND, CommandError
+from tunnel_edge.errors import FAILED, NOT_FOUND, USAGE, CommandError
 from tunnel_edge.inspector.control import shortened, socket_file
 
 _COLUMNS = ("id", "at", "client", "method", "path", "status", "ms")
@@ -61,6 +62,7 @@ def replay(id: int, edit: bool, pid: int | None) -> None:
     """Send a request to the local server again, and compare the responses."""
     edited = {}
     if edit:
+        _check_editor()
         text = click.edit(_ask(pid, command="text", id=id), extension=".http")
         if text is None:
             raise CommandError("The editor saved nothing, so nothing was sent.", FAILED)
@@ -82,6 +84,13 @@ def export(id: int, form: str, pid: int | None, with_secrets: bool) -> None:
     """Print a request as a curl command, or as a HAR file."""
     found = _ask(pid, command=form, id=id, with_secrets=with_secrets)
     print(found if form == "curl" else json.dumps(found, ensure_ascii=False, indent=2))
+
+
+def _check_editor() -> None:
+    """Raise CommandError if an editor would wait for a person who is not there."""
+    is_chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not (is_chosen or (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise CommandError("--edit needs a terminal: use one, or name a program in EDITOR.", USAGE)
 
 
 def _ask(pid: int | None, **command: Any) -> Any:

@@ -159,8 +159,10 @@ def _only_authority(session: "Session") -> str:
     if not found:
         listed = session.client.get("/ssh_certificate_authorities", limit="2")
         found = {each["id"] for each in listed["ssh_certificate_authorities"]}
-    if len(found) != 1:
-        raise CommandError("There is not exactly one authority: name it with --authority sshca_…", USAGE)
+    if not found:
+        raise CommandError("There is no authority: te ssh-certificate-authorities create makes one.", USAGE)
+    if len(found) > 1:
+        raise CommandError("There are several authorities: name one with --authority sshca_…", USAGE)
     return str(found.pop())
 
 

@@ -87,7 +87,7 @@ def tcp(server: str, port: int | None, labels: tuple[str, ...], qr: bool, identi
 def _requested(proto: Any, name: str | None, labels: tuple[str, ...]) -> RequestedTunnel:
     if name and labels:
         raise CommandError("A tunnel has either a name or labels: leave out --name or --label.", USAGE)
-    return RequestedTunnel(proto, name or "", requested.check_labels(labels))
+    return RequestedTunnel(proto, requested.check_name(name) if name else "", requested.check_labels(labels))
 
 
 def _serve(

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from tunnel_edge.errors import USAGE, CommandError
 
+_NAME = re.compile(r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9_-]+)*\.?")
 _LABEL = re.compile(r"[^,=*]+=[^,*]+")
 _LOOPBACK = "127.0.0.1"
 _FORMS = "write a port (3000), HOST:PORT, or a URL such as http://localhost:3000"
@@ -77,6 +78,13 @@ def parse_server(text: str) -> LocalServer:
     except ValueError:
         port = -1
     return _server(parts.hostname or "", str(port), text, is_tls=is_tls)
+
+
+def check_name(name: str) -> str:
+    """Return a name with the characters of a domain. Raises CommandError."""
+    if not _NAME.fullmatch(name):
+        raise CommandError(f"--name: '{name}' is not a name: use letters, digits, hyphens and dots, like demo.", USAGE)
+    return name
 
 
 def check_labels(labels: Iterable[str]) -> tuple[str, ...]:

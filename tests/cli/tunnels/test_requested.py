@@ -73,6 +73,18 @@ def test_a_tunnel_has_an_ssh_request_and_acl_rules(
     assert list(tunnel.rules(DOMAIN, PORTS)) == rules
 
 
+@pytest.mark.parametrize("name", ["bad name", "a/b", "a..b", ".a", "é", "a\n", "-R a:b"])
+def test_a_name_has_the_characters_of_a_domain(name: str) -> None:
+    with pytest.raises(CommandError, match="is not a name: use letters, digits, hyphens and dots") as error:
+        requested.check_name(name)
+    assert error.value.code == 2
+    assert [requested.check_name(it) for it in ("demo", "Shop.example.com.", "x-1")] == [
+        "demo",
+        "Shop.example.com.",
+        "x-1",
+    ]
+
+
 @pytest.mark.parametrize("label", ["", "a", "=b", "a=", "a=b,c=d", "a=*", "*=b"])
 def test_a_label_is_one_name_with_a_value(label: str) -> None:
     with pytest.raises(CommandError, match="is not a label: write name=value"):

@@ -47,6 +47,8 @@ def test_a_tunnel_has_an_address_and_a_credential_of_its_own(running: User, star
         exported = running.run("requests", "export", str(rows[-1]["id"]), "--as", "curl").stdout
         assert exported.startswith("curl --globoff")
         assert running.run("requests", "show", "99").returncode == 3
+        edited = running.run("requests", "replay", "1", "--edit")
+        assert (edited.returncode, edited.stderr.count("\n")) == (2, 1)  # no editor waits for nobody
         key = (state(running) / "ssh" / "default-tunnels").read_text()
         shown = [Path(f"/proc/{client.process.pid}/cmdline").read_text(), *client.printed, *client.noted]
         for secret in (api.token, key.splitlines()[1]):

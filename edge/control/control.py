@@ -46,7 +46,7 @@ from edge.link.renewal import RenewedPair
 from edge.process import files, log, metrics, tasks
 from edge.process.envoy_process import envoy_guard
 from edge.process.open_ports import OpenPorts
-from edge.process.progress import PERIOD, Progress
+from edge.process.progress import ENVOY, PERIOD, Progress
 from edge.process.settings import BOOTSTRAP, STATS_SOCKET, Settings
 from edge.process.tasks import PeriodicTask
 from edge.serving.order import Sender
@@ -146,7 +146,7 @@ class Control:
         """
         await self._read_gateways()
         await self._reads.of_change(self._operator.refresh)
-        await self._special.start()
+        await self._special.start(Progress(self._settings.directory, ENVOY).report)  # Envoy is ready only afterwards
         self.discovery.send_listeners()
 
     async def _read_changes(self, follower: Follower) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from chalicelib import domains
@@ -96,14 +96,19 @@ class SpecialNames:
         known = self._accounts.get(account)
         return self._has_unread(account) or (known is not None and not known.is_idle)
 
-    async def start(self) -> None:
-        """Load all special names. Raises Unavailable.
+    async def start(self, report: Callable[[str], None]) -> None:
+        """Load all special names, and report the progress. Raises Unavailable.
 
         After some seconds, the names of accounts that cannot be read are closed, until a later check reads them.
         """
         for entry in await asyncio.to_thread(self._store.list_special_names):
             self._account(entry.owner.account).put_first(entry)
-        while not all(it.was_tried for it in self._accounts.values()):
+        reported = -1
+        while (tried := sum(it.was_tried for it in self._accounts.values())) < len(self._accounts):
+            if tried != reported:
+                reported = tried
+                with suppress(OSError):  # for example if the disk is full
+                    report(f"control is reading special names: {tried} of {len(self._accounts)} accounts")
             await asyncio.sleep(_FORM_POLL)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):

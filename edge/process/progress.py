@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edge.process import files
 
+ENVOY = "Envoy"  # the name under which control reports what Envoy waits for at its start
 PERIOD = 2.0  # seconds between two writes of a process that serves
 
 

@@ -17,12 +17,12 @@ from edge.process import host_key, starting
 from edge.process.children import Child, Program
 from edge.process.envoy_process import envoy_guard
 from edge.process.host_key import HostKey
-from edge.process.progress import Heartbeat, Progress
+from edge.process.progress import ENVOY, Heartbeat, Progress
 from edge.process.settings import STATS_SOCKET, SettingError, Settings
 from edge.process.starting import Readiness, ReadyAddress
 
 _PYTHON = (sys.executable, "-m", "edge")
-_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", "Envoy"
+_CONTROL, _GATEWAY, _SIGN_IN, _ENVOY = "control", "gateway", "sign-in", ENVOY
 
 
 async def run(settings: Settings, others: Sequence[Program] = ()) -> None:

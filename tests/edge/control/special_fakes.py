@@ -150,6 +150,7 @@ class World:
 
     def __init__(self) -> None:
         self.store, self.envoy = SlowEntries(), Envoy()
+        self.reported: list[str] = []
         self.reads = Reads(self.store)
         self.store.announce_gateway(GATEWAY, lease=60)
         self._runner = asyncio.Runner()
@@ -164,7 +165,10 @@ class World:
 
     def load(self) -> None:
         self._follower.read(_LATER)
-        self.run(self.special.start)
+        self.run(self.load_special)
+
+    async def load_special(self) -> None:
+        await self.special.start(self.reported.append)
 
     def follow(self) -> None:
         """Apply what the log has, and wait until all of it is done."""

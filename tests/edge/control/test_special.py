@@ -96,6 +96,21 @@ def test_a_tunnel_at_a_port_follows_its_gateway(world: World) -> None:
     assert (world.envoy.names, world.special.tunnel_at("20001")) == (set(), None)
 
 
+def test_a_start_reports_its_progress_since_the_supervisor_gives_up_without(world: World) -> None:
+    world.keep(mutual(), mutual(OTHER, id=SECOND, account=B))
+    world.load()
+    assert world.reported[0] == "control is reading special names: 0 of 2 accounts"
+
+
+def test_a_start_does_not_need_its_report(world: World) -> None:
+    def fail(_text: str) -> None:
+        raise OSError("No space left on device")
+
+    world.keep(mutual())
+    world.run(lambda: world.special.start(fail))
+    assert world.envoy.names == {HOST}
+
+
 BYTES = "t.tunnels.localhost"
 
 
@@ -186,7 +201,7 @@ def test_a_start_waits_some_seconds_for_an_account_that_cannot_be_read(world: Wo
     world.reads.away.add(A)
 
     async def act() -> None:
-        starting = asyncio.create_task(world.special.start())
+        starting = asyncio.create_task(world.load_special())
         while not world.envoy.closed:
             await asyncio.sleep(0.005)
         assert not starting.done()

@@ -55,7 +55,7 @@ class Host:
         self._follower.read(time.time())
         self.resolver.refresh_gateways()
         with calls() as made:
-            self._runner.run(self.special.start())
+            self._runner.run(self.special.start(lambda _: None))
         return made
 
     def follow(self) -> list[str]:

@@ -91,6 +91,16 @@ def test_its_methods_are_in_the_byte_code(expanded: Path) -> None:
     assert counted[0] < counted[1] / 20
 
 
+def test_functions_have_neither_docstrings_nor_annotations_but_classes_have(expanded: Path) -> None:
+    script = (
+        "from chalicelib.model.accounts.accounts import Account; from chalicelib.storage.records import places;"
+        "print(places.latest.__doc__, places.latest.__annotations__, places.latest('s', 'i'),"
+        " bool(Account.__doc__), bool(Account.__annotations__))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=True, capture_output=True, text=True)
+    assert done.stdout == "None {} ('s', 'i') True True\n"
+
+
 def test_an_error_is_told_with_the_lines_of_the_sources(expanded: Path) -> None:
     script = "from chalicelib.model.accounts import accounts; accounts.Account(unknown=1)"
     done = subprocess.run([sys.executable, "-c", script], cwd=expanded, check=False, capture_output=True, text=True)

@@ -19,8 +19,8 @@ DEFAULT = (
 
 _LOOPBACK = "127.0.0.1"
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_HTTPS = re.compile(rf"https://({_LABEL}(?:\.{_LABEL})*)(?::([1-9][0-9]{{0,4}}))?(/[A-Za-z0-9._~:@%+/-]*)?")
-_LOCAL = re.compile(rf"https?://({re.escape(_LOOPBACK)}):([1-9][0-9]{{0,4}})(/[A-Za-z0-9._~:@%+/-]*)?")
+_HTTPS = rf"https://({_LABEL}(?:\.{_LABEL})*)(?::([1-9][0-9]{{0,4}}))?(/[A-Za-z0-9._~:@%+/-]*)?"
+_LOCAL = rf"https?://({re.escape(_LOOPBACK)}):([1-9][0-9]{{0,4}})(/[A-Za-z0-9._~:@%+/-]*)?"
 _MICROSOFT = "https://login.microsoftonline.com/"
 _SHARED_TENANTS = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad"}
 
@@ -97,7 +97,7 @@ def _matches(pattern: str, issuer: str) -> bool:
 
 
 def _is_well_formed(issuer: str) -> bool:
-    found = _LOCAL.fullmatch(issuer) or _HTTPS.fullmatch(issuer)
+    found = re.fullmatch(_LOCAL, issuer) or re.fullmatch(_HTTPS, issuer)
     if not found or int(found[2] or 0) > 65535 or (issuer.startswith("https:") and found[2] == "443"):
         return False
     return not {".", ".."} & set((found[3] or "").split("/")) and "//" not in (found[3] or "")

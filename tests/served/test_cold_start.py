@@ -72,3 +72,10 @@ def test_a_body_imports_what_its_kind_needs_and_neither_reading_nor_deleting_imp
     answers, imported = answered(served, caller, *[(*request, None) for request in requests])
     assert [status for status, _ in answers] == [200, 200, 200, 200, 400, 204, 404, 404]
     assert imported == set()
+
+
+@pytest.mark.parametrize(("module", "most"), [("app", 232), ("chalicelib.authorizer", 50)])
+def test_a_fresh_process_imports_few_modules_of_ours(module: str, most: int) -> None:
+    script = f"import sys, {module}; print(sum(name.partition('.')[0] == 'chalicelib' for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert 10 < int(done.stdout) <= most

@@ -14,10 +14,10 @@ _ONE = (
     r"|\[\^?[^]\[\\]+\]"  # a class without escapes
     r"|[^\\^$.|?*+()\[\]{}]|\."
 )
-_TOKENS = re.compile(rf"({_ONE})([*+?]\??)?", re.DOTALL)
+_TOKENS = rf"(?s)({_ONE})([*+?]\??)?"
 _SEQUENCE = rf"\^*(?:(?:{_ONE})(?:[*+?]\??)?)*\$*"
-_SIMPLE = re.compile(rf"(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)", re.DOTALL)
-_ALTERNATIVE = re.compile(rf"\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)", re.DOTALL)
+_SIMPLE = rf"(?s)(\(\?i\))?({_SEQUENCE}(?:\|{_SEQUENCE})*)"
+_ALTERNATIVE = rf"(?s)\^*((?:(?:{_ONE})(?:[*+?]\??)?)*)\$*(?:\||\Z)"
 _REPEATED = 3  # instructions of a repeated or optional element
 
 
@@ -44,17 +44,17 @@ def program_size(pattern: str) -> int:
 def matching_cost(pattern: str) -> int:
     """Return the maximal number of instructions per byte. Raises Uncompilable."""
     program = program_size(pattern)
-    found = _SIMPLE.fullmatch(pattern.encode().decode("latin-1"))
+    found = re.fullmatch(_SIMPLE, pattern.encode().decode("latin-1"))
     if not found:
         return program
     flag, text = found[1] or "", found[2]
-    return min(program, sum(_sequence_cost(it[1], flag) for it in _ALTERNATIVE.finditer(text)))
+    return min(program, sum(_sequence_cost(it[1], flag) for it in re.finditer(_ALTERNATIVE, text)))
 
 
 def _sequence_cost(text: str, flag: str) -> int:
     """Return the cost of a pattern without alternatives and groups."""
     total, piece = 1, list[int]()
-    for token, repetition in _TOKENS.findall(text):
+    for token, repetition in re.findall(_TOKENS, text):
         if repetition:
             total, piece = total + _simultaneous_steps(piece) + _REPEATED, []
         else:

@@ -16,8 +16,8 @@ _STEP = 40  # instructions that take as long as the overhead of an expression pe
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
 _ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"
-_WORDS = re.compile(rf"(?P<flag>\(\?i\))?(?:\((?:\?:)?(?P<within>{_ALTERNATIVES})\)|(?P<plain>{_ALTERNATIVES}))")
-_WORD = re.compile(rf"{_LITERAL}+")
+_WORDS = rf"(?P<flag>\(\?i\))?(?:\((?:\?:)?(?P<within>{_ALTERNATIVES})\)|(?P<plain>{_ALTERNATIVES}))"
+_WORD = rf"{_LITERAL}+"
 
 
 def build_expressions(patterns: Sequence[str]) -> list[str]:
@@ -54,8 +54,8 @@ def _split_words(patterns: Sequence[str]) -> tuple[dict[str, list[str]], list[st
     words: dict[str, set[str]] = {"": set(), "i": set()}
     others = []
     for pattern in patterns:
-        found = _WORDS.fullmatch(pattern)
-        alternatives = _WORD.findall(found["within"] or found["plain"]) if found else []
+        found = re.fullmatch(_WORDS, pattern)
+        alternatives = re.findall(_WORD, found["within"] or found["plain"]) if found else []
         if alternatives and max(map(len, alternatives)) <= _MAX_WORD:
             words["i" if found and found["flag"] else ""].update(re.sub(r"\\(.)", r"\1", it) for it in alternatives)
         else:

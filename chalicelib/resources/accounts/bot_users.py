@@ -20,19 +20,19 @@ from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
-_HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  # characters that reorder or hide text
-_FORM = re.compile(rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*")
+_HIDDEN = "[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"  # characters that reorder or hide text
+_FORM = rf"[^=+@{_CONTROLS}-][^{_CONTROLS}]*"
 
 
 def check_new_name(text: str) -> str:
     """Return a name for a new user or bot. Raises ValueError if it must not have it."""
-    if not _FORM.fullmatch(text) or _HIDDEN.search(text):
+    if not re.fullmatch(_FORM, text) or re.search(_HIDDEN, text):
         raise ValueError("must not be empty, begin with =, +, - or @, or contain control or formatting characters")
     return text
 
 
 NewName = Annotated[
-    str, After(check_new_name, {"minLength": 1, "pattern": f"^{_FORM.pattern}$", "format": "new-name"}), max_bytes(255)
+    str, After(check_new_name, {"minLength": 1, "pattern": f"^{_FORM}$", "format": "new-name"}), max_bytes(255)
 ]
 
 

@@ -22,7 +22,7 @@ OVERLAP = 60  # seconds: longer than a writer's deadline plus the difference of 
 SHARDS = Shards("changes#", 4).scopes
 _RETENTION = 24 * 60 * 60  # seconds
 # The scopes of items that the edge reads, or needs to decide about rights, and of the keys that decide who owns a name.
-_LOGGED = re.compile(
+_LOGGED = (
     r"accounts|(?:domain|tunnel_name)#.+"
     r"|[^#]+#/(?:banned_names|bot_users|gateways|reserved_addrs|reserved_domains|ssh_credentials|ssh_user_certificates"
     r"|ip_policies|tls_certificates|tunnels|users|ssh_certificate_authorities(?:/.*)?|certificate_authorities"
@@ -51,7 +51,7 @@ class Change:
 
 def entries(writes: Iterable[Write]) -> list[Write]:
     """Return the writes of a transaction's log entry, none if the edge reads none of its items."""
-    places = [place for write in writes if (place := _item_of(write)) and _LOGGED.fullmatch(place[0])]
+    places = [place for write in writes if (place := _item_of(write)) and re.fullmatch(_LOGGED, place[0])]
     return [_record(places)] if places else []
 
 
@@ -89,4 +89,4 @@ def _item_of(write: Write) -> Sequence[str] | None:
         return None
     key = write.request.get("Key") or write.request["Item"]
     scope, id = key["scope"]["S"], key["id"]["S"]
-    return (scope, id) if _LOGGED.fullmatch(scope) else places.of_item(scope, id)
+    return (scope, id) if re.fullmatch(_LOGGED, scope) else places.of_item(scope, id)

@@ -117,8 +117,9 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
         route_modules.configure(passing, plan, target)
         for headers in user_agents.build_passing(rules) if rules else [[]]:
             _add_passing(host, plan, target, passing, headers)
-    refusal = _add_copy(host, template)
-    refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
+    if rules or target.page or not target.rule:  # beside OAuth it would take 2 KiB, although no request reaches it
+        refusal = _add_copy(host, template)
+        refusal.direct_response.CopyFrom(parts.respond(target.page or pages.USER_AGENT))
 
 
 def _template(route: ServedRoute) -> v3.Route:

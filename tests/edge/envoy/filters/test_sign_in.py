@@ -62,7 +62,6 @@ def test_every_route_asks_or_says_that_it_does_not() -> None:
     assert asked == {
         ("/_service/", "direct_response"): {"check_settings": {"context_extensions": ids}},
         ("/0", "route"): {"check_settings": {"context_extensions": {**ids, **route}}},
-        ("/0", "direct_response"): off,
         ("/1", "route"): off,
         ("/1", "direct_response"): off,
         ("/", "direct_response"): off,

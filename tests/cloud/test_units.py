@@ -12,11 +12,19 @@ from tests.cloud.units import service
 PROCESSES = ("control", "envoy", "gateway")
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("process", [*PROCESSES, "issuer", "sign-in"])
 def test_a_process_gains_no_rights_and_has_bounds(process: str) -> None:
     unit = service(process)
     assert (unit["NoNewPrivileges"], unit["ProtectSystem"]) == ("yes", "strict")
     assert {"MemoryMax", "TasksMax", "LimitNOFILE", "CapabilityBoundingSet"} <= unit.keys()
+
+
+def test_the_page_for_operators_names_every_unit_except_the_issuers() -> None:
+    page = (ROOT / "docs" / "edge-operations.md").read_text()
+    named = {f"tunnel-edge-{process}" for process in ("control", "envoy@", "gateway@", "sign-in")}
+    files = {it.stem for it in (ROOT / "infra" / "deploy").glob("*.service")}
+    assert files == {*named, "tunnel-edge-issuer"}  # whose page is docs/certificates.md
+    assert {it for it in files if f"/infra/deploy/{it}.service)" in page} == named
 
 
 @pytest.mark.needs("systemd")

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib import clock
+from chalicelib.model.edges import application_errors
 from chalicelib.model.edges.application_errors import ApplicationError
 from chalicelib.model.edges.edge_status import (
     NO_STATUS,
@@ -18,6 +19,7 @@ from chalicelib.model.edges.edge_status import (
     RouteStatus,
     State,
 )
+from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
@@ -124,6 +126,17 @@ def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: S
     (found,) = decided(Reports(1, trial=TRIED, application_errors={ROUTE: error}), served).status.routes
     since, sentence = (LATER, error.sentence) if state == "refused" else (AT, "")
     assert found == RouteStatus(ROUTE, state, since, sentence)
+
+
+@pytest.mark.parametrize(("digest", "state"), [("d", "refused"), ("former", "live")])
+def test_passwords_that_cannot_be_decrypted_are_shown(digest: str, state: State) -> None:
+    modules = extended(SERVED.routes[0].modules, basic_auth=BasicAuthRule("d"))
+    served = replace(SERVED, routes=(replace(SERVED.routes[0], modules=modules),))
+    error = ApplicationError(digest, LATER, "passwords")
+    errors = {application_errors.passwords_of(ROUTE): error}
+    (found,) = decided(Reports(1, trial=TRIED, application_errors=errors), served).status.routes
+    sentence = "The passwords cannot be decrypted: set the credentials again."
+    assert found == RouteStatus(ROUTE, state, *((LATER, sentence) if state == "refused" else (AT, "")))
 
 
 def test_the_sentence_of_envoy_is_shown() -> None:

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from chalicelib import __main__ as operator
+from chalicelib.model.edges.modules import basic_auth
 from chalicelib.model.edges.served import UNREADABLE
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.account_view import Service
@@ -150,6 +151,45 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
     assert refusals() == without_rules
     admin.put(module, {"enabled": False, "ip_policy_ids": [policy["id"]]})
     assert refusals() == "()"
+
+
+@pytest.mark.parametrize("holder", ["reserved domain", "route"])
+def test_the_log_names_each_change_of_passwords(
+    resolver: NameResolver, table: TableStore, admin: Client, holder: str
+) -> None:
+    if holder == "route":
+        edge = create_edge(admin, NAME)
+        (route,) = admin.get(f"/edges/https/{edge}/routes").json["routes"]
+        module = f"/edges/https/{edge}/routes/{route['id']}/basic_auth"
+    else:
+        module = f"/reserved_domains/{reserve(admin, NAME)}/basic_auth"
+        open_tunnel(table, admin)
+    records, follower = load(resolver, NAME), Follower(table, time.time())
+    follower.read(time.time())
+
+    def digest() -> str:
+        nonlocal records
+        places = {place for it in follower.read(time.time()) for place in it.places}
+        records = resolver.read_changed(records, places)
+        found = plan(NAME, records)
+        assert found == plan(NAME, load(resolver, NAME))
+        if found.site:
+            return found.site.basic_auth.digest if found.site.basic_auth else ""
+        assert found.edge
+        rule = found.edge.targets[0].route.modules.get(basic_auth.MODULE)
+        return rule.digest if rule else ""
+
+    def set_module(password: str, **fields: object) -> str:
+        body = {"credentials": [{"username": "ada", "password": password}], **fields}
+        assert admin.put(module, body).status == 200
+        return digest()
+
+    found = [digest(), set_module("correct horse"), set_module("another horse"), set_module("x" * 8, enabled=False)]
+    assert (found[0], found[3]) == ("", "")
+    assert len(set(found)) == 3
+    assert set_module("x" * 8) not in found
+    assert admin.delete(module).status == 204
+    assert digest() == ""
 
 
 @pytest.mark.parametrize("is_reserved", [False, True])

@@ -1,7 +1,8 @@
 """The exchange of a token of an issuer for a short-lived API key or SSH user certificate.
 
-A request that fails before the signature of its token is verified causes no write. Every problem of token, credential
-or owner has the same answer: the log and the usage of the credential name the reason.
+A request that fails before the signature of its token is verified writes at most the keys of the issuer and the turn
+to fetch them. Every problem of token, credential or owner has the same answer: the log and the usage of the credential
+name the reason.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from chalicelib import ids
 from chalicelib.federation import issuer_keys
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, Write
+from tests.conftest import stored
 from tests.federation import exchanges, forging, issuer_server, signing
 from tests.federation import random_tokens as at_random
 from tests.federation.exchanges import Issuer, assert_refused, error, exchange
@@ -61,6 +62,33 @@ def test_forged_tokens_have_one_answer_and_cause_no_write(
     assert len(texts) == 1
     assert reasons(caplog) == [found[name][1] for name in NAMES]
     assert usage(admin, credential)["last_refusal"] is None
+
+
+def test_an_unknown_kid_writes_only_the_turn_and_the_keys_of_its_issuer(admin: Client, issuer: Issuer) -> None:
+    credential = issuer.credential(admin)["id"]
+    assert exchange(admin, issuer.token(credential), credential).status == 200
+    unknown = signing.token({**signing.HEADER, "kid": "unknown"}, issuer.payload(credential))
+
+    def made() -> list[str]:
+        with calls() as found:
+            exchange(admin, unknown, credential)
+        return found
+
+    assert made() == READS  # the last fetch was less than a minute ago
+    _age(issuer, issuer_keys.PAUSE)
+    before = _stored()
+    assert [made() for _ in range(20)] == [[*READS, "UpdateItem", "PutItem"], *[READS] * 19]
+    _age(issuer, issuer_keys.PAUSE)
+    issuer.server.answers[KEYS] = response("503 Service Unavailable")
+    assert made() == [*READS, "UpdateItem"]
+    after = _stored()
+    changed = [scope for scope in before | after if before.get(scope) != after.get(scope)]
+    assert changed == [issuer_keys.key_of(issuer.url)[0]]
+
+
+def _stored() -> dict[str, str]:
+    """Return a copy of all records, as text by scope."""
+    return {scope.value: repr([item.to_json() for item in found.values()]) for scope, found in stored().items()}
 
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/keys"

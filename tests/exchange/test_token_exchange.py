@@ -247,6 +247,7 @@ def test_certificates_of_exchanges_count_for_the_limit_of_the_account(admin: Cli
     OF_PROCESS.forget()
     assert [answer.status for answer in answers] == [200, 200, 429]
     assert (answers[2].json["error_code"], answers[2].headers["retry-after"]) == ("rate_limited", "1")
+    assert [*answers[2].json] == ["error_code", "status_code", "msg", "details"]  # as the gateway's own
 
 
 def test_the_trace_of_a_request_is_passed_on_to_the_issuer(admin: Client, issuer: Issuer) -> None:

@@ -100,14 +100,8 @@ class Site:
 
     def reload(self) -> None:
         """Have control read the modules of all routes."""
-        scope = edges.routes_scope(items.scope(self.admin.account, kinds.HTTPS_EDGES.path), self.served.id)
-        made = []
-        for route in self.served.routes:
-            item = table.find(scope, route.id)
-            assert item
-            own = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
-            made.append(replace(route, modules=extended(own, backend=route.modules.values.get("backend"))))
-        self.served = replace(self.served, revision=self.served.revision + 1, routes=tuple(made))
+        made = tuple(reread(self.served, route) for route in self.served.routes)
+        self.served = replace(self.served, revision=self.served.revision + 1, routes=made)
         self.edge.store.keep(self.served)
         self.edge.settle()
 
@@ -136,6 +130,15 @@ class Site:
             answer = HTTPResponse(connection, method=method)
             answer.begin()
             return answer.status, answer.read()
+
+
+def reread(edge: ServedEdge, route: ServedRoute) -> ServedRoute:
+    """Return a route with its modules as they are stored, except the backend."""
+    scope = edges.routes_scope(items.scope(edge.account, kinds.HTTPS_EDGES.path), edge.id)
+    item = table.find(scope, route.id)
+    assert item
+    own = Modules.of(item.modules, kinds.HTTPS_EDGE_ROUTES)
+    return replace(route, modules=extended(own, backend=route.modules.values.get("backend")))
 
 
 def encode(lines: Lines) -> bytes:

@@ -24,12 +24,14 @@ from chalicelib.model.sign_in import signing_keys
 from edge.sign_in import authorization
 from edge.sign_in.sign_in_records import SignInRecords
 from infra.build import browser
-from tests.edge.edge_modules import enabled, extended
+from tests.edge.edge_modules import enabled
 from tests.edge.sign_in import fake_providers
 from tests.edge.sign_in.fake_providers import FakeProviders
 from tests.edge.sign_in.samples import module
+from tests.edge.sign_in.webhooks.signing import secret_of, sign
+from tests.live.edge import module_site
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import Edge, until
+from tests.live.edge.running import Edge, Upstream, until
 from tests.needs import need
 from tests.transports import Client
 
@@ -81,23 +83,31 @@ class Site:
     served: ServedEdge
     path: str
 
-    def put(self, module: dict[str, Any] | None) -> None:
-        """Replace or remove the module, and have control see it."""
+    def put(self, module: dict[str, Any] | None, name: str = "oauth") -> None:
+        """Replace or remove a module of the first route, and have control see it."""
         if module is None:
-            self.admin.delete(f"{self.path}/oauth")
+            self.admin.delete(f"{self.path}/{name}")
         else:
-            assert self.admin.put(f"{self.path}/oauth", module).status == 200
-        (route,) = self.served.routes
-        rule = None
-        if module and module.get("enabled", True):
-            rule = self.rule()
-        changed = replace(route, modules=extended(route.modules, oauth=rule))
-        self.served = replace(self.served, revision=self.served.revision + 1, routes=(changed,))
+            assert self.admin.put(f"{self.path}/{name}", module).status == 200
+        first, *others = self.served.routes
+        self._keep(module_site.reread(self.served, first), *others)
+
+    def add(self, match: str, module: dict[str, Any]) -> SignInRule:
+        """Add a route with the backend of the first one and a module. Return its rule."""
+        routes, (first, *others) = self.path.rpartition("/")[0], self.served.routes
+        body = {"match_type": "path_prefix", "match": match, "oauth": module}
+        id = self.admin.create(routes, body)["id"]
+        added = ServedRoute(id, "path_prefix", match, first.modules)
+        self._keep(first, *others, module_site.reread(self.served, added))
+        return self.rule(id)
+
+    def _keep(self, *routes: ServedRoute) -> None:
+        self.served = replace(self.served, revision=self.served.revision + 1, routes=routes)
         self.edge.store.keep(self.served)
 
-    def rule(self) -> SignInRule:
-        """Return the rule of the route as the service reads it."""
-        records, route = SignInRecords(), self.served.routes[0].id
+    def rule(self, route: str = "") -> SignInRule:
+        """Return the rule of a route as the service reads it, by default of the first one."""
+        records, route = SignInRecords(), route or self.served.routes[0].id
         found = asyncio.run(records.current_rule(self.served.account, self.served.id, route))
         assert found
         return found
@@ -214,15 +224,21 @@ def echo(stream: ssl.SSLSocket) -> bytes:
 
 def get(connection: ssl.SSLSocket, name: str, *headers: str, path: str = "/") -> int:
     """Return the status of a request on a connection of HTTP/1.1, 0 if it is closed."""
-    lines = [f"GET {path} HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
     try:
-        connection.sendall("\r\n".join(lines).encode())
-        response = HTTPResponse(connection)
-        response.begin()
+        response = begin(connection, name, *headers, path=path)
         response.read()
     except (OSError, HTTPException):
         return 0
     return response.status
+
+
+def begin(connection: ssl.SSLSocket, name: str, *headers: str, path: str) -> HTTPResponse:
+    """Return the response to a request on a connection of HTTP/1.1, whose body is not read yet."""
+    lines = [f"GET {path} HTTP/1.1", f"host: {name}.tunnels.localhost", *headers, "", ""]
+    connection.sendall("\r\n".join(lines).encode())
+    response = HTTPResponse(connection)
+    response.begin()
+    return response
 
 
 def cookies_in(jar: Path) -> dict[str, str]:
@@ -291,20 +307,12 @@ def test_a_session_of_one_route_opens_no_other_route_of_the_edge(
 ) -> None:
     page = site(edge, admin, "two", HttpResponse(body="welcome\n"))
     page.put(module())
-    open_rule, routes = page.rule(), f"/edges/https/{page.served.id}/routes"
-    other = admin.create(routes, {"match_type": "path_prefix", "match": "/other"})["id"]
-    admin.put(f"{routes}/{other}/oauth", module("github", email_domains=["other.example"]))
-    rule = asyncio.run(SignInRecords().current_rule(page.served.account, page.served.id, other))
-    (first,) = page.served.routes
-    modules = extended(first.modules, oauth=rule)
-    second = ServedRoute(other, "path_prefix", "/other", modules)
-    edge.store.keep(replace(page.served, revision=page.served.revision + 1, routes=(first, second)))
+    open_rule, rule = page.rule(), page.add("/other", module("github", email_domains=["other.example"]))
     until(lambda: "/github/" in edge.curl("two", *NAVIGATES, "-w", "%{redirect_url}", path="/other"))
     jar = tmp_path / "jar"
     assert browse(page, jar) == "welcome\n200"
     found = cookies_in(jar)
     every = "; ".join(f"{name}={value}" for name, value in found.items())
-    assert rule
     renamed = [
         f"{rule.session_cookie}={found[open_rule.session_cookie]}",
         f"{rule.id_cookie}={found[open_rule.id_cookie]}",
@@ -370,6 +378,68 @@ def test_a_change_drains_nothing_and_a_stream_ends_after_the_interval(
             assert short.recv(1) == b""
             assert time.monotonic() - began > 2
         assert echo(stream) == FRAME
+
+
+def test_a_change_at_one_route_leaves_streams_of_another_route_alone(
+    edge: Edge, service: None, admin: Client, tmp_path: Path, origin: int
+) -> None:
+    page = site(edge, admin, "calm", TunnelGroup(labels={"app": "calm"}))
+    edge.ssh(edge.key(admin.account), "-R", f"app=calm:80:localhost:{origin}")
+    page.put(module())
+    page.add("/e", module("github"))
+    until(lambda: "/github/" in edge.curl("calm", *NAVIGATES, "-w", "%{redirect_url}", path="/echo"))
+    jar = tmp_path / "jar"
+    assert browse(page, jar, path="/else").endswith("200")
+    cookie = "cookie: " + "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
+    changes: list[tuple[dict[str, Any] | None, str]] = [
+        (module(options_passthrough=True), "501"),  # of the upstream
+        (module("gitlab"), "401"),
+        (None, "501"),
+        (module(auth_check_interval=3), "401"),
+    ]
+    with contextlib.ExitStack() as opened:
+        stream, idle, download = (opened.enter_context(edge.connect("calm", "http/1.1")) for _ in range(3))
+        assert get(stream, "calm", *WEB_SOCKET, cookie, path="/echo") == 101
+        assert get(idle, "calm", cookie, path="/else") == 200
+        events = begin(download, "calm", cookie, path="/events")
+        for number, (changed, status) in enumerate(changes):
+            if number < 3:
+                assert [events.readline(), events.readline()] == [b"data: %d\n" % number, b"\n"]
+            page.put(changed)
+            until(lambda status=status: edge.status("calm", "-X", "OPTIONS") == status)  # type: ignore[misc]
+            assert echo(stream) == FRAME
+            assert get(idle, "calm", cookie, path="/else") == 200
+            Upstream.come.release()
+        assert events.read() == b""
+
+
+def test_a_route_with_webhooks_requires_a_session_and_a_signature(
+    edge: Edge, service: None, admin: Client, tmp_path: Path
+) -> None:
+    page = site(edge, admin, "both", HttpResponse(body="welcome\n"))
+    page.put({"provider": "GITHUB", "secret": secret_of("GITHUB")}, "webhook_verification")
+    page.put(module(options_passthrough=True))
+    until(lambda: edge.status("both", path="/_service/sign-in") == "302")
+    jar = tmp_path / "jar"
+    assert edge.status("both", *NAVIGATES) == "403"  # a webhook does not sign in
+    assert browse(page, jar, path="/_service/sign-in?to=/").endswith("403")  # signed in, and no webhook
+    cookies = "; ".join(f"{name}={value}" for name, value in cookies_in(jar).items())
+    rule, body = page.rule(), b'{"event": "push"}'
+    ((name, value),) = sign("GITHUB", body, int(time.time()))
+    session, webhook = ("-b", cookies), ("-H", f"{name}: {value.decode()}", "--data-binary", body.decode())
+    forged = ("-H", f"{name}: sha256={'0' * 64}", "--data-binary", body.decode())
+    only_envoy = ("-b", f"{rule.session_cookie}={cookies_in(jar)[rule.session_cookie]}")
+    only_id = ("-b", f"{rule.id_cookie}={cookies_in(jar)[rule.id_cookie]}")
+    for given in (session, only_envoy, only_id):
+        assert edge.status("both", *given, *webhook) == "200", given
+        assert edge.status("both", *given, *forged) == "403", given
+        assert edge.status("both", *given, "-X", "POST") == "403", given
+    assert edge.status("both", *webhook) == "401"
+    assert edge.status("both", "-b", f"{only_envoy[1][:-4]}AAAA", *webhook) == "401"
+    assert edge.status("both", "-X", "OPTIONS") == "403"  # passes without a session, and not without a signature
+    page.put(None)
+    until(lambda: edge.status("both", *webhook) == "200")
+    assert edge.status("both", *session, *forged) == "403"
 
 
 def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:

@@ -27,6 +27,16 @@ class Enabled(Shape):
     """True applies the module to traffic, false disables it."""
 
 
+def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
+    """Return a rule for `conflicts`: the holder must not have one of the other modules. `field` has the error."""
+
+    def conflicts(request: Any, holder: Item) -> dict[str, str]:
+        found = [other for other in others if request is not None and other in holder.modules]
+        return {field: f"must not be set beside {found[0]}: remove that module first"} if found else {}
+
+    return conflicts
+
+
 @dataclass(frozen=True, kw_only=True)
 class Module:
     """A module at a path. Its holder is the edge, route or authority that it belongs to.

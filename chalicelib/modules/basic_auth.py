@@ -6,7 +6,7 @@ Only digests of the passwords are stored, sealed like secrets. No response, even
 from typing import Annotated, Any
 
 from chalicelib.http.endpoints import Call
-from chalicelib.http.module import Enabled, Module
+from chalicelib.http.module import Enabled, Module, excluding
 from chalicelib.model.base import kinds
 from chalicelib.model.edges.modules.basic_auth import MODULE, BasicAuthModule
 from chalicelib.schema.fields import SECRET
@@ -81,6 +81,7 @@ MODULES = tuple(
         stored=MODULE.stored,
         shows=_named(ShownBasicAuth, _HOLDERS[kind]),
         to_response=_response,
+        conflicts=excluding(MODULE.excludes, "credentials"),
     )
     for kind, path in zip(MODULE.holders, MODULE.paths, strict=True)
 )

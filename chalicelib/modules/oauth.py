@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
-from chalicelib.http.module import Enabled, Module
+from chalicelib.http.module import Enabled, Module, excluding
 from chalicelib.model.edges.modules.oauth import MODULE, OAuthModule
 from chalicelib.schema.fields import DOMAIN, SECRET, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
@@ -156,6 +156,7 @@ MODULES = tuple(
         stored=MODULE.stored,
         to_response=_response,
         headers=NO_STORE,
+        conflicts=excluding(MODULE.excludes, "provider"),
     )
     for path in MODULE.paths
 )

@@ -134,3 +134,27 @@ def test_passwords_that_cannot_be_decrypted_can_be_replaced(admin: Client, modul
     values = {"enabled": True, **MODULE}
     made = BasicAuthModule.requested(values, context, broken)
     assert passwords.matches(SECRET, made.open_passwords(context)["ada"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "field"), [("oauth", "basic_auth", "credentials"), ("basic_auth", "oauth", "provider")]
+)
+def test_a_route_has_passwords_or_oauth(admin: Client, first: str, second: str, field: str) -> None:
+    route = on_a_holder(admin, ON_ROUTE).rpartition("/")[0]
+    bodies: dict[str, dict[str, Any]] = {"basic_auth": MODULE, "oauth": {"provider": {"google": {}}}}
+    assert admin.patch(route, {first: bodies[first]}).status == 200
+    before = admin.get(route).json
+    error = f"must not be set beside {first}: remove that module first"
+
+    refused = admin.put(f"{route}/{second}", bodies[second])
+    assert (refused.status, refused.json["details"][field]) == (400, error)
+    refused = admin.patch(route, {second: bodies[second]})
+    assert (refused.status, refused.json["details"][f"{second}.{field}"]) == (400, error)
+    both = admin.post(route.rpartition("/")[0], {"match_type": "exact_path", "match": "/both", **bodies})
+    assert both.status == 400
+    assert admin.get(route).json == before
+
+    assert admin.patch(route, {first: {**bodies[first], "enabled": False}}).status == 200
+    assert admin.put(f"{route}/{second}", bodies[second]).status == 400
+    assert admin.delete(f"{route}/{first}").status == 204
+    assert admin.put(f"{route}/{second}", bodies[second]).status == 200

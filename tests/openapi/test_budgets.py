@@ -47,9 +47,17 @@ def test_a_module_that_exceeds_its_budget_is_named_with_the_excess(rule: Any, si
     assert str(error.value) == f"The module planted exceeds its budget of {budget} characters by 5."
 
 
-def test_a_module_that_fits_no_route_is_named_with_the_excess() -> None:
-    with pytest.raises(OverBudget, match=r"planted exceeds the budget of a route's modules of [\d,]+ characters by"):
-        planted(Annotated[str, max_bytes(10_000)], 1_000_000)
+def test_the_modules_of_a_route_fit_together() -> None:
+    every = {module.name: module for module in enforced_modules.EVERY}
+    total = sum(it.budget for it in every.values() if MODULE.holders[0] in it.holders) - every["basic_auth"].budget
+    room = budgets.ROUTE - budgets.OWN_FIELDS - total
+    assert room >= 0
+    budgets.check([*every.values(), replace(MODULE, name="planted", budget=room)], [])
+    budgets.check([*every.values(), replace(MODULE, name="planted", budget=9_000, excludes=("oauth",))], [])
+    with pytest.raises(OverBudget) as error:
+        budgets.check([*every.values(), replace(MODULE, name="planted", budget=room + 5)], [])
+    sentence = f"The modules of a route have budgets of {total + room + 5:,} characters together: 5 more than fit."
+    assert str(error.value) == sentence
 
 
 def test_a_field_without_a_limit_is_refused() -> None:

@@ -38,6 +38,7 @@ class EdgeModule(Generic[S, V]):
     - `budget` are the most characters that it takes of a response, counted as JSON inside a JSON string. `make openapi`
       computes them from the shape of its requests, and fails if they are more.
     - `memory` estimates what it takes in Envoy.
+    - `excludes` names the modules that its holder cannot have at the same time.
     - `configures_route` names the function of `edge.envoy` that is called for each of Envoy's routes of a route with
       the module. `built_by` names the function that reads the module instead, if it configures something else.
       Without both the edge does not enforce the module, and closes what has it.
@@ -52,6 +53,7 @@ class EdgeModule(Generic[S, V]):
     needs_plaintext: bool
     budget: int
     memory: Callable[[Any], Memory]
+    excludes: tuple[str, ...] = ()
     configures_route: str = ""
     built_by: str = ""
 

@@ -19,7 +19,7 @@ from infra.build.openapi.schemas import REF, Words
 _LAMBDA = 6 << 20  # characters of a response
 _EDGE = 60_000  # of an HTTPS edge without its routes
 ROUTE = (_LAMBDA - _EDGE) // MAX_ROUTES
-_OWN_FIELDS = 23_000  # of a route: metadata, description, match, ids and names of fields
+OWN_FIELDS = 23_000  # of a route: metadata, description, match, ids and names of fields
 _REFERENCE = 200  # the Ref in the response for an id in a request
 _UNBOUNDED = 10**9
 _COSTS = {"\0": 7, "é": 7, '"': 4, "\\": 4}  # characters of an encoded character
@@ -27,24 +27,36 @@ _BEGINNINGS = ("", "/", "a")
 
 
 class OverBudget(Exception):
-    """A module can take more of a response than its declaration or its route allows."""
+    """A module can take more of a response than its declaration allows, or the modules of a route more than it has."""
 
 
 def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -> None:
-    """Raise OverBudget if a module can exceed its budget, or has one that no route can hold."""
+    """Raise OverBudget if a module can exceed its budget, or the modules of a route together that of routes."""
     budgets = {module.name: module for module in declared}
     for module in modules:
         if found := budgets.get(module.name):
-            _check_one(module, found.budget, "its budget")
-        if module.home == kinds.HTTPS_EDGE_ROUTES.one:
-            _check_one(module, ROUTE - _OWN_FIELDS, "the budget of a route's modules")
+            _check_one(module, found.budget)
+    _check_sum([module for module in budgets.values() if kinds.HTTPS_EDGE_ROUTES in module.holders])
 
 
-def _check_one(module: Module, budget: int, name: str) -> None:
+def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
+    """Check the largest route. Of modules that exclude each other it has the one with the larger budget."""
+    budget, total, counted = ROUTE - OWN_FIELDS, 0, set[str]()
+    for module in sorted(modules, key=lambda it: it.budget, reverse=True):
+        if counted.isdisjoint(module.excludes):
+            counted.add(module.name)
+            total += module.budget
+    if total > budget:
+        raise OverBudget(
+            f"The modules of a route have budgets of {total:,} characters together: {total - budget:,} more than fit."
+        )
+
+
+def _check_one(module: Module, budget: int) -> None:
     if (excess := largest(module) - budget) >= _UNBOUNDED // 2:
-        raise OverBudget(f"The module {module.name} has a field without a limit, so it exceeds {name} of {budget:,}.")
+        raise OverBudget(f"The module {module.name} has a field without a limit: its budget is {budget:,}.")
     if excess > 0:
-        raise OverBudget(f"The module {module.name} exceeds {name} of {budget:,} characters by {excess:,}.")
+        raise OverBudget(f"The module {module.name} exceeds its budget of {budget:,} characters by {excess:,}.")
 
 
 def largest(module: Module) -> int:

@@ -86,5 +86,6 @@ MODULE = EdgeModule(
     needs_plaintext=True,
     budget=10_800,
     memory=lambda _: Memory(entry_kib=3.0),
+    excludes=("oauth",),
     configures_route="filters.passwords.require_route",
 )

@@ -88,7 +88,7 @@ def advisories(service: str, pins: Sequence[Pin]) -> dict[Pin, list[str]]:
     known, *found = [[advisory["id"] for advisory in answer.get("vulns", [])] for answer in answers]
     if not known:
         raise CommandError(
-            f"{service} knows no advisory of {_VULNERABLE.name}, which has some: its other answers may be wrong too."
+            f"{service} returned no advisory for {_VULNERABLE.name}, which has some: do not trust its other answers."
         )
     return {pin: ids for pin, ids in zip(pins, found, strict=True) if ids}
 

@@ -85,7 +85,7 @@ def test_a_service_that_looks_nothing_up_fails() -> None:
         assert look(service) == (
             1,
             "",
-            f"{service} knows no advisory of jinja2, which has some: its other answers may be wrong too.\n",
+            f"{service} returned no advisory for jinja2, which has some: do not trust its other answers.\n",
         )
 
 

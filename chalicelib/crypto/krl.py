@@ -139,12 +139,12 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the size in bytes of a run, as a list or as a range, whichever is smaller."""
+    """Return the size in bytes of a run, as a list or as a range: the smaller one."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 
 def _bitmap(runs: list[_Run]) -> bytes:
-    """Return a bitmap: the lowest serial, and an integer whose bit n is set if that serial plus n is revoked."""
+    """Return a bitmap: the lowest serial, and an integer with bit n set if that serial plus n is revoked."""
     offset = runs[0][0]
     bits = sum((1 << last + 1 - offset) - (1 << first - offset) for first, last in runs)
     return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))

@@ -133,7 +133,7 @@ def _parsing(which: str) -> Iterator[None]:
 
 
 def _public_key(certificate: Certificate) -> object:
-    """Return the certificate's key, or None if no accepted private key can belong to it."""
+    """Return the certificate's public key, or None if it is damaged or its type is not accepted."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
         return None  # few TLS servers read the form of its private key
     try:

@@ -51,7 +51,7 @@ def exchange(call: Call) -> dict[str, Any]:
     if not places.is_latest_format():
         raise ServiceUnavailable("Tokens are exchanged once RECORD_FORMAT is 4.")
     credential = call.body.audience
-    if kinds.FEDERATED_CREDENTIALS.has(credential):  # what is no id may be a secret
+    if kinds.FEDERATED_CREDENTIALS.has(credential):  # a text that is not an id may be a secret
         call.log["federated_credential"] = credential
     try:
         return _issue(call, exchanges.verify(credential, call.body.subject_token))

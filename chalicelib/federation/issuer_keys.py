@@ -133,7 +133,7 @@ def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> 
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
             return cached.keys  # the `kid` is unknown
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
-            raise IssuerUnreachable("no answer of the last fetch")
+            raise IssuerUnreachable("another process did not get the keys in time")
         time.sleep(_POLL)
         cached = _read(issuer)
     return cached.keys

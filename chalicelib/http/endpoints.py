@@ -223,7 +223,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
     log = request.context.setdefault("noted", {})
     if path:
         messages.check_ids(endpoint.path, path)
-        log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is no id may be a secret
+        log["resource"] = [*path.values()][-1]  # set after validation: a path segment that is not an id may be a secret
     key = request.headers.get("idempotency-key") if endpoint.method == "POST" and not endpoint.is_oauth else None
     find_name = None if who.name else partial(accounts.name_of, who.account, who.id)  # older records lack the name
     actor = EventActor("api_key", who.key, who.id, who.name)

@@ -69,7 +69,7 @@ def wrap(app: Chalice) -> None:
 
 @cache
 def _check_settings(_table: str) -> None:
-    """Log how the settings differ from those of the table, with the first request of a process."""
+    """Log how the settings differ from the stored settings, with the first request of a process."""
     with suppress(AwsError, ValueError):
         if sentence := base_names.describe_difference():
             log.warning("settings_differ", sentence)

@@ -65,7 +65,7 @@ class Module:
 
     @property
     def home(self) -> str:
-        """Return the path of its holder."""
+        """Return the path of the edge, route or authority."""
         return self.path.rpartition("/")[0]
 
     @property

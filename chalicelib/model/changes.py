@@ -280,5 +280,5 @@ def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]
     """Return the fields of a record that events show. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # raised for the fingerprint of a text that is no key
+    except ValueError:  # raised if the text is not a key and has no fingerprint
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

@@ -87,7 +87,7 @@ class SpecialAccount:
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
         self._closed: frozenset[str] = frozenset()  # ids with hosts that are closed until they can be read
-        self._all_hosts: frozenset[str] = frozenset()  # only if a special name is a wildcard
+        self._all_hosts: frozenset[str] = frozenset()  # of the account, read if a special name is a wildcard
         self._clusters: list[Resource] = []
         self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
         self._work, self._failed = _Work(), _Work()

@@ -196,7 +196,7 @@ def _encode(
 
 
 def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
-    """Return what the clusters of a gateway on another host share, and their ways to connect."""
+    """Return the template of the clusters of a remote gateway, and their transport sockets."""
     cluster = parts.copy(_template("", _MANY, settings.limits))
     endpoint = cluster.load_assignment.endpoints.add().lb_endpoints.add().endpoint
     endpoint.address.CopyFrom(parts.address(gateway.host, gateway.port))
@@ -204,7 +204,7 @@ def _to_gateway(gateway: Gateway, link_authority: str, settings: Settings) -> tu
 
 
 def _to_group(members: Members, link_authority: str, settings: Settings) -> tuple[v3.Cluster, _Sockets]:
-    """Return what the clusters of a tunnel group share, and their ways to connect."""
+    """Return the template of the clusters of a tunnel group, and their transport sockets."""
     cluster = parts.copy(_template("group", settings.limits.max_requests_per_backend, settings.limits))
     parts.add_endpoints(cluster, members, settings.region)
     return cluster, _group_sockets(frozenset(gateway.id for _, gateway in members), link_authority)

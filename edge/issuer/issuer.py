@@ -85,9 +85,10 @@ class Issuer:
     def _choose(
         self, due: Sequence[DueRenewal], left: int, room: int, now: int
     ) -> tuple[list[DueRenewal], list[DueRenewal]]:
-        """Return what to attempt now, and what the bound of all accounts holds, in the order of their turns.
+        """Return the attempts to start now, and those that must wait, both in the order of turns.
 
-        `left` is the number of orders that the bound admits. What it holds takes no turn.
+        `left` is the number of orders that the limit of all accounts still allows. An attempt that must wait for this
+        limit takes no turn.
         """
         by_key = {(it.entry.account, it.entry.reservation): it for it in due}
         counted = {key for key, it in by_key.items() if _counts(it)} if left <= 0 else set()

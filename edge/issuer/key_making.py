@@ -68,7 +68,9 @@ def make_in_child(wish: KeyWish) -> SealedKey:
         made = {name: base64.b64decode(text) for name, text in json.loads(done.stdout).items()}
         return SealedKey(**made)
     except (subprocess.SubprocessError, OSError, ValueError) as error:
-        raise AttemptFailed(outcomes.internal(), f"no key could be made: {type(error).__name__}") from None
+        raise AttemptFailed(
+            outcomes.internal(), f"the creation of a private key failed: {type(error).__name__}"
+        ) from None
 
 
 def main() -> None:

@@ -21,16 +21,18 @@ from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
-WITHDRAWN_KIB = 1  # of a name that is only followed
+# Measured sizes in Envoy. The names with LETTERS are bytes of memory for each byte of a text.
+WITHDRAWN_KIB = 1  # a name that is not served, but still followed for changes
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
-_LETTERS_OF_CHAIN = 6.5  # how much a longer chain takes, parsed and as text
-_CHAIN_KIB = 1.5  # of a chain that is not long
-_LETTERS_OF_PATH = 4.0  # how often Envoy stores the path of a route, for each of its entries
-_LETTERS_OF_PATTERN = 60.0  # the same of an exact path beside a filter, which is a pattern in each entry
-_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # a further entry of a route for gRPC or a filter; a backend among several
-_RESPONSE_KIB, _LETTERS_OF_RESPONSE = 75.0, 5.5  # its listener and cluster; how often Envoy stores body and headers
-_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group for HTTP/1.1 and HTTP/2; each of its tunnels
-_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # of the matcher of visitors' addresses, in each entry; of each network
+_LETTERS_OF_CHAIN = 6.5  # a chain longer than _CHAIN_KIB, as text and parsed
+_CHAIN_KIB = 1.5  # a chain of usual length
+_LETTERS_OF_PATH = 4.0  # the path of a route, in each of its entries
+_LETTERS_OF_PATTERN = 60.0  # an exact path of a route with a filter: each entry has it as a pattern
+_ENTRY_KIB, _SHARE_KIB = 3.0, 0.6  # each further entry of a route, for gRPC or a filter; each of several backends
+_RESPONSE_KIB = 75.0  # the listener and the cluster of a fixed response
+_LETTERS_OF_RESPONSE = 5.5  # the body and headers of a fixed response
+_GROUP_KIB, _MEMBER_KIB = 110.0, 2.5  # the clusters of a tunnel group, for HTTP/1.1 and HTTP/2; each of its tunnels
+_ADDRESSES_KIB, _NETWORK_KIB = 4.0, 0.36  # the matcher of visitors' addresses, in each entry; each of its networks
 
 
 def estimate(plan: NamePlan, records: AccountRecords) -> int:
@@ -75,18 +77,18 @@ def _estimate_route(target: RouteTarget) -> float:
 
 
 def _estimate_rules(site: Site | None) -> float:
-    """Return what the rules for a tunnel's visitors take."""
+    """Return the KiB of the rules for visitors of a tunnel."""
     passwords = basic_auth.MODULE.memory(site.basic_auth).entry_kib if site and site.basic_auth else 0
     return passwords + _estimate_addresses(site.refusals if site else ())
 
 
 def _estimate_addresses(refusals: Sequence[Condition]) -> float:
-    """Return what the networks of IP policies take in one entry of a route, or for all requests of a host."""
+    """Return the KiB of the networks of IP policies, in one entry of a route or for all requests of a host."""
     return _ADDRESSES_KIB + _NETWORK_KIB * sum(map(policy_expressions.count_networks, refusals)) if refusals else 0
 
 
 def _estimate_circuits(target: RouteTarget, records: AccountRecords) -> float:
-    """Return what the clusters of a route take that has its own, for example because of a circuit breaker."""
+    """Return the KiB of clusters that only one route uses, for example because of a circuit breaker."""
     added = [it.cluster_kib for it in _memory_of_modules(target) if it.cluster_kib is not None]
     backends = [records.backends.get(id) for id, _ in target.weights] if added else []
     return sum(sum(added) + _estimate_backend(it, records) for it in backends)

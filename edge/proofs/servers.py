@@ -86,12 +86,12 @@ class Own:
         asked = [it for it in _in_turn(addresses) if self._may_ask(it)][: self._most]
         if len(asked) < self._least:
             count = "only one name server" if asked else "no name server"
-            raise Unreachable(f"{_text(name)} has {count} at a public address: two must agree.")
+            raise Unreachable(f"{_text(name)} has {count} with a public address: at least two are required.")
         return Panel(tuple(Server(address, self._port) for address in asked))
 
 
 def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")) -> Source:
-    """Return the servers of the setting, otherwise the servers of each zone.
+    """Return the servers of the setting. Without a setting, return the servers of each zone.
 
     Raises SettingError if this host has no resolver to find them.
     """
@@ -101,7 +101,7 @@ def source(settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/res
 
 
 def every_source(settings: Sequence[tuple[str, int]]) -> Source:
-    """Return the servers of the setting, otherwise all of the operator's own zones. Raises SettingError."""
+    """Return the servers of the setting, or all servers of the operator's zones. Raises SettingError."""
     if settings:
         return Fixed([Server(*it) for it in settings])
     return Own(finder(()), may_ask=lambda _: True, most=_MOST_NAMES, least=1)
@@ -110,7 +110,7 @@ def every_source(settings: Sequence[tuple[str, int]]) -> Source:
 def finder(
     settings: Sequence[tuple[str, int]], resolvers: Path = Path("/etc/resolv.conf")
 ) -> dns.asyncresolver.Resolver:
-    """Return a resolver of names at the servers of the setting, otherwise this host's. Raises SettingError."""
+    """Return a resolver that asks the servers of the setting, or of this host. Raises SettingError."""
     if settings:
         found = dns.asyncresolver.Resolver(configure=False)
         found.nameservers = [Bounded(*it) for it in settings]

@@ -107,7 +107,7 @@ def _checked(url: str) -> str:
         raise ConfigurationError("There is no service: set url, or TE_URL in the environment.")
     if not _is_safe(url):
         raise ConfigurationError(
-            f"{url} is no address of a service: use https://HOST, or http:// with a loopback address such as 127.0.0.1."
+            f"{url} is not a service's address: use https://HOST, or http:// with a loopback address like 127.0.0.1."
         )
     return url.rstrip("/")
 

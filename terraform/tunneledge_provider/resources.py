@@ -98,7 +98,7 @@ def imported(kind: Kind, given: str) -> State:
     """Return the state with the keys of an import: the ids of the parents and its own. Raises ValueError."""
     values = given.split("/")
     if len(values) != len(kind.keys) or not all(values):
-        raise ValueError(f"{given!r} is no import of this resource: it must be {'/'.join(kind.keys)}.")
+        raise ValueError(f"{given!r} is not an id for this import: use {'/'.join(kind.keys)}.")
     return {**{it.name: None for it in kind.attributes}, **dict(zip(kind.keys, values, strict=True))}
 
 

@@ -65,7 +65,9 @@ class Service(rpc.ProviderServicer):  # type: ignore[misc]  # generated code wit
         unknown = [name for name, value in config.items() if value is UNKNOWN]
         try:
             if unknown:
-                raise ConfigurationError(f"{' and '.join(unknown)} must be known before the plan.")
+                raise ConfigurationError(
+                    f"{' and '.join(unknown)} must not depend on a resource that the plan creates."
+                )
             url, token = (
                 config["url"] or os.environ.get("TE_URL", ""),
                 config["token"] or os.environ.get("TE_TOKEN", ""),

@@ -189,5 +189,5 @@ def test_the_certificate_of_a_service_is_verified(service: Service, tmp_path: Pa
         Client(trusted, attempts=1).get("/")
     with pytest.raises(UnreachableError, match="certificate"):
         Client(trusted.replace("localhost", "127.0.0.1"), cacert=str(certificate), attempts=1).get("/")
-    with pytest.raises(CommandError, match="is no file with PEM certificates"):
+    with pytest.raises(CommandError, match="is not a file with PEM certificates"):
         Client(trusted, cacert=str(key)).get("/")

@@ -139,7 +139,7 @@ def test_a_pasted_address_signs_in(user: User, served: Served, credential: str) 
     process.stdin.write("http://127.0.0.1/callback?code=forged&state=guessed\n" + signed_in(lines[1].strip()) + "\n")
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
-    assert "This is not the address at which this sign-in ends." in errors
+    assert "This address does not belong to this sign-in." in errors
     assert stored(user)["refresh_token"] == ""
 
 

@@ -39,7 +39,7 @@ class TooManyItems(LimitReached):
 
 
 def add(account: str, path: str, most: int, message: str) -> Write:
-    """Return the write that counts a new item. It fails with TooManyItems above the limit, after a new count."""
+    """Return the write that counts a new item. It raises TooManyItems if the stored count is not below the limit."""
     failing = TooManyItems(account, path, most, message)
     room = Condition("#count < :most", {"most": most})
     return Write.update(*record_key(account, path), room, adds={"count": 1, **_CHANGED}, failing=failing)

@@ -135,7 +135,7 @@ def _by_id(values: Iterable[R]) -> dict[str, R]:
 
 
 def _reservations_of_others(account: str, found: Mapping[Place, Found]) -> Iterator[ServedReservation]:
-    """Yield the domains that other accounts have proved, as their keys show."""
+    """Yield the domains that other accounts have proved, from their unique keys."""
     for place, it in found.items():
         kind, _, domain = place.scope.partition("#")
         if kind == reservations.PROVED_DOMAIN and isinstance(key := it.value, NameKey) and key.account != account:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Service:
-    """What decides about names beside the records of their account.
+    """Values that decide about names, in addition to the records of their account.
 
     `operator_names` are those in the operator's certificate, `managed_apps` the providers at which the operator has an
     application.

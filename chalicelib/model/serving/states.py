@@ -62,7 +62,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class RouteState:
-    """The state of a route, and why it is closed. Without a backend it answers with a page, which is no error."""
+    """The state of a route, and why it is closed. Without a backend it answers with a page, which is not an error."""
 
     closed: Literal["", "not_enforced", "no_backend"] = ""
     error: str = ""

@@ -73,7 +73,9 @@ class Revocation(Created):
             end = int(clock.parse(self.valid_until).timestamp()) if self.valid_until else None
             return crypto.packed_revocations.RevokedSerial(int(self.serial), end)
         except ValueError:
-            raise MalformedRecord("Revocation", "serial", "must name a key or a serial and its end") from None
+            raise MalformedRecord(
+                "Revocation", "serial", "must be a number; public_key and valid_until must be intact too"
+            ) from None
 
 
 def find_issuer(account: str, id: str) -> Issuer | None:

@@ -50,11 +50,11 @@ class Arrivals:
     def complete(self) -> None:
         """Check that items and unique keys agree. Raises NotAnExport."""
         if self.chunks - self.lists:
-            raise NotAnExport(f"The list {min(self.chunks - self.lists)} has no head.")
+            raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
         if differing := self.claims ^ self.held:
             scope, path, _ = min(differing)
             raise NotAnExport(
-                f"The key {scope} and the record {path} do not agree: the account was changed during the export. "
+                f"The unique key {scope} does not match the record at {path}: the account changed during the export. "
                 "Disable the account and export it again."
             )
 

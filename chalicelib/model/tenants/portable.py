@@ -86,7 +86,7 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[Exported]:
         yield _decode(number, found)
         count += 1
     if found is None or found.get("records") != count or next(numbered, None):
-        raise NotAnExport("The export is not complete: its last line does not count its records. Export again.")
+        raise NotAnExport("The export is incomplete: its last line must have the number of its records. Export again.")
 
 
 def _decode(number: int, line: Mapping[str, Any]) -> Exported:

@@ -47,7 +47,7 @@ class Rewrapping:
             if not counts["again"]:
                 break
             if number == _MAX_PASSES:
-                raise CommandError(f"Something still seals secrets under another key. Let all use {self.key} first.")
+                raise CommandError(f"Secrets are still sealed under another key. Set {self.key} everywhere first.")
         return Counter({**counts, "again": again})
 
     def _pass(self, number: int) -> Counter[str]:

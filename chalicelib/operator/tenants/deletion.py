@@ -112,7 +112,7 @@ class Deletion:
             found = self._sweep() + traces.forget_changes(self.account)
             if not found:
                 return
-        raise CommandError(f"Something still writes records of {self.account}. Run the command again.")
+        raise CommandError(f"Another process still writes records of {self.account}. Run the command again.")
 
     def _sweep(self) -> int:
         """Remove all records that contain the account's id. Return their number."""

@@ -64,7 +64,7 @@ def _find_current(account: str, name: str) -> str:
     record = dynamodb.get(accounts.name_key(account, name).scope, unique_keys.ID) or {}
     id = str(record.get("holder", ""))
     if id and not kinds.USERS.has(id):
-        raise CommandError(f"{name} is the name of {id}, which is no user.")
+        raise CommandError(f"{name} is the name of {id}, which is not a user.")
     return id
 
 

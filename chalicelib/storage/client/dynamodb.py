@@ -242,7 +242,7 @@ def attribute(value: Any) -> dict[str, Any]:
             return {"L": [attribute(entry) for entry in value]}
         case set() | frozenset():
             return {"SS": sorted(value)}
-    raise TypeError(f"{type(value).__name__} is no type that DynamoDB can store")
+    raise TypeError(f"{type(value).__name__} is not a type that DynamoDB can store")
 
 
 def attributes(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def next_place(collection: str, id: str) -> tuple[str, int]:
 def spread(collection: str) -> None:
     """Put the items that this process adds to a collection into shards. The collection must be marked."""
     if len(_spread) >= _MAX_KNOWN:
-        _spread.clear()  # a collection that is throttled again is added again
+        _spread.clear()  # the next throttling of a collection adds it again
     _spread.add(collection)
 
 

@@ -164,7 +164,7 @@ def checked_url(url: str) -> str:
     if is_plain and _is_safe(parts.scheme, parts.hostname or ""):
         return url.rstrip("/")
     raise CommandError(
-        f"{url} is no address of a service: use https://HOST, or http:// with a loopback address such as 127.0.0.1.",
+        f"{url} is not the address of a service: use https://HOST, or http:// with a loopback address like 127.0.0.1.",
         USAGE,
     )
 
@@ -195,7 +195,7 @@ def open_pool(url: str, cacert: str = "") -> "urllib3.PoolManager":
         try:
             context.load_verify_locations(cafile=cacert)
         except (OSError, ssl.SSLError) as error:
-            raise CommandError(f"{cacert} is no file with PEM certificates: {error}", USAGE) from error
+            raise CommandError(f"{cacert} is not a file with PEM certificates: {error}", USAGE) from error
     return urllib3.PoolManager(ssl_context=context)
 
 

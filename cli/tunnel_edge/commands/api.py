@@ -29,7 +29,7 @@ _COUNTERS = ("keys", "ssh_credentials", "certificates", "federated_credentials")
 def call_api(method: str, path: str, file: str | None, paginate: bool) -> None:
     """Send one request to the service, and print its answer."""
     if not path.startswith("/"):
-        raise CommandError(f"'{path}' is no path: it begins with a slash, like /api_keys.", USAGE)
+        raise CommandError(f"'{path}' is not a path: use one like /api_keys, with a slash at the start.", USAGE)
     body = None if file is None else kinds.read_json("--input", file)
     client = options.chosen().open_session().client
     shown_as = options.chosen().format or "json"
@@ -50,7 +50,7 @@ def _entries(client: Client, path: str) -> Iterator[Mapping[str, Any]]:
     for page in client.pages(path):
         lists = [value for value in page.values() if isinstance(value, list)]
         if len(lists) != 1 or "next_page_uri" not in page:
-            raise CommandError(f"{path} is no list: leave out --paginate.", USAGE)
+            raise CommandError(f"{path} is not a list: leave out --paginate.", USAGE)
         yield from lists[0]
 
 
@@ -78,7 +78,8 @@ def _subject(subject: str) -> dict[str, Any]:
         return {"public_key": Path(subject).read_text(encoding="utf-8").strip()}
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(
-            f"'{subject}' is no certificate's id (sucrt_…), no serial, and no file of a public key: {error}", USAGE
+            f"'{subject}' must be the id of a certificate (sucrt_…), a serial, or a file with a public key: {error}",
+            USAGE,
         ) from error
 
 

@@ -43,7 +43,7 @@ def login(
     chosen = federated or credential or os.environ.get("TE_FEDERATED") or profile.federated
     if key:
         if federated or credential or way or explained:
-            raise CommandError("--key is a sign-in of its own: leave out the other flags.", USAGE)
+            raise CommandError("--key cannot be combined with flags of other sign-ins: leave them out.", USAGE)
         _login_with_key(replace(profile, federated=""))
     elif chosen:
         _login_with_issuer(replace(profile, federated=chosen), Way(way or "browser"), explained=explained)
@@ -142,7 +142,9 @@ def _read_key() -> str:
     """Return the key from standard input, or from a prompt without echo."""
     if sys.stdin.isatty():
         if not sys.stderr.isatty():
-            raise CommandError("A prompt for the key needs a terminal: write it to standard input.", NOT_SIGNED_IN)
+            raise CommandError(
+                "There is no terminal to ask for the key: write the key to standard input.", NOT_SIGNED_IN
+            )
         token = str(click.prompt("API key", hide_input=True, err=True))
     else:
         token = sys.stdin.read(4096)

@@ -82,7 +82,7 @@ def config(authority: str | None, hosts: tuple[str, ...]) -> None:
     from tunnel_edge.ssh import config as ssh_config
 
     if bad := [host for host in hosts if not re.fullmatch(r"!?[\w.*?:%-]+", host)]:
-        raise CommandError(f"--host: '{bad[0]}' is no pattern of a host name.", USAGE)
+        raise CommandError(f"--host: '{bad[0]}' is not a pattern of a host name.", USAGE)
     profile = _stored(_name())
     if authority and authority != profile.authority:
         profile = replace(profile, authority=authority, authority_key="")
@@ -170,5 +170,5 @@ def _seconds(text: str) -> int:
     """Return the seconds of a duration. Raises CommandError."""
     found = re.fullmatch(r"([1-9]\d{0,9})([smhd]?)", text)
     if not found:
-        raise CommandError(f"--lifetime: '{text}' is no duration: use a number with s, m, h or d, like 8h.", USAGE)
+        raise CommandError(f"--lifetime: '{text}' is not a duration: use a number with s, m, h or d, like 8h.", USAGE)
     return int(found[1]) * _UNITS[found[2]]

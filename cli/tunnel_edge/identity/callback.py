@@ -32,7 +32,9 @@ class Callback(ThreadingHTTPServer):
         try:
             found = self.received.get(timeout=SECONDS)
         except queue.Empty:
-            raise CommandError("Nobody signed in within ten minutes: begin again.", NOT_SIGNED_IN) from None
+            raise CommandError(
+                "The sign-in was not completed within ten minutes: begin again.", NOT_SIGNED_IN
+            ) from None
         if isinstance(found, CommandError):
             raise found
         return found

@@ -74,7 +74,7 @@ class Provider:
         address = f"{_safe(sign_in.issuer).rstrip('/')}/.well-known/openid-configuration"
         self._endpoints = self._send("GET", address)
         if self._endpoints.get("issuer") != sign_in.issuer:
-            raise CommandError(f"{address} is the document of another issuer: {self._endpoints.get('issuer')}", FAILED)
+            raise CommandError(f"{address} names another issuer: {self._endpoints.get('issuer')}", FAILED)
 
     def address(self, attempt: Attempt) -> str:
         """Return the address that a person opens to sign in."""
@@ -116,7 +116,7 @@ class Provider:
             if not answer.get("error"):
                 return self._checked(answer, None)
             interval += 5 if answer["error"] == "slow_down" else 0
-        raise CommandError("Nobody confirmed the sign-in in time: begin again.", NOT_SIGNED_IN)
+        raise CommandError("The sign-in was not confirmed in time: begin again.", NOT_SIGNED_IN)
 
     def _endpoint(self, name: str) -> str:
         found = self._endpoints.get(name)
@@ -144,7 +144,7 @@ class Provider:
         except urllib3.exceptions.HTTPError as error:
             raise UnreachableError(f"The issuer is unreachable at {url}: {error}") from error
         except ValueError:
-            raise CommandError(f"{url} answered with the status {answer.status} and no JSON.", FAILED) from None
+            raise CommandError(f"{url} answered with the status {answer.status} and without JSON.", FAILED) from None
         if not isinstance(found, dict) or (answer.status != 200 and found.get("error") not in accepted):
             reason = found.get("error_description") or found.get("error") if isinstance(found, dict) else ""
             raise CommandError(f"{url} answered with the status {answer.status}: {reason}", FAILED)
@@ -197,4 +197,4 @@ def _safe(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         return url
-    raise CommandError(f"{url} is no https address, so the issuer cannot be used.", FAILED)
+    raise CommandError(f"The issuer cannot be used: {url} does not begin with https://.", FAILED)

@@ -43,7 +43,7 @@ def chosen_name(flag: str = "") -> str:
     name = flag or os.environ.get("TE_PROFILE") or _read().get("default") or DEFAULT
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise CommandError(
-            f"{name!r} is no name of a profile: use up to 64 letters, digits, hyphens and underscores.", USAGE
+            f"{name!r} is not a name for a profile: use up to 64 letters, digits, hyphens and underscores.", USAGE
         )
     return name
 

@@ -110,7 +110,7 @@ def _ambient(federated: str) -> str:
     token = exchange.ambient_token(federated)
     if token is None:
         raise CommandError(
-            "TE_FEDERATED is set, and this is no pipeline with an OIDC token: set TE_ID_TOKEN, or unset it.",
+            "TE_FEDERATED is set, but no pipeline provides an OIDC token: set TE_ID_TOKEN, or unset TE_FEDERATED.",
             NOT_SIGNED_IN,
         )
     return token

@@ -77,5 +77,5 @@ def _by_paste(provider: Provider) -> Tokens:
         pasted = str(click.prompt("Address", err=True))
         if code := attempt.code_of(pasted.strip().partition("?")[2].partition("#")[0]):
             return provider.redeem(code, attempt)
-        output.note("This is not the address at which this sign-in ends.")
-    raise CommandError("No address of this sign-in was given: begin again.", NOT_SIGNED_IN)
+        output.note("This address does not belong to this sign-in.")
+    raise CommandError("No pasted address belongs to this sign-in: begin again.", NOT_SIGNED_IN)

@@ -39,11 +39,11 @@ class Recorder:
         self.first: Exchange | None = None  # the first exchange of the connection
 
     def on_request(self, data: bytes, now: float) -> None:
-        """Take bytes to the local server. b"" is their end."""
+        """Handle bytes to the local server. b"" marks the end."""
         self._add(self._requests, data, now)
 
     def on_response(self, data: bytes, now: float) -> None:
-        """Take bytes from the local server. b"" is their end."""
+        """Handle bytes from the local server. b"" marks the end."""
         self._add(self._responses, data, now)
 
     @property
@@ -194,7 +194,7 @@ class Recorder:
         self._journal.update(exchange)
 
     def _begin_body(self, reader: MessageReader, length: int | None, rest: bytes) -> None:
-        """Begin a body with its first bytes in `rest`. Without a length the parser finds its end."""
+        """Begin a body; `rest` has its first bytes. If the length is unknown, the parser finds the end."""
         if length is None:
             self._store(reader, rest)
         else:

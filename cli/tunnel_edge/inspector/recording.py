@@ -48,12 +48,12 @@ class RecordedConnection:
         self._is_busy = self._is_closed = False
 
     def on_request(self, data: bytes) -> None:
-        """Take bytes to the local server. b"" is their end."""
+        """Handle bytes to the local server. b"" marks the end."""
         self._recorder.on_request(data, time.time())
         self._schedule()
 
     def on_response(self, data: bytes) -> None:
-        """Take bytes from the local server. b"" is their end."""
+        """Handle bytes from the local server. b"" marks the end."""
         self._recorder.on_response(data, time.time())
         self._schedule()
 

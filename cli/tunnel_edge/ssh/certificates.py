@@ -53,7 +53,7 @@ def find(profile: Profile) -> Certificate | None:
 
 
 def obtain(session: "Session", request: Request, key: Any = None) -> Certificate:
-    """Obtain a certificate, put it with its key in place of the last ones, and record the request.
+    """Obtain a certificate. Replace the stored one and its key, and record the request.
 
     Without a key a new one is created.
     """
@@ -120,7 +120,7 @@ def _sign(session: "Session", request: Request, public_key: str) -> str:
 
 
 def _store(profile: Profile, key: Any, certificate: Certificate, line: str) -> None:
-    """Put a key and its certificate in place of the last ones."""
+    """Replace the stored key and certificate."""
     if profile.uses_files:
         if wire.public_key(files.read_private(key_file(profile)) or b"") != certificate.public_key:
             certificate_file(profile).unlink(missing_ok=True)  # `ssh` must not read it with the new key

@@ -9,7 +9,7 @@ from tunnel_edge.tunnels.gateways import SignIn
 
 
 class SignIns(Protocol):
-    """Provides what the connections of one run sign in with. Calls of the API block."""
+    """Provides the key and certificate for the connections of one run. Calls of the API block."""
 
     def current(self) -> SignIn:
         """Return the key of the next connection. Raises CommandError."""
@@ -35,7 +35,7 @@ class Material:
 
 @dataclass
 class Obtained:
-    """A key that the service knows. `obtain` gets the last one, and returns it with a new certificate."""
+    """A key that the service knows. `obtain` gets the previous certificate, and returns the key with a new one."""
 
     material: Material
     obtain: Callable[[Material], Material]

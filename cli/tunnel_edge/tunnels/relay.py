@@ -18,10 +18,10 @@ class Tap(Protocol):
     """Receives copies of the bytes of one connection. No method may raise or block."""
 
     def on_request(self, data: bytes) -> None:
-        """Take bytes to the local server. b"" is their end."""
+        """Handle bytes to the local server. b"" marks the end."""
 
     def on_response(self, data: bytes) -> None:
-        """Take bytes from the local server. b"" is their end."""
+        """Handle bytes from the local server. b"" marks the end."""
 
     def on_close(self) -> None:
         """Handle the end of the connection."""

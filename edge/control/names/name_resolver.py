@@ -35,8 +35,8 @@ class NameResolver:
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
-        self.gateways: Sequence[Gateway] = ()  # all of the last refresh
-        self._gateways: dict[Place, Found] = {}  # the live ones of these
+        self.gateways: Sequence[Gateway] = ()  # all gateways that the last refresh read
+        self._gateways: dict[Place, Found] = {}  # the live gateways among them
         self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys of `find_account`, for `read`
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 

@@ -37,7 +37,7 @@ class GuessLimits:
 
 
 def _network(address: str) -> str:
-    """Return an address or its /64. All visitors with an address that cannot be read are one."""
+    """Return an IPv4 address or the /64 of an IPv6 address. All unreadable addresses count as one visitor."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

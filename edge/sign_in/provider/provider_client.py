@@ -134,7 +134,7 @@ class ProviderClient:
         if not provider.has_refresh:
             return await self._within(self._read(provider, app, rule, tokens, None))
         if not tokens.refresh:
-            raise Rejected("no token for checks")
+            raise Rejected("the session has no refresh token")
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
         return await self._within(self._obtain(provider, app, rule, form, None, tokens.refresh))
 

@@ -26,7 +26,7 @@ class Identity:
     def grant(self) -> Grant:
         """Return the grant of this client. Raises PermissionError before it has signed in."""
         if self._grant is None:
-            raise PermissionError("must sign in first")
+            raise PermissionError("the client has not signed in")
         return self._grant
 
     def on_certificate(self, key_id: str) -> None:

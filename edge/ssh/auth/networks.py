@@ -51,7 +51,7 @@ class Networks:
 def _prefix(address: str, bits_4: int, bits_6: int) -> str:
     """Return the network of an address with a prefix length per IP version.
 
-    An IPv4-mapped IPv6 address counts as IPv4. Return a text that is no address as it is.
+    An IPv4-mapped IPv6 address counts as IPv4. A text that is not an address is returned unchanged.
     """
     try:
         parsed = ipaddress.ip_address(address)

@@ -37,7 +37,7 @@ class Unread:
 
         They are not copied if they are adjacent.
         """
-        if self._at < len(head):  # more was received since
+        if self._at < len(head):  # the buffer was replaced: the head is not in it
             return head + self._data[:end]
         return memoryview(self._data)[self._at - len(head) : self._at + end]
 

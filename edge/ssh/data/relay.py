@@ -27,7 +27,7 @@ class RelayOwner(Protocol):
         """Make a call after some seconds."""
 
     def on_relay_end(self, relay: "Relay") -> None:
-        """Handle the end of both ends of a relay. Can be called twice."""
+        """Handle a relay with both sides closed. Can be called twice."""
 
 
 class Relay:

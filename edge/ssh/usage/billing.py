@@ -33,7 +33,7 @@ class Billing:
         self._due = float("inf")  # the time of the next write to the store
 
     async def serve(self) -> None:
-        """Write the usage of the last gateway, and then this gateway's until cancelled."""
+        """Write the usage that the previous gateway left, then this gateway's until cancelled."""
         await self._recover()
         self._due = time.monotonic() + _WRITE_PERIOD
         try:
@@ -75,7 +75,7 @@ class Billing:
             self._save()
 
     async def _recover(self) -> None:
-        """Write the sums of the last gateway in this folder, until the store accepts them."""
+        """Write the sums of the previous gateway in this folder, until the store accepts them."""
         try:
             gateway, sums = ledger.parse(self._file.read_text())
         except (OSError, ValueError, KeyError, TypeError):

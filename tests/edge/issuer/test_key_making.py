@@ -41,4 +41,4 @@ def test_a_child_process_without_a_store_fails_for_the_operator(monkeypatch: pyt
     with pytest.raises(AttemptFailed) as failed:
         key_making.make_in_child(KeyWish("acct_1", "cert_1", NAMES))
     assert failed.value.failure.code == "internal"
-    assert failed.value.reason == "no key could be made: CalledProcessError"
+    assert failed.value.reason == "the creation of a private key failed: CalledProcessError"

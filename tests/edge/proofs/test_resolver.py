@@ -290,14 +290,16 @@ def test_servers_at_addresses_that_are_not_public_are_never_asked(internet: Inte
     internet.delegate("shop.example", *others)
     internet.private.records[TXT, "TXT"] = [VALUE]
     count = "only one name server" if "127.0.0.2" in others else "no name server"
-    assert internet.look() == unknown(f"{TXT} has {count} at a public address: two must agree.")
+    assert internet.look() == unknown(f"{TXT} has {count} with a public address: at least two are required.")
     assert internet.private.questions == []
 
 
 def test_one_address_under_two_names_is_one_server(internet: Internet) -> None:
     internet.delegate("shop.example", "127.0.0.2", "127.0.0.2")
     internet.write(TXT, "TXT", VALUE)
-    assert internet.look() == unknown(f"{TXT} has only one name server at a public address: two must agree.")
+    assert internet.look() == unknown(
+        f"{TXT} has only one name server with a public address: at least two are required."
+    )
 
 
 def test_at_most_four_servers_are_asked() -> None:

@@ -55,6 +55,6 @@ def test_a_killed_command_completes(admin: Client) -> None:
 def test_bots_and_unknown_names_are_refused(admin: Client) -> None:
     bot = admin.create("/bot_users", {"name": "deployer"})["id"]
     message = refused("users", "forget", admin.account, "deployer")
-    assert message == f"deployer is the name of {bot}, which is no user."
+    assert message == f"deployer is the name of {bot}, which is not a user."
     message = refused("users", "forget", admin.account, NAME)
     assert message == f"The account {admin.account} has no user {NAME}, also not in its audit events."

@@ -78,5 +78,5 @@ def _check_form(name: str) -> None:
 
 
 def _as_read(name: str) -> str:
-    """Return a name as servers read it that do not distinguish other characters from a hyphen."""
+    """Return a name with only letters, digits and hyphens. Some servers treat all other characters like a hyphen."""
     return re.sub("[^a-z0-9]", "-", name.lower())

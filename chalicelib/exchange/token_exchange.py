@@ -150,9 +150,9 @@ def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: in
     admission.admit_certificate(caller.limited)
     make = partial(ssh_user_certificates.make_within, timedelta(seconds=lifetime))
     resource = replace(ssh_user_certificates.RESOURCE, make=make)
-    enabled = federated_credentials.still_enabled(token.credential_id, Refused("disabled"))
+    enabled = federated_credentials.still_enabled(token.chain.split(), Refused("disabled"))
     try:
-        item, _ = _commit(call, token, owner, caller, resource, call.body.certificate, enabled)
+        item, _ = _commit(call, token, owner, caller, resource, call.body.certificate, *enabled)
     except (InvalidRequest, UnknownReference, Conflict) as error:
         error.details = {f"certificate.{field}": rule for field, rule in error.details.items()}
         raise
@@ -168,8 +168,8 @@ def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: in
 
 def _caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
     """Return the owner as the caller. The credential is the maker of what is issued."""
-    id, who = token.credential_id, owner.owner
-    return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=id)
+    id, who, chain = token.credential_id, owner.owner, token.chain
+    return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=chain)
 
 
 def _commit(

@@ -45,7 +45,7 @@ class Caller:
     limits: KeyLimits = UNLIMITED
     used: int = 0  # the Unix second of the last use of the key that was stored
     name: str = ""  # of the user or bot
-    federated: str = ""  # the federated credential at the root of the key's tree
+    federated: str = ""  # the federated credentials to whose trees the key belongs, with spaces between them
 
     @property
     def limited(self) -> Limited:

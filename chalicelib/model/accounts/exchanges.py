@@ -63,6 +63,7 @@ class TrustedCredential(Stored):
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
+    federated: str = ""  # the chain to whose tree the key belonged that created the credential
 
     @property
     def owner(self) -> Owner:
@@ -86,6 +87,11 @@ class VerifiedToken:
     credential_id: str
     credential: TrustedCredential
     claims: "Claims" = field(repr=False)
+
+    @property
+    def chain(self) -> str:
+        """Return the ids of this credential and of those in whose trees it is, with spaces between them."""
+        return f"{self.credential_id} {self.credential.federated}".strip()
 
     @property
     def details(self) -> Details:

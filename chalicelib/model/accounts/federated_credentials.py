@@ -1,7 +1,7 @@
 """Federated credentials: the tokens of an OpenID Connect issuer that an account trusts, and their owner."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ KIND = "federated"  # of the unique keys that exchanges read
 IDENTITY = "identity"  # of the unique keys of users by issuer and subject
 MAX_COUNT = 200  # of an account
 MAX_BYTES = 4096  # of the attributes of a unique key, as JSON
+MAX_CHAIN = 8  # credentials, each of which was created by a key of the next one's tree
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 
@@ -83,7 +84,14 @@ def count_new(account: str) -> Write:
     return item_counts.add(account, kinds.FEDERATED_CREDENTIALS.path, MAX_COUNT, message)
 
 
-def still_enabled(id: str, failing: Exception) -> Write:
-    """Return the condition that a credential exists and is enabled. `failing` is raised if it does not hold."""
-    enabled = Condition("#body.#enabled = :enabled", {"enabled": True})
-    return Write.check(key_of(id).scope, unique_keys.ID, enabled, failing)
+def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
+    """Return the conditions that no credential of a chain is disabled, and that the first exists.
+
+    The others may have been deleted: none of their keys is live then. `failing` is raised if one does not hold.
+    """
+    enabled, values = "#body.#enabled = :enabled", {"enabled": True}
+    first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)
+    return [
+        Write.check(key_of(id).scope, unique_keys.ID, others if place else first, failing)
+        for place, id in enumerate(ids)
+    ]

@@ -1,6 +1,7 @@
 """The tree of a federated credential: the keys that its exchanges issued, and those that such keys made.
 
-The records of these keys name the credential, and so do their tokens. No such key lives longer than MAX_LIFETIME, so
+Keys of federated credentials that keys of the tree created belong to it too. The records of all these keys name the
+chain of credentials, the nearest first, and so do their tokens. No such key lives longer than MAX_LIFETIME, so
 the keys of this time are the whole tree. The transaction that creates a key checks that the credential is enabled. So
 whoever disables a credential first and then reads the keys misses none.
 """
@@ -18,7 +19,7 @@ from chalicelib.storage.records import direct_writes, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
 
-ROOT = "federated"  # names the credential, in the record and in the token of a key
+ROOT = "federated"  # names the chain, in the record and the token of a key and in what exchanges read
 
 _MARKER = "may_let_in"  # in a disabled credential while keys of its tree may still be active
 _MARGIN = 300  # seconds by which clocks may differ
@@ -29,29 +30,37 @@ def live_keys(account: str, credential: str) -> list[Item]:
     prefix, now = kinds.API_KEYS.prefix, clock.seconds()
     since = ids.first_at(prefix, now - MAX_LIFETIME - _MARGIN)
     found = table.between(items.scope(account, kinds.API_KEYS.path), since, f"{prefix}_~")
-    own = (item for item in found if item.unseen.get(ROOT) == credential)
+    own = (item for item in found if credential in _chain(item))
     return [item for item, key in records.decoded(ApiKey, own) if key.end is None or key.end > now]
 
 
 def update_keys(account: str, credential: str) -> Item:
-    """Disable the keys of a tree, or enable them, as the credential is. Return its record.
+    """Disable the keys of a tree, or enable them if no credential of their chain is disabled. Return its record.
 
-    Restarts if the credential changes meanwhile. Raises aws.Unavailable.
+    Restarts if one of the credentials changes meanwhile. Raises aws.Unavailable.
     """
+    scope = items.scope(account, kinds.FEDERATED_CREDENTIALS.path)
 
     def attempt() -> Item:
-        root = table.find(items.scope(account, kinds.FEDERATED_CREDENTIALS.path), credential)
+        root = table.find(scope, credential)
         if root is None:
             raise Overtaken
-        sets = {"disabled": None if is_enabled(root) else True}
-        keys = [(api_keys.key_of(key.id), sets) for key in live_keys(account, credential)]
-        switching.set_all(keys, unchanged=[root])
+        chains = {key.id: _chain(key) for key in live_keys(account, credential)}
+        others = table.find_each(scope, set().union(*chains.values()) - {credential})
+        disabled = {item.id for item in (root, *others.values()) if not is_enabled(item)}
+        sets = [(api_keys.key_of(id), {"disabled": bool(disabled & chain) or None}) for id, chain in chains.items()]
+        switching.set_all(sets, unchanged=[root, *others.values()])
         updated = switching.remove_marker(root, _MARKER)
         if updated is None:
             raise Overtaken
         return updated
 
     return writes.retried(attempt)
+
+
+def _chain(key: Item) -> set[str]:
+    """Return the ids of the credentials in the chain of a key."""
+    return set(str(key.unseen.get(ROOT, "")).split())
 
 
 def close(credential: Item) -> None:

@@ -164,14 +164,14 @@ def issue(
 ) -> New:
     """Return a new key. `rules` are the attributes that the rules of the account add to its token.
 
-    `disabled` is raised if the key belongs to the tree of a federated credential that is not enabled any more.
+    `disabled` is raised if the key belongs to the tree of a federated credential that is disabled meanwhile.
     """
     root = {trees.ROOT: caller.federated} if caller.federated else {}
     token, digest = api_keys.new_token(id)
     ends = clock.rfc3339(clock.at(limits.expires)) if limits.expires else None
     granted, bounds = list(limits.scopes), list(limits.networks)
     key = api_keys.unique_key(id, digest, caller.account, owner, limits, {**rules, **root})
-    enabled = [federated_credentials.still_enabled(credential, disabled) for credential in root.values()]
+    enabled = federated_credentials.still_enabled(caller.federated.split(), disabled)
     return New(
         ApiKey(
             description=description,

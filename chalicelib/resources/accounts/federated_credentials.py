@@ -53,9 +53,17 @@ def make(caller: Caller, id: str, request: FederatedCredentialCreate) -> New:
     if request.owner_id:
         owner = caller.owner(request.owner_id)
         copied |= {"active": owner.active, "admin": owner.admin, "name": owner.name}
-    present = {name: value for name, value in copied.items() if value is not None}
+    present = _chain(caller) | {name: value for name, value in copied.items() if value is not None}
     unique_key = replace(key, attributes={**key.attributes, **present})
     return New(stored, unique_keys=(unique_key,), also=(federated_credentials.count_new(caller.account),))
+
+
+def _chain(caller: Caller) -> dict[str, str]:
+    """Return the attribute with the credentials of the caller's key, if it has any. Raises Conflict."""
+    if len(caller.federated.split()) >= federated_credentials.MAX_CHAIN:
+        most = f"More than {federated_credentials.MAX_CHAIN} federated credentials"
+        raise Conflict(f"{most}, each created by a key of the one before, are not permitted.")
+    return {trees.ROOT: caller.federated} if caller.federated else {}
 
 
 def _check_size(key: UniqueKey) -> None:

@@ -51,6 +51,50 @@ def test_the_keys_of_a_disabled_credential_are_inactive(admin: Client, issuer: I
     assert parent.get(LIST).status == 401
 
 
+def test_keys_of_credentials_that_its_keys_created_are_inactive_too(admin: Client, issuer: Issuer) -> None:
+    ids = [issuer.credential(admin, scopes=["*"])["id"]]
+    keys = [signed_in(admin, issuer, ids[0])]
+    for _ in range(2):
+        ids.append(issuer.credential(keys[-1], scopes=["*"])["id"])
+        keys.append(child(signed_in(admin, issuer, ids[-1])))
+
+    def switch(place: int, to: bool) -> list[int]:
+        """Return the statuses of the keys, then of exchanges, after a switch."""
+        path = f"/federated_credentials/{ids[place]}"
+        assert admin.patch(path, {"enabled": to}).json["enabled"] is to
+        return [key.get(LIST).status for key in keys] + [exchange(admin, issuer.token(id), id).status for id in ids]
+
+    assert switch(0, False) == [401, 401, 401, 400, 400, 400]
+    assert switch(2, False) == [401, 401, 401, 400, 400, 400]
+    assert switch(0, True) == [200, 200, 401, 200, 200, 400]
+    assert switch(1, False) == [200, 401, 401, 200, 400, 400]
+    assert switch(2, True) == [200, 401, 401, 200, 400, 400]
+    assert switch(1, True) == [200, 200, 200, 200, 200, 200]
+    with before_transaction(1, lambda: switch(0, False)):
+        assert_refusal(keys[2].post("/api_keys", {}), 401, "unauthenticated", DISABLED)
+
+
+def test_a_credential_outlives_the_one_whose_key_created_it(admin: Client, issuer: Issuer) -> None:
+    id = issuer.credential(admin, scopes=["*"])["id"]
+    inner = issuer.credential(key := signed_in(admin, issuer, id), scopes=["*"])["id"]
+    assert key.delete("/api_keys/self").status == 204
+    later = signed_in(admin, issuer, inner)
+    msg = "1 API keys that it issued, or that such keys made, are live: offboard it first."
+    assert_refusal(admin.delete(f"/federated_credentials/{id}"), 409, "conflict", msg)
+    assert later.delete("/api_keys/self").status == 204
+    assert admin.delete(f"/federated_credentials/{id}").status == 204
+    assert signed_in(admin, issuer, inner).get(LIST).status == 200
+
+
+def test_a_chain_of_credentials_is_bounded(admin: Client, issuer: Issuer) -> None:
+    key = admin
+    for _ in range(8):
+        key = signed_in(admin, issuer, issuer.credential(key, scopes=["*"])["id"])
+    answer = key.post("/federated_credentials", issuer.fields(owner_id=admin.user))
+    msg = "More than 8 federated credentials, each created by a key of the one before, are not permitted."
+    assert_refusal(answer, 409, "conflict", msg)
+
+
 def test_a_credential_is_shown_as_enabled_until_its_keys_are_inactive(admin: Client, issuer: Issuer) -> None:
     id, path = credential_of(admin, issuer)
     key = signed_in(admin, issuer, id)

@@ -6,12 +6,10 @@ from chalicelib.http import messages
 from chalicelib.http.endpoints import Call
 from chalicelib.http.errors import Conflict, UnknownReference
 from chalicelib.http.module import Enabled, Module
-from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
+from chalicelib.model.edges.modules.ip_restriction import MAX_NAMED, IpRestrictionModule
 from chalicelib.schema.fields import Ref
 from chalicelib.schema.rules import After, entries, id_of
 from chalicelib.storage.records.items import Item
-
-MAX_POLICIES = 10
 
 
 def _distinct(ids: list[str]) -> list[str]:
@@ -25,7 +23,7 @@ class IpRestriction(Enabled):
 
     ip_policy_ids: Annotated[
         list[Annotated[str, id_of("ip_policy_ids")]],
-        entries(1, MAX_POLICIES),
+        entries(1, MAX_NAMED),
         After(_distinct, {"uniqueItems": True}),
     ]
     """The IP policies. A visitor passes if an allow rule of any of them matches its address, and no deny rule does."""

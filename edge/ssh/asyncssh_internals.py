@@ -25,6 +25,7 @@ except ImportError as error:
     raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
 
 _MAX_QUEUED_REQUESTS = 100  # global requests that wait for their predecessor
+_POLL = 0.01  # seconds
 _LENGTH_SIZE = 4  # bytes of a packet's length
 
 _CreateConnection: TypeAlias = Callable[[], "Connection"]
@@ -59,6 +60,9 @@ class Client(asyncssh.SSHServer):
 
     def resume_writing(self) -> None:
         """Handle a client that has caught up."""
+
+    def on_variable(self, name: str, value: str) -> None:
+        """Handle an environment variable of a session."""
 
     def on_forbidden_forward(self) -> None:
         """Handle a forwarding request that the client's certificate does not permit."""
@@ -176,8 +180,14 @@ class Connection(asyncssh.SSHServerConnection):
 
     def create_server_channel(self, *arguments: Any, **named: Any) -> "asyncssh.SSHServerChannel[Any]":
         channel = super().create_server_channel(*arguments, **named)
-        channel._env = _NoEnvironment()
+        channel._env = _Environment(self._owner)
         return channel
+
+    async def confirm(self) -> None:
+        """Wait until the client has answered, and everything is handled that it sent before the answer."""
+        await self._make_global_request(b"keepalive@openssh.com")
+        while any(it._request_queue for it in self._channels.values()):
+            await asyncio.sleep(_POLL)
 
     async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
         self._owner.on_certificate(_key_id(key_data))
@@ -225,11 +235,15 @@ class Gcm:
         return self._packet
 
 
-class _NoEnvironment(dict[Any, Any]):
-    """The environment of a session. It ignores all variables that a client sends."""
+class _Environment(dict[Any, Any]):
+    """The environment of a session. It stores nothing, and reports the variables that a client sends."""
+
+    def __init__(self, owner: Client) -> None:
+        super().__init__()
+        self._owner = owner
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        pass
+        self._owner.on_variable(key.decode(errors="replace"), value.decode(errors="replace"))
 
 
 def _key_id(key_data: bytes) -> str:

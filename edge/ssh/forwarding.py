@@ -22,6 +22,7 @@ from edge.store.records import (
     NameTaken,
     NameUnreadable,
     Opening,
+    PolicyUnknown,
     TooManyTunnels,
 )
 
@@ -48,6 +49,7 @@ RefusalCode: TypeAlias = Literal[
     "name_not_proved",
     "name_unreadable",
     "name_banned",
+    "ip_policy_unknown",
     "name_taken",
     "no_free_port",
     "too_many_tunnels",
@@ -175,6 +177,9 @@ def explain_error(error: Exception, name: str, limits: Limits) -> TunnelRefused:
             return TunnelRefused(f"Your account has not proved that it owns {name}: {how}.", "name_not_proved")
         case NameUnreadable():
             return TunnelRefused(f"The reservation of {name} is malformed: contact the operator.", "name_unreadable")
+        case PolicyUnknown():
+            sentence = "Your account does not have each IP policy of TUNNEL_IP_POLICIES: GET /ip_policies lists them."
+            return TunnelRefused(sentence, "ip_policy_unknown")
         case NameBanned():
             return TunnelRefused(f"The operator has banned {name}: choose another {kind}.", "name_banned")
         case TooManyTunnels():

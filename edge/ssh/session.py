@@ -18,6 +18,7 @@ from edge.ssh.asyncssh_internals import Client, Connection
 from edge.ssh.auth import sign_ins
 from edge.ssh.auth.identity import UNKNOWN_KEY, Identity
 from edge.ssh.auth.sign_ins import SignIns
+from edge.ssh.named_policies import NAMED_POLICIES
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.session_tunnels import SessionTunnels, TunnelHost
 from edge.ssh.terminal.client_events import Notice
@@ -135,6 +136,7 @@ class Session(Client):
     def auth_completed(self) -> None:
         self._gateway.sign_ins.on_success(self)
         self._tunnels.require_tunnel()
+        self._tunnels.policies.begin()
         grant = self._identity.grant
         self._is_outcome_logged = True
         self._log("signed_in", account=grant.account, credential=grant.credential)
@@ -187,4 +189,11 @@ class Session(Client):
         self._tunnels.channels.resume()
 
     def session_requested(self) -> Terminal | bool:
-        return self._tunnels.terminals.request()
+        terminal = self._tunnels.terminals.request()
+        if isinstance(terminal, Terminal):
+            self._tunnels.policies.await_session(terminal.confirmed)
+        return terminal
+
+    def on_variable(self, name: str, value: str) -> None:
+        if name == NAMED_POLICIES:
+            self._tunnels.on_policies(value)

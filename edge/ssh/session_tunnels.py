@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import asyncssh
@@ -15,6 +16,7 @@ from edge.ssh.asyncssh_internals import Connection
 from edge.ssh.auth.identity import Identity
 from edge.ssh.channels import Channels, Listener
 from edge.ssh.forwarding import PortTunnel, RequestedTunnel, TunnelRefused
+from edge.ssh.named_policies import NamedPolicies
 from edge.ssh.online_tunnel import OnlineTunnel
 from edge.ssh.terminal.client_events import Ended, Notice, Opened, Refused
 from edge.ssh.terminal.terminals import Terminals
@@ -54,6 +56,7 @@ class SessionTunnels:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timeout: asyncio.TimerHandle | None = None
         self._has_advised = self._is_draining = False
+        self.policies = NamedPolicies(connection.confirm)
         self.terminals = Terminals(self._limits.max_sessions_per_connection, self._end_terminals_if_idle)
         self.channels = Channels(connection, gateway.tunnels, self._limits, self.terminals.create_view)
 
@@ -104,10 +107,21 @@ class SessionTunnels:
     def on_connection_lost(self) -> None:
         """Close all tunnels."""
         self.is_gone = True
+        self.policies.end()
         if self._timeout:
             self._timeout.cancel()
         for tunnel in list(self._tunnels):
             self._gateway.close(tunnel, "its client disconnected")
+
+    def on_policies(self, value: str) -> None:
+        """Apply a value of TUNNEL_IP_POLICIES. If it comes too late, the tunnels end."""
+        self.policies.set(value)
+        if self.policies.refusal:
+            self._end_late()
+
+    def _end_late(self) -> None:
+        for tunnel in self._tunnels:
+            self._gateway.close(tunnel, "TUNNEL_IP_POLICIES came after it was opened")
 
     # Events of tunnels
 
@@ -134,9 +148,11 @@ class SessionTunnels:
         client = str(self._connection.get_extra_info("client_version", ""))
         requester = forwarding.Requester(self._identity.grant, self._gateway.id, self._id, self._address, client)
         requested = forwarding.parse_request(host, port, self._gateway.settings)
+        policies = await self.policies.read(requested)
         for tries_left in reversed(range(_RANDOM_TRIES)):
             chosen = await self._choose_port(requested)
             opening = forwarding.build_opening(chosen, requester, self._gateway.settings)
+            opening = replace(opening, ip_policies=policies)
             address = (host, forwarding.get_port(opening, port))
             try:
                 tunnel = await self._gateway.tunnels.open(opening, address, self)
@@ -145,6 +161,9 @@ class SessionTunnels:
                 if not (tries_left and opening.is_random and isinstance(error, NameTaken | NameBanned)):
                     raise forwarding.explain_error(error, opening.name, self._limits) from None
         self._tunnels.append(tunnel)
+        if self.policies.refusal:  # another value came while the store was asked
+            self._end_late()
+            raise TunnelRefused(self.policies.refusal)
         self._announce(tunnel)
         return tunnel
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from chalicelib import domains, ids
 from chalicelib.model.accounts import accounts
 from chalicelib.model.base import kinds, records
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.names import bans, base_names, reservations
 from chalicelib.model.names.reservations import NotProved, ServedReservation
 from chalicelib.model.ssh import credentials, revoked
@@ -29,6 +30,7 @@ from edge.store.records import (
     NameTaken,
     NameUnreadable,
     Opening,
+    PolicyUnknown,
     Successor,
     TooManyTunnels,
 )
@@ -66,6 +68,8 @@ class GatewayRecords:
     @raises_unavailable
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         account, name = opening.grant.account, opening.name
+        if opening.ip_policies and ip_policies.find_missing(account, opening.ip_policies):
+            raise PolicyUnknown
         proof = self._find_proof(opening)
         if (
             name
@@ -86,7 +90,8 @@ class GatewayRecords:
                 tunnels.close_tunnel(account, id)
             raise
         labels = dict(opening.labels)
-        return ServedTunnel(account, id, opening.gateway, name, 0, labels, opening.proto, opening.proxy_protocol)
+        how = opening.proto, opening.proxy_protocol, opening.ip_policies
+        return ServedTunnel(account, id, opening.gateway, name, 0, labels, *how)
 
     def _find_proof(self, opening: Opening) -> ServedReservation | None:
         """Return the reservation that proves the account's right to a name outside TUNNEL_DOMAIN.
@@ -157,6 +162,7 @@ class GatewayRecords:
             proto=opening.proto,
             public_url=opening.url,
             proxy_protocol=opening.proxy_protocol,
+            ip_policies=[*opening.ip_policies],
         )
 
     @raises_unavailable

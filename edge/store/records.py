@@ -47,6 +47,10 @@ class NameUnreadable(NotOpened):
     """The reservation of the name is malformed."""
 
 
+class PolicyUnknown(NotOpened):
+    """The account does not have an IP policy that the client named."""
+
+
 class NameBanned(NotOpened):
     """The operator has banned the name."""
 
@@ -79,7 +83,8 @@ class Opening:
     """A tunnel to open, with either a name or labels. `is_random` marks a random name.
 
     `name` is the full host name, or the address host:port of a TCP tunnel. With `proxy_protocol` the upstream reads a
-    PROXY header first. `address` and `client` are the SSH client's address and version.
+    PROXY header first. `address` and `client` are the SSH client's address and version. `ip_policies` are the ids of
+    IP policies that restrict the visitors.
     """
 
     grant: Grant
@@ -94,6 +99,7 @@ class Opening:
     client: str = ""
     proto: Proto = "https"
     proxy_protocol: bool = False
+    ip_policies: tuple[str, ...] = ()
 
     @property
     def targets(self) -> list[str]:
@@ -138,7 +144,7 @@ class Store(Protocol):
     def open(self, opening: Opening, *, most: int) -> ServedTunnel:
         """Open a tunnel, which is online while its gateway is live. The account can have at most `most` tunnels.
 
-        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, TooManyTunnels.
+        Raises NameTaken, NameBanned, NameOfEdge, NameNotReserved, NameNotProved, PolicyUnknown, TooManyTunnels.
         """
 
     def is_reserved(self, account: str, name: str) -> bool:

@@ -193,7 +193,8 @@ def _open_a_port(admin: Client, edge: store.TableStore, grant: Grant) -> None:
     assert edge.wants_proxy_protocol(admin.account, reserved)
     assert not edge.wants_proxy_protocol(admin.account, "a.tunnels.localhost")
     assert edge.find_free_address(admin.account, [reserved]) is None
-    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp")
+    named = (admin.create("/ip_policies", {})["id"],)
+    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9", reserved, f"tcp://{reserved}", proto="tcp", ip_policies=named)
     leased = edge.open(opening, most=100)
     edge.find_missing([leased])
     edge.close(leased, Traffic(1, 2, 3))

@@ -36,6 +36,7 @@ from edge.store.records import (
     NameNotReserved,
     NameTaken,
     Opening,
+    PolicyUnknown,
     Successor,
     TooManyTunnels,
     Unavailable,
@@ -124,7 +125,7 @@ class Memory:
                     self._end(it.id)
             self.count += 1
             labels = dict(opening.labels)
-            how = opening.proto, opening.proxy_protocol
+            how = opening.proto, opening.proxy_protocol, opening.ip_policies
             new = ServedTunnel(account, f"tn_Test{self.count:023}", opening.gateway, opening.name, 0, labels, *how)
             self.online[new.id] = (new, opening)
             self.tell(account, kinds.TUNNELS.path, new.id, new.name)
@@ -454,6 +455,8 @@ class Memory:
         if self.taken:
             self.taken -= 1
             raise NameTaken
+        if any(getattr(self.led_to.get(it), "account", "") != account for it in opening.ip_policies):
+            raise PolicyUnknown
         if name in self.banned_names:
             raise NameBanned
         if self.reserved.get(name, account) != account:

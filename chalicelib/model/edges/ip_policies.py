@@ -3,7 +3,7 @@
 A policy's record has a copy of its rules. The edge reads all of them at once, and their number has a limit.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -138,6 +138,14 @@ def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str,
     ids = module.ip_policy_ids if module else []
     gone = [_GONE.format(id) for id in ids if id not in policies]
     return " ".join([*gone, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
+
+
+def find_missing(account: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids that are no IP policy of an account. Raises aws.Unavailable."""
+    scope = items.scope(account, kinds.IP_POLICIES.path)
+    found = table.records((scope, id) for id in ids)
+    known = [item for record in found.values() if (item := items.live_item(record)) and item.body]
+    return sorted({*ids} - {it.id for it in known})
 
 
 def find_policy(account: str, id: str) -> Item | None:

@@ -193,12 +193,13 @@ class _Walk:
         return bool(places)
 
     def _add_tunnel(self, place: Place) -> ServedTunnel | None:
-        """Add a tunnel and its gateway. Return the tunnel if it is known."""
+        """Add a tunnel, its gateway and its IP policies. Return the tunnel if it is known."""
         self.places.add(place)
         tunnel = self._value(place)
         if not isinstance(tunnel, ServedTunnel):
             return None
         self.places.add(Place(gateways.GATEWAYS, tunnel.gateway))
+        self._add_parts(filter(kinds.IP_POLICIES.has, tunnel.ip_policies))
         return tunnel
 
     def _holder(self, key: NameKey, kind: kinds.Kind) -> Place | None:

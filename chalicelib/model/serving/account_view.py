@@ -115,7 +115,7 @@ class AccountView:
         if tunnel is None or self.edge_at_host(name):
             return None
         reservation = self.reservation_of(tunnel.account, name)
-        refusals = sites.find_refusals([reservation] if reservation else [], self.policies)
+        refusals = sites.find_refusals(tunnel, [reservation] if reservation else [], self.policies)
         site = Site(name, tunnel, "", (), self.refuses_challenges(tunnel.account, name), refusals)
         passwords = sites.find_passwords(reservation)
         if tunnel.proto == "tls":  # the edge cannot read passwords there
@@ -138,7 +138,8 @@ class AccountView:
 
     def refusals_at(self, port: str) -> tuple[Condition, ...]:
         """Return the conditions under which the tunnel of a port refuses visitors."""
-        return sites.find_refusals(self._records.addresses.get(self._address(port), ()), self.policies)
+        reserved = self._records.addresses.get(self._address(port), ())
+        return sites.find_refusals(self.tunnel_at(port), reserved, self.policies)
 
     def _address(self, port: str) -> str:
         return f"{self.service.tunnel_domain}:{port}"

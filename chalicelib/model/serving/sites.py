@@ -1,4 +1,4 @@
-"""Names and ports that tunnels serve, and whom their reservations keep out. Pure."""
+"""Names and ports that tunnels serve, and whom they and their reservations keep out. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from chalicelib.model.edges.enforced.enforced_modules import Modules
 from chalicelib.model.edges.ip_policies import Rules
 from chalicelib.model.edges.modules import basic_auth, ip_restriction
 from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
+from chalicelib.model.edges.modules.ip_restriction import IpRestrictionModule
 from chalicelib.model.edges.policy_expressions import Condition
 from chalicelib.model.names.reservations import ServedReservation
 from chalicelib.model.tunnels.tunnels import ServedTunnel
@@ -37,7 +38,7 @@ class Site:
 
     @property
     def restricts_visitors(self) -> bool:
-        """Return whether the reservation keeps some visitors out."""
+        """Return whether the tunnel or its reservation keeps some visitors out."""
         return bool(self.refusals or self.basic_auth)
 
 
@@ -61,13 +62,16 @@ def find_passwords(reservation: ServedReservation | None) -> BasicAuthRule | Non
 
 
 def find_refusals(
-    reservations: Iterable[ServedReservation | ServedAddress], policies: Mapping[str, Rules | None]
+    tunnel: ServedTunnel | None,
+    reservations: Iterable[ServedReservation | ServedAddress],
+    policies: Mapping[str, Rules | None],
 ) -> tuple[Condition, ...]:
-    """Return the conditions under which reservations refuse visitors of a tunnel.
+    """Return the conditions under which a tunnel and its reservations refuse visitors of the tunnel.
 
     A malformed reservation, or one with a module that is malformed or unknown, refuses all.
     """
-    found: list[Condition] = []
+    named = IpRestrictionModule(ip_policy_ids=[*tunnel.ip_policies]) if tunnel and tunnel.ip_policies else None
+    found = [*ip_policies.find_refusals(named, policies)]
     for reservation in reservations:
         modules = _decode_modules(reservation)
         if modules.unenforced or not _is_readable(reservation):

@@ -27,6 +27,7 @@ class _GatewayRecord(Stored):
     labels: Mapping[str, str] = field(default_factory=dict)
     proto: Proto = "https"
     proxy_protocol: bool = False
+    ip_policies: list[str] = field(default_factory=list)
 
 
 def tunnels_of_gateway(gateway: str) -> list[ServedTunnel]:
@@ -152,7 +153,8 @@ def _build_served(
     if isinstance(stored, BackendTunnel):
         return ServedTunnel(account, item.id, gateway, name, until, stored.labels)
     labels = {} if isinstance(stored, AgentTunnel) else stored.labels
-    return ServedTunnel(account, item.id, gateway, name, until, labels, stored.proto, stored.proxy_protocol)
+    how = stored.proto, stored.proxy_protocol, tuple(stored.ip_policies)
+    return ServedTunnel(account, item.id, gateway, name, until, labels, *how)
 
 
 def _end(item: Item, lease: Mapping[str, Any] | None) -> bool:

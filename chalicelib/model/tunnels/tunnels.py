@@ -57,13 +57,18 @@ class StoredTunnel(Stored):
 class AgentTunnel(StoredTunnel):
     """A tunnel with a public endpoint.
 
-    `proxy_protocol` is copied from the reservation of its name or port when it is opened. The API does not show it.
+    `proxy_protocol` is copied from the reservation of its name or port when it is opened. `ip_policies` are the ids of
+    IP policies that the client named. The API shows neither.
     """
 
     endpoint: str
     proto: Proto
     public_url: str
     proxy_protocol: bool = False
+    ip_policies: list[str] = field(default_factory=list)
+
+    def to_record(self) -> dict[str, Any]:
+        return {name: value for name, value in super().to_record().items() if value or name != "ip_policies"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +146,7 @@ class ServedTunnel:
 
     The name of a TCP tunnel is its address, host:port. With `proxy_protocol` its local service receives the address of
     the visitor first. `expires` is the Unix second at which its own lease ends, 0 if it depends on its gateway. It does
-    not count in comparisons.
+    not count in comparisons. `ip_policies` restrict its visitors, together with its reservation.
     """
 
     account: str
@@ -152,6 +157,7 @@ class ServedTunnel:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     proto: Proto = "https"
     proxy_protocol: bool = False
+    ip_policies: tuple[str, ...] = ()
 
     def has_lapsed(self, now: float) -> bool:
         """Return whether its own lease is over at a Unix time. False if it depends on its gateway."""
@@ -205,7 +211,8 @@ def _gateway_fields(tunnel: AgentTunnel | BackendTunnel) -> dict[str, Any]:
     """Return the fields of the gateway's record that depend on the kind."""
     if isinstance(tunnel, BackendTunnel):
         return {"labels": tunnel.labels}
-    return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol}
+    named = {"ip_policies": tunnel.ip_policies} if tunnel.ip_policies else {}
+    return {"proto": tunnel.proto, "proxy_protocol": tunnel.proxy_protocol, **named}
 
 
 def renew_lease(account: str, id: str, *, lease: int) -> bool:

@@ -16,7 +16,7 @@ from chalicelib.schema.fields import Ref, Timestamp
 from chalicelib.schema.shapes import Shape
 from chalicelib.storage.records.items import Item
 
-_HIDDEN = {"metadata_0", "gateway", "credential", "address", "client", "proxy_protocol"}
+_HIDDEN = {"metadata_0", "gateway", "credential", "address", "client", "proxy_protocol", "ip_policies"}
 _REFS = ("tunnel_session", "endpoint")
 
 

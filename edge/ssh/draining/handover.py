@@ -44,8 +44,9 @@ class HeldTunnel:
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
-        if own.name:
-            return other.tunnel.name == own.name
+        if own.name:  # its visitors have passed the IP policies of this tunnel, not those of the other one
+            is_alike = other.tunnel.ip_policies in ((), own.ip_policies)
+            return other.tunnel.name == own.name and is_alike
         is_later = ids.created_at(other.tunnel.id).timestamp() >= since - _CLOCKS_DIFFER
         return is_later and other.credential == opening.grant.credential and other.tunnel.labels == own.labels
 

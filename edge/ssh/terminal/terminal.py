@@ -28,9 +28,11 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._channel: asyncssh.SSHServerChannel[str] | None = None
         self.shows_connections = self.is_subsystem = False
         self._requests: list[str] = []
+        self.confirmed = asyncio.Event()  # the client was sent that the session is open
 
     def connection_made(self, chan: "asyncssh.SSHServerChannel[str]") -> None:
         self._channel = chan
+        self.confirmed.set()
 
     def pty_requested(self, term_type: str, term_size: Any, term_modes: Any) -> bool:
         self.shows_connections = True

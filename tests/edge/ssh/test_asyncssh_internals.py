@@ -38,6 +38,7 @@ class Private:
 PRIVATES = [
     # What the gateway calls or replaces in a connection
     Private("connection", "_finish_recv_packet", "to end a packet of data", "pkttype seq _task is_async"),
+    Private("connection", "_make_global_request", "to know that no variable is on its way", "request args"),
     Private("connection", "_process_tcpip_forward_global_request", "to read the host as the client wrote it", "packet"),
     Private("connection", "_recv_packet", "to decrypt packets of data in less time", ""),
     Private("connection", "_send", "to write several packets with one system call", "data"),
@@ -65,8 +66,9 @@ PRIVATES = [
     Private("connection", "_server_kexinit", "to apply the rule for wrong guesses"),
     # Channels
     Private("channel", "_accept_data", "to pass data on", "data datatype"),
-    Private("channel", "_env", "to store no environment"),
+    Private("channel", "_env", "to read one variable, and store none"),
     Private("channel", "_init_recv_window", "to widen the window of a fast channel"),
+    Private("channel", "_request_queue", "to know that no variable waits to be handled"),
     Private("channel", "_recv_state", "to pass data only to open channels"),
     Private("channel", "_recv_window", "to leave data beyond the window to asyncssh"),
     # Ciphers and certificates

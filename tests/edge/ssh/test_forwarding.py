@@ -17,6 +17,7 @@ from edge.store.records import (
     NameTaken,
     NameUnreadable,
     Opening,
+    PolicyUnknown,
     TooManyTunnels,
     Unavailable,
 )
@@ -245,6 +246,12 @@ def test_an_opening_says_who_asks_for_what() -> None:
             NameUnreadable(),
             "The reservation of demo is malformed: contact the operator.",
             "name_unreadable",
+            True,
+        ),
+        (
+            PolicyUnknown(),
+            "Your account does not have each IP policy of TUNNEL_IP_POLICIES: GET /ip_policies lists them.",
+            "ip_policy_unknown",
             True,
         ),
         (NameBanned(), "The operator has banned demo: choose another name.", "name_banned", True),

@@ -15,6 +15,7 @@ from typing import Any, cast
 import asyncssh
 import pytest
 
+from chalicelib import ids
 from edge.link import client as link
 from edge.link.held import Side
 from edge.link.proxy_protocol import Header
@@ -208,6 +209,26 @@ def test_a_gateway_without_its_lease_closes_everything_and_begins_with_a_new_id(
         assert await world.find_unready() == "no gateway is ready"
 
     run(work, replace(settings, limits=replace(settings.limits, lease=60 if is_over else 6)))
+
+
+def test_policies_that_come_after_a_tunnel_end_it(settings: Settings) -> None:
+    async def work(world: World) -> None:
+        async with world.connected() as client:
+            await client.forward_remote_port("demo", 80, "127.0.0.1", 1)
+            assert [it.ip_policies for it, _ in world.store.tunnels()] == [()]
+            await client.create_process(env={"OTHER": "x"})
+            assert len(world.store.online) == 1
+            await client.create_process(env={"TUNNEL_IP_POLICIES": ids.new("ipp")})
+            await until(lambda: not world.store.online)
+            with pytest.raises(asyncssh.ChannelListenError):
+                await client.forward_remote_port("other", 80, "127.0.0.1", 1)
+            await until(lambda: world.events[-1]["event"] == "refused")
+            assert world.events[-1]["message"].startswith("TUNNEL_IP_POLICIES came after the tunnel was requested")
+            assert [it["message"] for it in world.events if it["event"] == "ended"] == [
+                "https://demo.tunnels.localhost:8443 has ended: TUNNEL_IP_POLICIES came after it was opened."
+            ]
+
+    run(work, settings)
 
 
 async def is_shut_before_events(world: World) -> bool:

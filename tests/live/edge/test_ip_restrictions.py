@@ -31,7 +31,7 @@ from tests.edge.drawn_restrictions import VISITORS, DrawnModules
 from tests.edge.edge_modules import enabled
 from tests.edge.envoy import messages
 from tests.live.edge.conftest import needs_envoy
-from tests.live.edge.running import ENVOY, Edge, free_ports, listens, until
+from tests.live.edge.running import ENVOY, Edge, Ssh, free_ports, listens, until
 from tests.live.edge.test_traffic_policies import Server, connect, echoes, greeted
 
 pytestmark = needs_envoy
@@ -162,6 +162,40 @@ def test_tunnels_obey_the_policies_of_reserved_names(edge: Edge, origin: int) ->
     until(lambda: edge.status("held") == "200")
     edge.store.reserve(replace(held, modules={"ip_restriction": "malformed"}))
     until(lambda: edge.status("held") == "403")
+
+
+def test_plain_ssh_names_the_policies_of_its_tunnels(edge: Edge, origin: int) -> None:
+    ours, others = (Rules(allow=(parse_cidr(it),)) for it in ("127.0.0.0/8", "192.0.2.0/24"))
+    open_to, closed = (ServedPolicy(ACCOUNT, ids.new("ipp"), rules) for rules in (ours, others))
+    foreign = ServedPolicy("acct_B", ids.new("ipp"), ours)
+    for policy in (open_to, closed, foreign):
+        edge.store.keep(policy)
+    key = edge.key(ACCOUNT)
+
+    def start(name: str, *named: str, terminal: str = "-tt") -> Ssh:
+        value = f"SetEnv=TUNNEL_IP_POLICIES={','.join(named)}"
+        return edge.ssh(key, "-o", value, "-R", f"{name}:80:127.0.0.1:{origin}", terminal=terminal)
+
+    start("shut", closed.id).says("is online")
+    start("shown", open_to.id, terminal="-T").says("is online")
+    edge.ssh(key, "-R", f"bare:80:127.0.0.1:{origin}", terminal="-N")
+    until(lambda: edge.status("shown") == edge.status("bare") == "200")
+    assert edge.status("shut") == "403"
+    opened = {it.name.partition(".")[0]: it.ip_policies for it, _ in edge.store.tunnels()}
+    assert [opened[it] for it in ("shut", "shown", "bare")] == [(closed.id,), (open_to.id,), ()]
+    for refused in (foreign.id, ids.new("ipp")):
+        start("refused", open_to.id, refused).says("does not have each IP policy of TUNNEL_IP_POLICIES")
+    start("refused", "office").says("must be ids of IP policies")
+    assert "refused" not in {it.name.partition(".")[0] for it, _ in edge.store.tunnels()}
+
+    edge.store.keep(replace(open_to, rules=others))
+    until(lambda: edge.status("shown") == "403")
+    edge.store.keep(replace(closed, rules=ours))
+    until(lambda: edge.status("shut") == "200")
+    name = f"shut.{edge.settings.tunnel_domain}"
+    modules = {"ip_restriction": {"ip_policy_ids": [open_to.id]}}
+    edge.store.reserve(ServedReservation(ACCOUNT, ids.new("rd"), name, True, modules=modules))
+    until(lambda: edge.status("shut") == "403")  # the policies of the client and of the reservation both decide
 
 
 def test_byte_tunnels_close_a_connection_before_a_byte(edge: Edge) -> None:

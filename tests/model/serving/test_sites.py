@@ -85,14 +85,35 @@ def test_the_longest_reservation_of_the_account_decides() -> None:
 
 def test_a_malformed_reservation_admits_nobody() -> None:
     held = ServedReservation(A, "rd_1", HOST, True, is_readable=False)
-    assert sites.find_refusals([held], {}) == SHUT
-    assert sites.find_refusals([ServedAddress(None)], {}) == SHUT
-    assert sites.find_refusals([ServedAddress(False), ServedAddress(None)], {}) == SHUT
+    assert sites.find_refusals(None, [held], {}) == SHUT
+    assert sites.find_refusals(None, [ServedAddress(None)], {}) == SHUT
+    assert sites.find_refusals(None, [ServedAddress(False), ServedAddress(None)], {}) == SHUT
+
+
+def test_a_tunnel_with_policies_of_its_own_must_pass_them_too() -> None:
+    own = replace(worlds.tunnel(name=HOST), ip_policies=("ipp_1",))
+    other = ServedPolicy(A, "ipp_2", Rules(allow=(parse_cidr("198.51.100.0/24"),)))
+    by_other = ip_policies.find_refusals(IpRestrictionModule(ip_policy_ids=["ipp_2"]), {"ipp_2": other.rules})
+    held = ServedReservation(A, "rd_1", HOST, True, modules={"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})
+
+    def refusals(*served: ServedReservation | ServedPolicy) -> tuple[Condition, ...] | None:
+        site = worlds.view_of(GATEWAY, own, *served).site(HOST, NOW)
+        return site.refusals if site else None
+
+    assert refusals(POLICY) == BY_RULES
+    assert refusals(POLICY, other, held) == (*BY_RULES, *by_other)
+    assert refusals(other, held) == (*GONE, *by_other)
+    assert refusals(replace(POLICY, account=B)) == GONE
+    assert refusals(replace(POLICY, rules=None)) == SHUT
+    port = replace(own, name=f"{DOMAIN}:20001", proto="tcp")
+    addresses = {port.name: [ServedAddress(False, {"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})]}
+    view = AccountView(replace(records_of(GATEWAY, port, POLICY, other), addresses=addresses), worlds.SERVICE)
+    assert view.refusals_at("20001") == (*BY_RULES, *by_other)
 
 
 def test_several_reservations_of_a_port_all_decide() -> None:
     both = [ServedAddress(False, NAMED), ServedAddress(False, NAMED)]
-    assert sites.find_refusals(both, {"ipp_1": RULES}) == (*BY_RULES, *BY_RULES)
+    assert sites.find_refusals(None, both, {"ipp_1": RULES}) == (*BY_RULES, *BY_RULES)
 
 
 PASSWORDS = {"basic_auth": {"enabled": True, "usernames": ["ada"], "passwords": b"sealed"}}

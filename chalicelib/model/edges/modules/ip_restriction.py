@@ -7,6 +7,8 @@ from chalicelib.model.base.records import References, StoredModule
 from chalicelib.model.edges import edge_modules
 from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
+MAX_NAMED = 10  # IP policies of a module or tunnel
+
 
 @dataclass(frozen=True, kw_only=True)
 class IpRestrictionModule(StoredModule):

@@ -24,7 +24,7 @@ from edge.control.names.name_resolver import NameResolver
 from edge.plan import names
 from edge.plan.names import NamePlan
 from edge.store.changes import Follower
-from edge.store.records import Grant, Opening, Unavailable
+from edge.store.records import Grant, Opening, PolicyUnknown, Unavailable
 from edge.store.table import TableStore
 from tests import openssl
 from tests.proving import prove
@@ -151,6 +151,46 @@ def test_a_tunnel_follows_the_ip_policies_of_its_reservation(
     assert refusals() == without_rules
     admin.put(module, {"enabled": False, "ip_policy_ids": [policy["id"]]})
     assert refusals() == "()"
+
+
+@pytest.mark.parametrize("name", [NAME, f"{DOMAIN}:20001"])
+def test_a_tunnel_follows_the_ip_policies_that_its_client_named(
+    resolver: NameResolver, table: TableStore, admin: Client, stranger: Client, name: str
+) -> None:
+    policy, theirs = (it.create("/ip_policies", {})["id"] for it in (admin, stranger))
+    grant = Grant(admin.account, "sshcr_1", ())
+    opening = Opening(grant, "gw-1", "ts_1", "192.0.2.9").with_name(name, "url", "tcp" if ":" in name else "https")
+    for missing in (theirs, policy[:-1] + ("a" if policy[-1] != "a" else "b")):
+        with pytest.raises(PolicyUnknown):
+            table.open(replace(opening, ip_policies=(policy, missing)), most=100)
+    tunnel = table.open(replace(opening, ip_policies=(policy,)), most=100)
+    assert tunnel.ip_policies == (policy,)
+    assert table.list_tunnels("gw-1") == [tunnel]
+    follower = Follower(table, time.time())
+
+    def read(known: AccountRecords | None) -> AccountRecords:
+        if known is None:
+            return resolver.read_items(admin.account, [tunnel.id], None)
+        return resolver.read_changed(known, {place for it in follower.read(time.time()) for place in it.places})
+
+    def refusals(records: AccountRecords) -> str:
+        if ":" in name:
+            return repr(names.plan_port("20001", records, datetime.now(UTC), SERVICE).refusals)
+        site = plan(name, records).site
+        return repr(site and site.refusals)
+
+    follower.read(time.time())
+    records = read(None)
+    without_rules = refusals(records)
+    assert "Network" not in without_rules
+    assert without_rules not in ("()", "None")
+    rule = admin.create("/ip_policy_rules", {"ip_policy_id": policy, "cidr": "192.0.2.0/24", "action": "allow"})["id"]
+    records = read(records)
+    assert "192.0.2.0/24" in refusals(records)
+    assert refusals(records) == refusals(read(None))
+    admin.delete(f"/ip_policy_rules/{rule}")
+    admin.delete(f"/ip_policies/{policy}")
+    assert refusals(read(records)) == refusals(read(None)) == without_rules
 
 
 @pytest.mark.parametrize("holder", ["reserved domain", "route"])

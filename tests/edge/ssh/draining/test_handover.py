@@ -183,6 +183,21 @@ def test_the_successor_of_a_labelled_tunnel_has_its_credential_and_labels(
     assert held.is_succeeded_by(successor, since=0) is is_successor
 
 
+@pytest.mark.parametrize(
+    ("own", "others", "is_successor"),
+    [((), (), True), (("ipp_1",), ("ipp_1",), True), (("ipp_1",), (), True), ((), ("ipp_1",), False)],
+)
+def test_a_successor_has_no_ip_policies_that_visitors_have_not_passed(
+    own: tuple[str, ...], others: tuple[str, ...], is_successor: bool
+) -> None:
+    store = Memory()
+    opening = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_name(NAME, f"https://{NAME}")
+    held = HeldTunnel(online(store, opening), cast(Handover, None), 1)
+    held.tunnel.record = replace(held.tunnel.record, ip_policies=own)
+    other = replace(store.open(replace(opening, gateway="gw-2"), most=10), ip_policies=others)
+    assert held.is_succeeded_by(Successor(other, "sshcr_1", Gateway("gw-2", "127.0.0.1", 1)), since=0) is is_successor
+
+
 def test_a_tunnel_from_before_the_drain_is_no_successor_of_a_labelled_one() -> None:
     store = Memory()
     labelled = Opening(GRANT, "gw-1", "ts_1", "192.0.2.9").with_labels((("app", "web"),))

@@ -1,0 +1,88 @@
+"""The IP policies that a client names in TUNNEL_IP_POLICIES, which its tunnels wait for.
+
+OpenSSH requests its tunnels and its session before it answers requests of the server. When the session is confirmed, it
+sends all variables before it answers further requests. So an answer proves that no variable is on its way.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from chalicelib.model.base import kinds
+from chalicelib.model.edges.modules.ip_restriction import MAX_NAMED
+from edge.ssh.forwarding import LabelledTunnel, RequestedTunnel, TunnelRefused
+
+NAMED_POLICIES = "TUNNEL_IP_POLICIES"
+_TIMEOUT = 10.0  # seconds for the answers. A tunnel without them is refused
+_LATE = f"{NAMED_POLICIES} came after the tunnel was requested, or has two values: {{}}."
+_HOW = "send one value in the first session, without ControlPersist"
+_SILENT = "Your client does not answer, so the gateway cannot know its IP policies: connect again."
+_LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_restriction on the edge that uses it."
+
+
+class NamedPolicies:
+    """The IP policies of one connection. `confirm` waits for an answer of its client.
+
+    `refusal` is the sentence for all tunnels after a value that came too late.
+    """
+
+    def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
+        self._confirm = confirm
+        self._value: str | None = None
+        self._is_read = False  # a tunnel was opened with the value
+        self._pending: set[asyncio.Task[None]] = set()
+        self.refusal = ""
+
+    def begin(self) -> None:
+        """Ask the client for the answer that follows its first requests."""
+        self._add(self._confirm())
+
+    def await_session(self, is_open: asyncio.Event) -> None:
+        """Wait also for the variables of a session, which follow the news that it is open."""
+        self._add(self._confirm_session(is_open))
+
+    def set(self, value: str) -> None:
+        """Apply a value of the variable. A second value, or one after a tunnel was opened, refuses all tunnels."""
+        if self._value != value and (self._is_read or self._value is not None):
+            self.refusal = _LATE.format(_HOW)
+        self._value = value
+
+    async def read(self, requested: RequestedTunnel) -> tuple[str, ...]:
+        """Return the ids of the IP policies of a tunnel, once they are known. Raises TunnelRefused."""
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                while self._pending:
+                    await asyncio.wait(self._pending)
+        except TimeoutError:
+            raise TunnelRefused(_SILENT, "unavailable") from None
+        self._is_read = True
+        if self.refusal:
+            raise TunnelRefused(self.refusal)
+        if self._value is None:
+            return ()
+        if isinstance(requested, LabelledTunnel):
+            raise TunnelRefused(_LABELS)
+        return parse_policies(self._value)
+
+    def end(self) -> None:
+        """Stop waiting, since the client has gone."""
+        for task in self._pending:
+            task.cancel()
+
+    def _add(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._pending.add(task)
+        task.add_done_callback(self._pending.discard)
+
+    async def _confirm_session(self, is_open: asyncio.Event) -> None:
+        await is_open.wait()
+        await self._confirm()
+
+
+def parse_policies(text: str) -> tuple[str, ...]:
+    """Return the ids of IP policies, which commas separate. Raises TunnelRefused."""
+    ids = [it.strip() for it in text.split(",")]
+    if not all(map(kinds.IP_POLICIES.has, ids)):
+        raise TunnelRefused(f"{NAMED_POLICIES} must be ids of IP policies: ipp_…, with commas between several.")
+    if len({*ids}) > MAX_NAMED:
+        raise TunnelRefused(f"{NAMED_POLICIES} has more than {MAX_NAMED} IP policies.")
+    return tuple(dict.fromkeys(ids))

@@ -1,0 +1,139 @@
+"""IP policies that a client names in TUNNEL_IP_POLICIES: when a tunnel knows them, and what is refused."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from chalicelib import ids
+from edge.ssh import named_policies
+from edge.ssh.forwarding import LabelledTunnel, NamedTunnel, TunnelRefused
+from edge.ssh.named_policies import NamedPolicies
+
+ONE, TWO = ids.new("ipp"), ids.new("ipp")
+DEMO = NamedTunnel("demo.tunnels.localhost")
+
+
+class Client:
+    """A client whose answers a test sends, one after the other."""
+
+    def __init__(self) -> None:
+        self.asked: list[asyncio.Future[None]] = []
+        self.policies = NamedPolicies(self._confirm)
+
+    async def _confirm(self) -> None:
+        self.asked.append(asyncio.get_running_loop().create_future())
+        await self.asked[-1]
+
+    async def answer(self) -> None:
+        await asyncio.sleep(0)
+        self.asked.pop(0).set_result(None)
+
+    def request(self) -> "asyncio.Task[tuple[str, ...]]":
+        return asyncio.create_task(self.policies.read(DEMO))
+
+
+def run(work: Callable[[Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await asyncio.wait_for(work(Client()), 20)
+
+    asyncio.run(main())
+
+
+async def is_waiting(task: "asyncio.Task[tuple[str, ...]]") -> bool:
+    done, _ = await asyncio.wait([task], timeout=0.05)
+    return not done
+
+
+def test_a_client_without_a_session_waits_for_one_answer() -> None:
+    async def work(client: Client) -> None:
+        client.policies.begin()
+        tunnel = client.request()
+        assert await is_waiting(tunnel)
+        await client.answer()
+        assert await tunnel == ()
+        assert await client.policies.read(DEMO) == ()
+
+    run(work)
+
+
+def test_a_tunnel_waits_for_the_variables_of_a_session() -> None:
+    async def work(client: Client) -> None:
+        is_open = asyncio.Event()
+        client.policies.begin()
+        tunnel = client.request()
+        client.policies.await_session(is_open)
+        await client.answer()
+        assert await is_waiting(tunnel)
+        is_open.set()
+        assert await is_waiting(tunnel)
+        client.policies.set(f"{ONE}, {TWO}")
+        await client.answer()
+        assert await tunnel == (ONE, TWO)
+        client.policies.set(f"{ONE}, {TWO}")  # a second session with the same value
+        assert (client.policies.refusal, await client.policies.read(DEMO)) == ("", (ONE, TWO))
+
+    run(work)
+
+
+@pytest.mark.parametrize("first", [None, ONE])
+def test_a_value_that_comes_too_late_refuses_all_tunnels(first: str | None) -> None:
+    async def work(client: Client) -> None:
+        if first:
+            client.policies.set(first)
+        await client.policies.read(DEMO)
+        client.policies.set(TWO)
+        assert "came after the tunnel" in client.policies.refusal
+        with pytest.raises(TunnelRefused, match="came after the tunnel"):
+            await client.policies.read(DEMO)
+
+    run(work)
+
+
+def test_two_values_refuse_all_tunnels() -> None:
+    async def work(client: Client) -> None:
+        client.policies.set(ONE)
+        client.policies.set(TWO)
+        client.policies.set(ONE)
+        with pytest.raises(TunnelRefused, match="has two values"):
+            await client.policies.read(DEMO)
+
+    run(work)
+
+
+def test_a_client_that_does_not_answer_gets_no_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_policies, "_TIMEOUT", 0.01)
+
+    async def work(client: Client) -> None:
+        client.policies.begin()
+        with pytest.raises(TunnelRefused, match="does not answer") as refused:
+            await client.policies.read(DEMO)
+        assert not refused.value.is_final
+        client.policies.end()
+
+    run(work)
+
+
+def test_a_tunnel_with_labels_is_not_restricted_by_the_variable() -> None:
+    async def work(client: Client) -> None:
+        labels = LabelledTunnel((("app", "shop"),))
+        assert await client.policies.read(labels) == ()
+        client = Client()
+        client.policies.set(ONE)
+        with pytest.raises(TunnelRefused, match="set ip_restriction on the edge"):
+            await client.policies.read(labels)
+
+    run(work)
+
+
+@pytest.mark.parametrize("text", ["", ",", f"{ONE},", "office", f"{ONE} {TWO}", f"{ONE};{TWO}", ids.new("rd"), "*"])
+def test_a_text_that_is_no_list_of_policies_is_refused(text: str) -> None:
+    with pytest.raises(TunnelRefused, match="must be ids of IP policies"):
+        named_policies.parse_policies(text)
+
+
+def test_a_tunnel_has_at_most_ten_policies() -> None:
+    many = [ids.new("ipp") for _ in range(11)]
+    assert named_policies.parse_policies(",".join([*many[:10], many[0]])) == tuple(many[:10])
+    with pytest.raises(TunnelRefused, match="has more than 10 IP policies"):
+        named_policies.parse_policies(",".join(many))

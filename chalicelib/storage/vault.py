@@ -58,9 +58,10 @@ def seal(plaintext: bytes, context: Mapping[str, str], *, read: Callable[[bytes]
 def seal_text(text: str, context: Mapping[str, str], former: Iterable[bytes]) -> bytes:
     """Encrypt a text, b"" for an empty one. Raises aws.Unavailable.
 
-    An unchanged text keeps its bytes of `former`: sealed again they would differ, and look like a change.
+    An unchanged text keeps its bytes of `former`: sealed again they would differ, and look like a change. Bytes that
+    cannot be opened are replaced.
     """
-    same = (it for it in former if text and it and unseal(it, context, bytes.decode) == text)
+    same = (it for it in former if text and it and _has(it, context, text))
     if found := next(same, b""):
         return found
     return seal(text.encode(), context, read=bytes.decode) if text else b""
@@ -104,6 +105,13 @@ def seal_again(sealed: bytes, context: Mapping[str, str], key: str) -> bytes | N
     except ClientError as error:
         raise Unreadable(_code(error)) from None
     return None if answer["SourceKeyId"] == answer["KeyId"] else cast(bytes, answer["CiphertextBlob"])
+
+
+def _has(sealed: bytes, context: Mapping[str, str], text: str) -> bool:
+    try:
+        return unseal_readable(sealed, context, bytes.decode) == text
+    except Unreadable:
+        return False
 
 
 def _decrypt(sealed: bytes, context: Mapping[str, str]) -> bytes:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from chalicelib.modules import oauth
-from chalicelib.storage.client import aws
+from tests.modules import damage
 from tests.modules.samples import anywhere, on_a_holder
 from tests.refusals import assert_invalid
 from tests.transports import Answer, Client
 
 (OAUTH,) = oauth.MODULES
 SECRET = "a-client-secret-that-occurs-once"
+SECRET_PLACE = ("provider", "gitlab", "client_secret")
 MODULE = {"provider": {"gitlab": {"client_id": "an app", "client_secret": SECRET, "scopes": ["openid"]}}}
 READERS = (["*:read"], ["edges:read"], ["edges:read", "api_keys:write"], ["*:read", "backends:write"])
 WRITERS = (None, ["*"], ["*:read", "edges:write"], ["edges:read", "edges:write"])
@@ -42,15 +43,9 @@ def without_secret(value: Any) -> Any:
 @contextmanager
 def damaged_secret(module: str) -> Iterator[None]:
     """Replace the ciphertext of a route's client secret by one that cannot be decrypted, within this block."""
-    table, route = aws.client("dynamodb"), module.split("/")[-2]
-    pages = table.get_paginator("scan").paginate(TableName="tunnel-edge")
-    (record,) = [it for page in pages for it in page["Items"] if it["id"]["S"].endswith(route) and "parts" in it]
-    provider = record["parts"]["M"]["oauth"]["M"]["provider"]["M"]["gitlab"]["M"]
-    intact, provider["client_secret"] = provider["client_secret"], {"B": b"damaged"}
-    table.put_item(TableName="tunnel-edge", Item=record)
+    intact = damage.replace_secret(module, *SECRET_PLACE)
     yield
-    provider["client_secret"] = intact
-    table.put_item(TableName="tunnel-edge", Item=record)
+    damage.replace_secret(module, *SECRET_PLACE, sealed=intact)
 
 
 def read(client: Client, module: str) -> list[Answer]:
@@ -88,6 +83,14 @@ def test_a_secret_that_is_not_shown_is_not_decrypted(admin: Client) -> None:
     with damaged_secret(module):
         assert [answer.status for answer in read(reader, module)] == [200] * 5
         assert [answer.status for answer in read(admin, module)] == [500] * 5
+
+
+def test_a_secret_that_cannot_be_decrypted_can_be_set_again(admin: Client) -> None:
+    module = on_a_holder(admin, OAUTH)
+    admin.put(module, MODULE)
+    damage.replace_secret(module, *SECRET_PLACE)
+    answer = admin.put(module, MODULE)
+    assert (answer.status, answer.text.count(SECRET)) == (200, 1)
 
 
 def test_a_key_that_writes_without_reading_sees_what_its_changes_made(admin: Client) -> None:

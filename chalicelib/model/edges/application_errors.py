@@ -20,7 +20,9 @@ _SENTENCES = {
     "application": "The provider refuses this application: set another client_id and client_secret.",
     "passwords": "The passwords cannot be decrypted: set the credentials again.",
     "secret": "The client secret cannot be decrypted: set client_secret again.",
+    "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
+_UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}  # reasons by module
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,22 @@ def write(rule: SignInRule, reason: str) -> None:
     _write(rule.account, rule.edge, rule.route, rule.digest, reason)
 
 
-def write_passwords(account: str, edge_id: str, route: str, digest: str) -> None:
-    """Store that the passwords of a route, by the digest of its rule, cannot be decrypted. Raises aws.Unavailable."""
-    _write(account, edge_id, passwords_of(route), digest, "passwords")
+def write_unreadable(account: str, edge_id: str, route: str, module: str, digest: str) -> None:
+    """Store that the secret of a route's module cannot be decrypted. Raises aws.Unavailable.
+
+    `digest` is that of the module's rule.
+    """
+    _write(account, edge_id, key_of(route, module), digest, _UNREADABLE[module])
 
 
-def passwords_of(route: str) -> str:
-    """Return the key of the error of a route's passwords."""
-    return f"{route}_basic_auth"
+def key_of(route: str, module: str) -> str:
+    """Return the key of the error of a route's module, except of OAuth, whose key is the route."""
+    return f"{route}_{module}"
+
+
+def list_keys(route: str) -> list[str]:
+    """Return the keys of all errors of a route."""
+    return [route, *(key_of(route, module) for module in _UNREADABLE)]
 
 
 def _write(account: str, edge_id: str, key: str, digest: str, reason: str) -> None:

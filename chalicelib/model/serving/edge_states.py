@@ -16,7 +16,7 @@ from chalicelib.model.edges.edge_status import (
     RouteStatus,
     State,
 )
-from chalicelib.model.edges.modules import basic_auth
+from chalicelib.model.edges.modules import basic_auth, webhook_verification
 from chalicelib.model.edges.served import port_of
 from chalicelib.model.serving import pages
 from chalicelib.model.serving.account_view import AccountView
@@ -97,8 +97,8 @@ class _Current:
         return RouteStatus(id, of_hostports if hidden else found, since, reason)
 
     def _application_error(self, route: str) -> tuple[State, str, str] | None:
-        """Return "refused" if the application of a route failed at the last sign-in, or its passwords, or None."""
-        for key in (route, application_errors.passwords_of(route)):
+        """Return "refused" if the application of a route failed at the last sign-in, or a secret, or None."""
+        for key in application_errors.list_keys(route):
             error = self._application_errors.get(key)
             if error and error.digest == self._digests.get(key):
                 return "refused", error.at, error.sentence
@@ -122,8 +122,11 @@ def _list_digests(target: RouteTarget) -> Iterable[tuple[str, str]]:
     """Yield the digests of modules of a route, by the keys of their errors."""
     if target.rule:
         yield target.route.id, target.rule.digest
-    if passwords := target.route.modules.get(basic_auth.MODULE):
-        yield application_errors.passwords_of(target.route.id), passwords.digest
+    modules, id = target.route.modules, target.route.id
+    if passwords := modules.get(basic_auth.MODULE):
+        yield application_errors.key_of(id, basic_auth.MODULE.name), passwords.digest
+    if webhook := modules.get(webhook_verification.MODULE):
+        yield application_errors.key_of(id, webhook_verification.MODULE.name), webhook.digest
 
 
 def _plan_routes(plan: Plan) -> Iterable[tuple[str, State, str]]:

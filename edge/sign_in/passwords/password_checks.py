@@ -7,13 +7,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.crypto import passwords
 from chalicelib.model.base import kinds
-from chalicelib.model.edges import application_errors, edges
+from chalicelib.model.edges import edges
 from chalicelib.model.edges.modules.basic_auth import BasicAuthModule
 from chalicelib.storage import vault
 from chalicelib.storage.client import aws
@@ -23,13 +22,13 @@ from edge.process import log
 from edge.sign_in.passwords import basic_credentials
 from edge.sign_in.passwords.basic_credentials import BasicCredentials
 from edge.sign_in.passwords.guess_limits import GuessLimits
+from edge.sign_in.secret_reports import SecretReports
 
 K = TypeVar("K")
 V = TypeVar("V")
 _MAX_MODULES = 10_000
 _MAX_PASSED = 10_000  # credentials that were verified
 _AT_ONCE = 2  # scrypt uses a core for some milliseconds
-_REPORT_PAUSE = 60  # seconds
 _MOST_WAITING = 16  # passwords for one route or tunnel that wait to be verified
 _NOBODY = passwords.make_digest("")
 
@@ -65,9 +64,9 @@ class PasswordChecks:
     """Verifies passwords with the modules of their routes and tunnels, remembered by digest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limits, self._clock, self._key = GuessLimits(clock), clock, os.urandom(32)
+        self._limits, self._key = GuessLimits(clock), os.urandom(32)
+        self._reports = SecretReports("basic_auth", clock)
         self._modules: OrderedDict[tuple[str, str], BasicAuthModule] = OrderedDict()
-        self._reported: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._passed: OrderedDict[bytes, None] = OrderedDict()  # keyed digests of credentials
         self._running: dict[bytes, asyncio.Task[PasswordAnswer]] = {}
         self._waiting: dict[str, int] = {}
@@ -94,7 +93,7 @@ class PasswordChecks:
         except (aws.AwsError, vault.Unreadable) as error:
             log.event("passwords_unavailable", reason=type(error).__name__, holder=request.holder)
             if isinstance(error, vault.Unreadable) and request.edge:
-                await self._report(request)
+                await self._reports.store(request.account, request.edge, request.holder, request.digest)
         if answer.status != 401:
             self._limits.give_back(request.holder, request.address)
         return answer
@@ -115,16 +114,6 @@ class PasswordChecks:
         if is_current:
             _remember(self._passed, key, None, _MAX_PASSED)
         return PasswordAnswer(200, is_current=is_current)
-
-    async def _report(self, request: PasswordRequest) -> None:
-        """Store for the status of the edge that passwords cannot be decrypted, at most once a minute."""
-        key, now = (request.holder, request.digest), self._clock()
-        if now < self._reported.get(key, now - _REPORT_PAUSE) + _REPORT_PAUSE:
-            return
-        _remember(self._reported, key, now, _MAX_MODULES)
-        with suppress(aws.AwsError):
-            write = application_errors.write_passwords
-            await asyncio.to_thread(write, request.account, request.edge, request.holder, request.digest)
 
     async def _module(self, request: PasswordRequest) -> BasicAuthModule | None:
         known = self._modules.get((request.holder, request.digest))

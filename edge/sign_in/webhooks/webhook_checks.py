@@ -6,8 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from botocore.exceptions import ClientError
-
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.modules.webhook_verification import WebhookModule
@@ -16,6 +14,7 @@ from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.decoding import MalformedRecord
 from edge.process import log
+from edge.sign_in.secret_reports import SecretReports
 from edge.sign_in.webhooks import schemes
 from edge.sign_in.webhooks.schemes import Headers
 
@@ -42,6 +41,7 @@ class WebhookChecks:
 
     def __init__(self, largest: int, clock: Callable[[], float] = time.time) -> None:
         self._largest, self._clock = largest, clock
+        self._reports = SecretReports("webhook_verification")
         self._modules: OrderedDict[tuple[str, str], WebhookModule] = OrderedDict()
 
     async def check(self, webhook: Webhook) -> int:
@@ -50,7 +50,7 @@ class WebhookChecks:
             return 413
         try:
             return await self._check(webhook)
-        except (aws.AwsError, ClientError) as error:
+        except (aws.AwsError, vault.Unreadable) as error:
             log.event("webhooks_unavailable", reason=type(error).__name__, route=webhook.route)
         return 503
 
@@ -64,7 +64,11 @@ class WebhookChecks:
         self._remember(webhook.route, rule.digest, module)
         if any(name == "upgrade" for name, _ in webhook.headers):
             return 403  # what follows an upgrade is not signed
-        secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
+        try:
+            secret = await asyncio.to_thread(module.open_secret, vault.context(webhook.account, webhook.route))
+        except vault.Unreadable:
+            await self._reports.store(webhook.account, webhook.edge, webhook.route, rule.digest)
+            raise
         is_signed = schemes.verify(rule.provider, secret, webhook.headers, webhook.body, self._clock())
         return 200 if is_signed else 403
 

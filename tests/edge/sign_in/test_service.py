@@ -22,10 +22,11 @@ from edge.sign_in.service import SignInService
 from edge.sign_in.sign_in_metrics import SignInMetrics
 from edge.sign_in.sign_in_records import SignInRecords
 from edge.sign_in.visits import Visit
-from tests.edge.sign_in import fake_providers
+from tests.edge.sign_in import fake_providers, statuses
 from tests.edge.sign_in.browser import SIGN_IN_HOST, Browser
 from tests.edge.sign_in.fake_providers import FakeProviders, Person
 from tests.edge.sign_in.samples import module
+from tests.modules import damage
 from tests.transports import Client
 
 
@@ -460,3 +461,24 @@ def test_a_managed_application_shows_a_page_before_the_provider(admin: Client, p
 
     body = {"provider": {"github": {"organizations": [], "email_domains": ["example.com"]}}}
     run(admin, providers, body, test)
+
+
+def test_a_secret_that_cannot_be_decrypted_is_in_the_status_until_it_is_set_again(
+    admin: Client, providers: FakeProviders
+) -> None:
+    async def test(browser: Browser, clock: Clock) -> None:
+        edge, route = browser.rule.edge, browser.rule.route
+        path = f"/edges/https/{edge}/routes/{route}/oauth"
+        group = admin.create("/backends/tunnel_group", {"labels": {"app": "web"}})["id"]
+        admin.put(f"/edges/https/{edge}/routes/{route}/backend", {"backend_id": group})
+        damage.replace_secret(path, "provider", "github", "client_secret")
+        assert statuses.route_status(admin, edge) == ("live", "")
+        answer = await browser.open("/")
+        assert isinstance(answer, Reply)
+        assert answer.status == 503
+        sentence = "The client secret cannot be decrypted: set client_secret again."
+        assert statuses.route_status(admin, edge) == ("refused", sentence)
+        assert admin.put(path, module("github")).status == 200
+        assert statuses.route_status(admin, edge) == ("live", "")
+
+    run(admin, providers, module("github"), test)

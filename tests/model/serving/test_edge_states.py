@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from chalicelib import clock
-from chalicelib.model.edges import application_errors
 from chalicelib.model.edges.application_errors import ApplicationError
 from chalicelib.model.edges.edge_status import (
     NO_STATUS,
@@ -20,6 +19,7 @@ from chalicelib.model.edges.edge_status import (
     State,
 )
 from chalicelib.model.edges.modules.basic_auth import BasicAuthRule
+from chalicelib.model.edges.modules.webhook_verification import WebhookRule
 from chalicelib.model.edges.served import ServedEdge
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.names.reservations import ServedReservation
@@ -128,14 +128,31 @@ def test_an_application_that_the_provider_refuses_is_shown(digest: str, state: S
     assert found == RouteStatus(ROUTE, state, since, sentence)
 
 
+@pytest.mark.parametrize(
+    ("module", "rule", "reason", "sentence"),
+    [
+        (
+            "basic_auth",
+            BasicAuthRule("d"),
+            "passwords",
+            "The passwords cannot be decrypted: set the credentials again.",
+        ),
+        (
+            "webhook_verification",
+            WebhookRule("SLACK", "d"),
+            "webhook",
+            "The webhook secret cannot be decrypted: set the secret again.",
+        ),
+    ],
+)
 @pytest.mark.parametrize(("digest", "state"), [("d", "refused"), ("former", "live")])
-def test_passwords_that_cannot_be_decrypted_are_shown(digest: str, state: State) -> None:
-    modules = extended(SERVED.routes[0].modules, basic_auth=BasicAuthRule("d"))
+def test_a_secret_that_cannot_be_decrypted_is_shown(
+    digest: str, state: State, module: str, rule: object, reason: str, sentence: str
+) -> None:
+    modules = extended(SERVED.routes[0].modules, **{module: rule})
     served = replace(SERVED, routes=(replace(SERVED.routes[0], modules=modules),))
-    error = ApplicationError(digest, LATER, "passwords")
-    errors = {application_errors.passwords_of(ROUTE): error}
+    errors = {f"{ROUTE}_{module}": ApplicationError(digest, LATER, reason)}
     (found,) = decided(Reports(1, trial=TRIED, application_errors=errors), served).status.routes
-    sentence = "The passwords cannot be decrypted: set the credentials again."
     assert found == RouteStatus(ROUTE, state, *((LATER, sentence) if state == "refused" else (AT, "")))
 
 

@@ -45,8 +45,11 @@ class WebhookModule(StoredModule):
         return WebhookRule(known, digest) if known and self.secret else None
 
     def open_secret(self, context: Mapping[str, str]) -> str:
-        """Return the secret, "" if there is none. `context` is the route's. Raises aws.Unavailable."""
-        return vault.unseal(self.secret, webhook_context(context), bytes.decode) if self.secret else ""
+        """Return the secret, "" if there is none. `context` is the route's.
+
+        Raises aws.Unavailable, and vault.Unreadable if it cannot be decrypted.
+        """
+        return vault.unseal_readable(self.secret, webhook_context(context), bytes.decode) if self.secret else ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,7 +14,9 @@ from chalicelib.modules import webhook_verification
 from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
+from tests.edge.sign_in import statuses
 from tests.edge.sign_in.webhooks.signing import secret_of, sign
+from tests.modules import damage
 from tests.modules.samples import on_a_holder
 from tests.transports import Client
 
@@ -82,6 +85,22 @@ def test_a_route_without_the_module_is_closed(admin: Client, module: str) -> Non
         assert check(WebhookChecks(LARGEST, lambda: NOW), other) == 503
 
 
+def test_a_secret_that_cannot_be_decrypted_is_in_the_status_until_it_is_set_again(
+    admin: Client, module: str, checks: WebhookChecks
+) -> None:
+    edge = module.split("/")[3]
+    admin.patch(f"/edges/https/{edge}", {"hostports": ["hooks.tunnels.localhost:443"]})
+    damage.replace_secret(module, "secret")
+    damaged = request(admin, module)
+    assert statuses.route_status(admin, edge) == ("live", "")
+    assert [check(checks, damaged) for _ in range(2)] == [503, 503]
+    sentence = "The webhook secret cannot be decrypted: set the secret again."
+    assert statuses.route_status(admin, edge) == ("refused", sentence)
+    assert admin.put(module, {"provider": "SLACK", "secret": secret_of("SLACK")}).status == 200
+    assert statuses.route_status(admin, edge) == ("live", "")
+    assert check(checks, request(admin, module)) == 200
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -95,11 +114,15 @@ def test_a_store_or_key_that_cannot_be_used_closes(
     admin: Client, module: str, checks: WebhookChecks, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     webhook = request(admin, module)
+    call = aws.call
 
-    def fail(*_: object, **__: object) -> None:
-        raise error
+    def fail(service: str, *values: Any, **named: Any) -> Any:
+        if service == "kms":
+            raise error
+        return call(service, *values, **named)
 
     with monkeypatch.context() as broken:
         broken.setattr(aws, "call", fail)
+        broken.setattr("chalicelib.storage.vault._opened", {})
         assert check(checks, webhook) == 503
     assert check(checks, webhook) == 200

@@ -153,13 +153,24 @@ def find_policy(account: str, id: str) -> Item | None:
     return table.read(items.scope(account, kinds.IP_POLICIES.path), id)
 
 
+def list_copies(item: Item) -> set[tuple[str, str, str]]:
+    """Return the policy, the rule and the text of copies: those of a policy's record, or the one that a rule needs.
+
+    Raises MalformedRecord and ValueError.
+    """
+    if kinds.IP_POLICIES.has(item.id):
+        return {(item.id, rule, text) for rule, text in _copies(item).items()}
+    stored = IpPolicyRule.of(item.body)
+    return {(stored.ip_policy_id, item.id, _copy(stored))}
+
+
 def put_copy(policy: Item, rule: Item) -> list[Write]:
     """Return the writes that copy a rule into the record of its policy. They fail if the policy changes.
 
     Raises TooManyRules.
     """
     stored = IpPolicyRule.of(rule.body)
-    copies = {**_copies(policy), rule.id: f"{stored.action} {parse_cidr(stored.cidr)}"}
+    copies = {**_copies(policy), rule.id: _copy(stored)}
     if len(copies) > MAX_RULES:
         raise TooManyRules
     return _replace_copies(policy, copies)
@@ -219,6 +230,10 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
         return True
 
     return writes.retried(attempt)
+
+
+def _copy(rule: IpPolicyRule) -> str:
+    return f"{rule.action} {parse_cidr(rule.cidr)}"
 
 
 def _copies(policy: Item | None) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 from chalicelib import clock
 from chalicelib.model.base import kinds
 from chalicelib.model.base.switches import WITHOUT_KEY
+from chalicelib.model.edges import ip_policies
 from chalicelib.model.tenants.portable import Exported, NotAnExport
 from chalicelib.model.tenants.record_classes import ACCOUNT
 from chalicelib.storage.records import places
@@ -22,6 +23,7 @@ Record = Mapping[str, Any]
 Place = tuple[str, str]
 _FREE_TEXT = ("description", "metadata")
 _OWNED = re.compile(ACCOUNT)
+_CHANGED = "the account changed during the export. Disable the account and export it again."
 _WITH_PRIVATE_KEY = (kinds.SSH_CERTIFICATE_AUTHORITIES, kinds.TLS_CERTIFICATES)
 
 
@@ -32,6 +34,8 @@ class Arrivals:
     account: str
     claims: set[tuple[str, str, str]] = field(default_factory=set)  # scope of a unique key, and path of its item
     held: set[tuple[str, str, str]] = field(default_factory=set)
+    copies: set[tuple[str, str, str]] = field(default_factory=set)  # of rules, in the records of IP policies
+    rules: set[tuple[str, str, str]] = field(default_factory=set)  # the copies that the rules need
     lists: set[str] = field(default_factory=set)  # scopes of lists of revocations
     chunks: set[str] = field(default_factory=set)
     lost: list[str] = field(default_factory=list)
@@ -48,15 +52,15 @@ class Arrivals:
             raise NotAnExport(f"The record {key} is malformed.") from None
 
     def complete(self) -> None:
-        """Check that items and unique keys agree. Raises NotAnExport."""
+        """Check that items and unique keys agree, and IP policies and their rules. Raises NotAnExport."""
         if self.chunks - self.lists:
             raise NotAnExport(f"The export has revocations of {min(self.chunks - self.lists)}, but not their list.")
         if differing := self.claims ^ self.held:
             scope, path, _ = min(differing)
-            raise NotAnExport(
-                f"The unique key {scope} does not match the record at {path}: the account changed during the export. "
-                "Disable the account and export it again."
-            )
+            raise NotAnExport(f"The unique key {scope} does not match the record at {path}: {_CHANGED}")
+        if differing := self.copies ^ self.rules:
+            policy, rule, _ = min(differing)
+            raise NotAnExport(f"The IP policy {policy} does not match its rule {rule}: {_CHANGED}")
 
     def _check(self, exported: Exported) -> None:
         record, scope, id = exported.record, exported.record["scope"], exported.record["id"]
@@ -86,6 +90,10 @@ class Arrivals:
         if exported.record_class.portability == "portable" and kind is not kinds.ACCOUNTS:
             path = f"{item.path}/{item.id}"
             self.claims |= {(key.scope, path, "") for key in item.unique_keys}
+        if kind is kinds.IP_POLICIES:
+            self.copies |= ip_policies.list_copies(item)
+        elif kind is kinds.IP_POLICY_RULES:
+            self.rules |= ip_policies.list_copies(item)
         self.lost += _lost(kind, item)
 
 

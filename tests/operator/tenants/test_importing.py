@@ -97,6 +97,35 @@ def test_a_reservation_returns_with_its_restriction(
     assert new.get(module).json == restriction
 
 
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ('"deny 192.0.2.9/32"', '"allow 192.0.2.9/32"'),  # in the policy
+        ('"allow 192.0.2.0/24"', '"allow 0.0.0.0/0"'),
+        ('{"S": "deny"}', '{"S": "allow"}'),  # in the rule
+        ('{"S": "192.0.2.9"}', '{"S": "192.0.2.8"}'),
+    ],
+)
+def test_an_ip_policy_that_does_not_match_its_rules_is_refused(
+    admin: Client, tmp_path: Path, text: str, instead: str
+) -> None:
+    policy = admin.create("/ip_policies", {})["id"]
+    for action, cidr in (("allow", "192.0.2.0/24"), ("deny", "192.0.2.9")):
+        rule = admin.create("/ip_policy_rules", {"ip_policy_id": policy, "action": action, "cidr": cidr})
+    before, file, edited = admin.get("/ip_policy_rules").json, tmp_path / "acme.ndjson", tmp_path / "edited.ndjson"
+    move_away(admin, file)
+    new, stored = arrive(admin), worlds.scan()
+    whole = file.read_text()
+    assert text in whole
+    edited.write_text(whole.replace(text, instead))
+    message = str(refused("accounts", "import", new.account, str(edited)))
+    assert f"The IP policy {policy} does not match its rule " in message
+    assert message.endswith("Disable the account and export it again. Nothing was imported.")
+    assert (worlds.scan(), rule["action"]) == (stored, "deny")
+    run("accounts", "import", new.account, str(file))
+    assert new.get("/ip_policy_rules").json == before
+
+
 def test_an_import_with_one_conflict_writes_nothing(admin: Client, stranger: Client, tmp_path: Path) -> None:
     made, file = worlds.fill(admin), tmp_path / "acme.ndjson"
     credential = admin.get(f"/ssh_credentials/{made['/ssh_credentials']}").json

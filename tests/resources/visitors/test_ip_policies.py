@@ -1,11 +1,14 @@
 """IP policies and their rules: defaults, limits, and what is deleted together."""
 
+from typing import Any
+
 import pytest
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import ip_policies
 from chalicelib.model.edges.ip_policies import ServedPolicy
 from chalicelib.model.edges.served import decode_part
+from chalicelib.storage.client import aws, dynamodb
 from chalicelib.storage.records import change_log, items, table
 from chalicelib.storage.records.change_log import Place
 from tests.refusals import assert_refused
@@ -76,6 +79,34 @@ def test_a_policy_is_deleted_with_its_rules(admin: Client) -> None:
     ]
     assert [it["action"] for it in events] == ["ip_policy.delete", *["ip_policy_rule.delete"] * 3]
     assert [it["details"]["action"] for it in events[1:]] == ["deny", "allow", "allow"]
+
+
+@pytest.mark.parametrize("written", range(6))
+def test_a_deletion_that_stops_half_way_closes_and_can_be_repeated(
+    admin: Client, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    id = admin.create(POLICIES, {})["id"]
+    for cidr, action in (("10.0.0.1", "deny"), ("10.0.0.0/8", "allow"), ("192.0.2.1", "deny"), ("::/0", "allow")):
+        admin.create(RULES, {"ip_policy_id": id, "cidr": cidr, "action": action})
+    transact, made = dynamodb.transact, 0
+
+    def stop(writes: Any) -> None:
+        nonlocal made
+        made += 1
+        if made > written:
+            raise aws.Unavailable("DynamoDB")
+        transact(writes)
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(dynamodb, "transact", stop)
+        assert admin.delete(f"{POLICIES}/{id}").status == (503 if written < 5 else 204)
+
+    if written < 5:
+        rules = ["allow 10.0.0.0/8", "allow ::/0", "deny 10.0.0.1/32", "deny 192.0.2.1/32"]
+        assert served(admin, id) == rules[written:]  # those that allow are removed first
+        assert admin.delete(f"{POLICIES}/{id}").status == 204
+    assert admin.get(f"{POLICIES}/{id}").status == 404
+    assert admin.get(RULES).json["ip_policy_rules"] == []
 
 
 def test_policies_and_rules_have_limits(admin: Client) -> None:

@@ -124,6 +124,7 @@ def test_only_known_files_seal() -> None:
     # A new file here also needs a place in `sealed_values`, or `secrets rewrap` would miss its secrets.
     assert sealing == {
         "chalicelib/http/resource.py",
+        "chalicelib/model/edges/modules/basic_auth.py",
         "chalicelib/model/edges/modules/oauth.py",
         "chalicelib/model/edges/modules/webhook_verification.py",
         "chalicelib/model/sign_in/managed_apps.py",

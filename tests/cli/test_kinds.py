@@ -164,13 +164,13 @@ def words_of(field: Field, texts: tuple[str, ...]) -> Iterator[str]:
 
 
 def flags_of(fields: tuple[Field, ...], sample: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the texts of flags for a body. JSON is used only for an empty object."""
+    """Return the texts of flags for a body. JSON is used only for an empty object, and for a list of objects."""
     found: dict[str, tuple[str, ...]] = {}
     for field in fields:
         value: Any = sample
         for name in field.path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        if value is not None and (field.type != "json" or value == {}):
+        if value is not None and (field.type != "json" or value == {} or isinstance(value, list)):
             found[field.path] = texts_of(field, value)
     return found
 
@@ -182,7 +182,7 @@ def texts_of(field: Field, value: Any) -> tuple[str, ...]:
     if field.type.startswith("map"):
         pairs = [(key, each) for key, it in value.items() for each in (it if isinstance(it, list) else [it])]
         return tuple(f"{key}={each}" for key, each in pairs) or ("{}",)
-    return (str(value).lower() if isinstance(value, bool) else str(value) if field.type != "json" else "{}",)
+    return (json.dumps(value) if field.type == "json" or isinstance(value, bool) else str(value),)
 
 
 @pytest.mark.parametrize(

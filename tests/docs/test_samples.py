@@ -16,17 +16,18 @@ pytestmark = pytest.mark.needs("the page of the reference")
 TOLD = {operation["operationId"]: operation for *_, operation in OPERATIONS}
 CURL = 'curl() { command curl -sS --write-out "\\n%{http_code}" "$@"; }\n'
 LAST = {("DELETE", "/ip_policies/{id}"): 1, ("DELETE", "/api_keys/self"): 2}  # a policy takes its rules with it
+FIRST = "/edges/https/{edge_id}/routes/{id}/basic_auth"  # a route with it cannot have OAuth
 METHODS = ("POST", "PUT", "GET", "PATCH", "OFFBOARD", "DELETE")
 
 
 def in_order() -> Iterator[str]:
     """Yield the operations by their ids: first what makes something, last what removes it, the innermost first.
 
-    IP policies and the reader's own key end behind all of them.
+    IP policies and the reader's own key end behind all of them, passwords of routes before the other modules are set.
     """
 
     def place(method: str, path: str) -> tuple[int, int, int]:
-        last = LAST.get((method, path), 0)
+        last = -1 if path == FIRST else LAST.get((method, path), 0)
         if path.endswith("/offboard"):
             method = "OFFBOARD"
         depth = -path.count("/") if method == "DELETE" else path.count("/")

@@ -93,7 +93,7 @@ PACKED = {name for resource in KINDS for name in resource.stored.PACKED}
 MODULES = {
     module.name: SAMPLES[module.path][0].request
     for module in OF_EDGES
-    if module.home == "/edges/https/{edge_id}/routes/{id}"
+    if module.home == "/edges/https/{edge_id}/routes/{id}" and module.name != "basic_auth"  # not beside OAuth
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.crypto.keys import AuthorizedKey
 
 _MAX_KEY_BYTES = 16 * 1024
-_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")  # sshd refuses certificates with netmasks or scopes
+_NETWORK = r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?"  # sshd refuses certificates with netmasks or scopes
 _CRITICAL = ("force-command", "source-address", "verify-required")  # the only ones that OpenSSH supports
 _WITHOUT_VALUE = {  # sshd refuses a certificate if one of these has a value
     "no-touch-required",
@@ -49,7 +49,7 @@ def _not_before_1970(value: datetime | None) -> datetime | None:
 def _networks(text: str) -> str:
     for network in text.split(","):
         try:
-            if not _NETWORK.fullmatch(network):
+            if not re.fullmatch(_NETWORK, network):
                 raise ValueError
             ipaddress.ip_network(network)
         except ValueError:

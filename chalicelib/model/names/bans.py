@@ -13,7 +13,7 @@ from chalicelib.model.operator_lists import OperatorList
 MAX_PATTERNS = 100  # each is compared with each name
 _PATTERNS = OperatorList("/banned_patterns", "name_ban")
 _MIN_CHARACTERS = 3  # without the stars: a shorter pattern could ban half of all names by mistake
-_FORM = re.compile(r"[a-z0-9.*-]{1,253}")
+_FORM = r"[a-z0-9.*-]{1,253}"
 
 
 class TooManyPatterns(Exception):
@@ -23,7 +23,7 @@ class TooManyPatterns(Exception):
 def normalize(text: str) -> str:
     """Return a pattern in its normal form. Raises ValueError, aws.Unavailable."""
     pattern = text.lower()
-    if not _FORM.fullmatch(pattern):
+    if not re.fullmatch(_FORM, pattern):
         raise ValueError("is not a pattern of host names, for example *bank* or *.bank.example")
     if len(pattern.replace("*", "")) < _MIN_CHARACTERS:
         raise ValueError(f"must have at least {_MIN_CHARACTERS} characters other than '*'")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 EXTENSION = "bind@tunnel-edge"  # the extension of user certificates that contains rules
 _EVERYTHING, _BIND = "*", "bind:"
 _PART = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_DOMAIN = re.compile(rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}")  # a name that ends with a number is an address
-_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+)\]")  # without a zone, which is valid on one machine only
-_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_DOMAIN = rf"(?:{_PART}\.)*(?![0-9]+\Z){_PART}"  # a name that ends with a number is an address
+_IPV6 = r"\[([0-9A-Fa-f:.]+)\]"  # without a zone, which is valid on one machine only
+_PORT = r"[1-9][0-9]{0,4}"
 _MAX_DOMAIN, _MAX_LABEL = 253, 255
 
 
@@ -110,7 +110,7 @@ def _parse_target(text: str) -> Target:
 def _parse_domain(text: str) -> str:
     if not text.isascii():
         raise ValueError("must have the domain in ASCII form (xn--…)")
-    if len(text) > _MAX_DOMAIN or not _DOMAIN.fullmatch(text.lower()):
+    if len(text) > _MAX_DOMAIN or not re.fullmatch(_DOMAIN, text.lower()):
         raise ValueError("must be bind:<domain>, bind:*.<suffix>, bind:<host>:<port> or bind:<key>=<value>")
     return text.lower()
 
@@ -127,7 +127,7 @@ def _parse_host(text: str) -> str:
 
 
 def _parse_ipv6(text: str) -> str:
-    bracketed = _IPV6.fullmatch(text)
+    bracketed = re.fullmatch(_IPV6, text)
     try:
         return str(ipaddress.IPv6Address(bracketed[1] if bracketed else ""))
     except ValueError:
@@ -135,7 +135,7 @@ def _parse_ipv6(text: str) -> str:
 
 
 def _parse_port(text: str) -> int:
-    if not _PORT.fullmatch(text) or int(text) > 65535:
+    if not re.fullmatch(_PORT, text) or int(text) > 65535:
         raise ValueError("must end with a port from 1 to 65535")
     return int(text)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib import clock
-from chalicelib.federation import claims, issuers
 from chalicelib.http.auth import Caller
 from chalicelib.http.endpoints import Call, Endpoint, Made
 from chalicelib.http.errors import Conflict, Forbidden, InvalidRequest, UnknownReference
@@ -79,6 +78,8 @@ def _sign_in(values: Mapping[str, Any] | None) -> SignIn | None:
 
 def _check(stored: FederatedCredential) -> None:
     """Raise InvalidRequest for fields that do not fit each other."""
+    from chalicelib.federation import claims, issuers  # here, because only a body needs them
+
     wrong = {}
     if missing := issuers.find_missing_tenant(stored.issuer, stored.claims):
         wrong["claims"] = f"must contain {' or '.join(missing[0])}, with patterns without {claims.ANY}"

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any
 
-from chalicelib.federation import issuers
 from chalicelib.model.accounts import federated_credentials
 from chalicelib.resources.accounts.api_keys import BOUNDED, Scope
 from chalicelib.schema.fields import DescribedShape, OwnerId, Text, Timestamp, TracedShape
@@ -14,6 +13,8 @@ _MAX_AUDIENCE = 255
 
 
 def _issuer(text: str) -> str:
+    from chalicelib.federation import issuers  # here, because only a body needs it
+
     if problem := issuers.find_problem(text):
         raise ValueError(problem)
     return text

@@ -19,11 +19,11 @@ from chalicelib.schema.rules import After, id_of, if_empty, unless_blank
 from chalicelib.storage.records import table, writes
 from chalicelib.storage.records.items import Item
 
-_CIDR = re.compile(r"[0-9A-Fa-f:.]{1,45}(/[0-9]{1,3})?")
+_CIDR = r"[0-9A-Fa-f:.]{1,45}(/[0-9]{1,3})?"
 
 
 def _check_cidr(text: str) -> str:
-    if not _CIDR.fullmatch(text):
+    if not re.fullmatch(_CIDR, text):
         raise ValueError("must be an IP address or a network in CIDR notation")
     ip_policies.parse_cidr(text)
     return text

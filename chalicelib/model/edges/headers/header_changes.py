@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from chalicelib.model.edges.headers import claims
-
 N = TypeVar("N", bound=Iterable[str])
 
 MAX_CHANGES = 10  # headers in `add`, and in `remove`
@@ -24,6 +22,8 @@ _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"
 
 def check_request_name(name: str) -> str:
     """Return the name of a request header. Raises ValueError if a route may not change it."""
+    from chalicelib.model.edges.headers import claims  # here, because its expression is long and only a body needs it
+
     _check_form(name)
     if re.fullmatch(_REQUEST, _as_read(name)) or re.fullmatch(claims.REGEX, name.lower()):
         raise ValueError(

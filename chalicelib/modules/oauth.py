@@ -3,6 +3,7 @@
 The client secret of an OAuth app is encrypted like every secret. It is decrypted only for keys that may write edges.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -103,6 +104,9 @@ class EndpointOAuthProvider(Shape):
     """Amazon as identity provider."""
 
 
+_UNSET = dict.fromkeys(inspect.get_annotations(EndpointOAuthProvider))  # a record can be older than a provider
+
+
 def _exactly_one(providers: EndpointOAuthProvider) -> EndpointOAuthProvider:
     if len([provider for provider in vars(providers).values() if provider]) != 1:
         raise ValueError(f"must name exactly one of {', '.join(vars(providers))}")
@@ -146,7 +150,7 @@ def _response(module: OAuthModule, holder: Item, call: Call) -> dict[str, Any]:
         and {**provider.to_record(), "client_secret": provider.open_secret(context) if sees_secret else ""}
         for name, provider in module.provider.items()
     }
-    return {**vars(module), "provider": providers}
+    return {**vars(module), "provider": {**_UNSET, **providers}}
 
 
 MODULES = tuple(

@@ -1,5 +1,7 @@
-"""Damages sealed secrets in the store."""
+"""Changes stored modules of routes past the API: damaged secrets, and fields that are missing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from chalicelib.storage.client import aws
@@ -12,12 +14,25 @@ def replace_secret(module: str, *place: str, sealed: Any = _DAMAGED) -> Any:
 
     `module` is the path of the module, and `place` are the names that lead to the secret in its record.
     """
+    with _stored(module, *place[:-1]) as holder:
+        former, holder[place[-1]] = holder[place[-1]], sealed
+    return former
+
+
+def remove(module: str, *place: str) -> None:
+    """Remove a field of a route's module, which a former version did not know."""
+    with _stored(module, *place[:-1]) as holder:
+        del holder[place[-1]]
+
+
+@contextmanager
+def _stored(module: str, *place: str) -> Iterator[dict[str, Any]]:
+    """Yield an object of a module's record, and store the record again."""
     table, (*_, route, name) = aws.client("dynamodb"), module.split("/")
     pages = table.get_paginator("scan").paginate(TableName="tunnel-edge")
     (record,) = [it for page in pages for it in page["Items"] if it["id"]["S"].endswith(route) and "parts" in it]
-    holder, *rest = record["parts"]["M"][name]["M"], *place
-    for key in rest[:-1]:
-        holder = holder[key]["M"]
-    former, holder[rest[-1]] = holder[rest[-1]], sealed
+    found = record["parts"]["M"][name]["M"]
+    for key in place:
+        found = found[key]["M"]
+    yield found
     table.put_item(TableName="tunnel-edge", Item=record)
-    return former

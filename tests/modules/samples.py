@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass
+from inspect import get_annotations
 from typing import Any
 
 import pytest
 
 from chalicelib import edges, ids, modules
 from chalicelib.http.module import Module
+from chalicelib.modules.oauth import EndpointOAuthProvider
 from tests.samples import Collection
 from tests.transports import Client
 
@@ -15,7 +17,7 @@ BASE_URL = "http://localhost"
 AUTHORITIES = [ids.new("ca") for _ in range(2)]
 BACKEND = ids.new("bkdwd")
 POLICY = json.dumps({"inbound": [{"name": "n", "expressions": ["true"], "actions": [{"type": "deny"}]}]}, indent=1)
-NO_PROVIDER = dict.fromkeys(("github", "facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon"))
+NO_PROVIDER = dict.fromkeys(get_annotations(EndpointOAuthProvider))
 PROVIDER = {"client_id": "", "client_secret": "", "scopes": [], "email_addresses": [], "email_domains": []}
 GITHUB = {
     "client_id": "an app",

@@ -8,6 +8,7 @@ import pytest
 from chalicelib.modules import oauth
 from chalicelib.storage import vault
 from chalicelib.storage.client import aws
+from tests.modules import damage
 from tests.modules.samples import BASE_URL, DURATIONS, GITHUB, NO_PROVIDER, PROVIDER, anywhere, on_a_holder
 from tests.refusals import assert_invalid
 from tests.transports import RECORD, Client
@@ -42,6 +43,13 @@ def test_every_provider_can_be_the_one(admin: Client) -> None:
         answer = admin.put(address, {"provider": {name: {}}})
         assert answer.json == {**DEFAULTS, "provider": {**NO_PROVIDER, name: {**PROVIDER, **own}}}
         assert list(answer.json["provider"]) == PROVIDERS
+
+
+def test_a_provider_that_a_record_lacks_is_null(admin: Client) -> None:
+    module = on_a_holder(admin, OAUTH)
+    before = admin.put(module, GOOGLE).json
+    damage.remove(module, "provider", PROVIDERS[-1])
+    assert admin.get(module).json == before
 
 
 def test_every_provider_takes_an_app_scopes_and_who_may_pass(admin: Client) -> None:

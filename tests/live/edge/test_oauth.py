@@ -54,7 +54,8 @@ def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[No
         kept.clear()
     file = tmp_path / "endpoints.json"
     file.write_text(json.dumps(providers.endpoints()))
-    settings = replace(edge.settings, oauth_endpoints=str(file))
+    limits = replace(edge.settings.limits, oauth_provider_timeout=2)
+    settings = replace(edge.settings, oauth_endpoints=str(file), limits=limits)
     edge.store.sign_in_keys = []
 
     async def start() -> "asyncio.Task[None]":
@@ -440,6 +441,34 @@ def test_a_route_with_webhooks_requires_a_session_and_a_signature(
     page.put(None)
     until(lambda: edge.status("both", *webhook) == "200")
     assert edge.status("both", *session, *forged) == "403"
+
+
+def test_intervals_end_access_and_a_provider_that_answers_returns_it(
+    edge: Edge, service: None, admin: Client, providers: FakeProviders, tmp_path: Path
+) -> None:
+    modules = {
+        "twitch": module("twitch", inactivity_timeout=4),
+        "google": module("google", email_domains=["example.com"], auth_check_interval=4),
+        "gitlab": module("gitlab", auth_check_interval=4),
+    }
+    cookies = {}
+    for name, own in modules.items():
+        page = site(edge, admin, name, HttpResponse(body="welcome\n"))
+        page.put(own)
+        until(lambda name=name: edge.status(name) == "401")  # type: ignore[misc]
+        assert browse(page, tmp_path / name).endswith("200")
+        cookies[name] = "; ".join(f"{key}={value}" for key, value in cookies_in(tmp_path / name).items())
+
+    def status(name: str) -> str:
+        return edge.status(name, "-b", cookies[name])
+
+    providers.people["google"] = fake_providers.Person(email="ada@example.org")
+    providers.silent.add("gitlab")
+    until(lambda: status("google") == "403", within=8)
+    until(lambda: status("gitlab") == "503", within=8)
+    providers.silent.clear()
+    until(lambda: status("gitlab") == "200")
+    assert status("twitch") == "401"  # no request has come within its four seconds
 
 
 def test_options_pass_if_the_module_says_so(edge: Edge, service: None, admin: Client) -> None:

@@ -17,8 +17,9 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.needs("the environment of the Terraform provider")
-def test_it_says_where_it_listens_and_ignores_an_interruption(tmp_path: Path) -> None:
+def test_it_says_where_it_listens_and_ignores_an_interruption(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Its socket is this user's alone, its key is in no file, and Ctrl-C does not end the changes that run."""
+    tmp_path = tmp_path_factory.mktemp("t")  # the path of a Unix socket has at most 107 bytes
     wheel.build_wheel(tmp_path / "wheel")
     environment = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT / "terraform")}
     process = subprocess.Popen(

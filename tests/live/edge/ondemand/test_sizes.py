@@ -134,7 +134,7 @@ _FORMS: Mapping[str, Create] = {
     "filters": _filters,
     "paths": _long_paths,
     "exact-paths": _long_exact_paths,
-    "webhooks and passwords": _guarded,
+    "webhooks-and-passwords": _guarded,
 }
 
 

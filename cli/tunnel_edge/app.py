@@ -97,7 +97,7 @@ def _complete(instruction: str) -> int:
 
 def help_page() -> str:
     """Return the list of all commands, for a page of 80 columns."""
-    return te.get_help(click.Context(te, info_name="te", terminal_width=80)) + "\n"
+    return te.get_help(click.Context(te, info_name="te", terminal_width=80, **te.context_settings)) + "\n"
 
 
 def _report(error: CommandError, context: click.Context | None) -> None:

@@ -111,6 +111,19 @@ def _one_provider(body: Body) -> None:
         module["provider"] = {name: provider}
 
 
+def _one_sign_in(body: Body) -> None:
+    """Keep OAuth or passwords: a route has one of them."""
+    if body.get("oauth"):
+        body.pop("basic_auth", None)
+
+
+def _make_room(case: Any) -> None:
+    """Remove the passwords of a route before its OAuth is set, and the other way."""
+    holder, _, name = case.path.format(**(case.path_parameters or {})).rpartition("/")
+    if case.method == "PUT" and "/routes/" in holder and name in ("oauth", "basic_auth"):
+        _API.delete(f"{holder}/{'oauth' if name == 'basic_auth' else 'basic_auth'}")
+
+
 def _webhook(body: Body) -> None:
     """Give Svix a secret of its form."""
     module = body.get("webhook_verification") or body
@@ -163,6 +176,7 @@ _REPAIRS = (
     _hostports,
     _termination,
     _one_provider,
+    _one_sign_in,
     _webhook,
     _bounds,
 )
@@ -189,6 +203,7 @@ def before_call(_context: Any, case: Any, _options: Any) -> None:
         headers["Idempotency-Key"] = secrets.token_hex()  # a key of an earlier case would be refused with a 409
     if "action" in (case.query or {}):
         case.query["action"] = "ip_policy.*"  # an action is of a kind that has events
+    _make_room(case)
     if isinstance(case.body, dict):
         case.body = _written(case.body)
         for repair in _REPAIRS if not case.path.endswith("/revocations") else (_one_subject,):

@@ -192,6 +192,11 @@ class Table:
             connection.request("GET", path)
             return json.loads(connection.getresponse().read())
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether Envoy has the answers to all its requests."""
+        return not self._tasks
+
     def _on_demand(self, demand: Demand) -> None:
         self.held |= demand.held
         for name in demand.requested:

@@ -386,6 +386,7 @@ def test_a_change_at_one_route_leaves_streams_of_another_route_alone(
 ) -> None:
     page = site(edge, admin, "calm", TunnelGroup(labels={"app": "calm"}))
     edge.ssh(edge.key(admin.account), "-R", f"app=calm:80:localhost:{origin}")
+    until(lambda: edge.status("calm") == "200")
     page.put(module())
     page.add("/e", module("github"))
     until(lambda: "/github/" in edge.curl("calm", *NAVIGATES, "-w", "%{redirect_url}", path="/echo"))

@@ -182,7 +182,7 @@ class Control:
     def _complete(self) -> None:
         """Remove Envoy's resources of the previous process, once all names are loaded again."""
         has_asked = self.discovery.has_envoy and self.discovery.connected_at + _STATE_TIME < time.monotonic()
-        if not self._is_complete and has_asked and self._loader.is_restored and not self._special.is_busy:
+        if not self._is_complete and has_asked and self._loader.is_restored and self._special.is_complete:
             self._is_complete = True
             self.discovery.complete()
 

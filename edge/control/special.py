@@ -91,6 +91,11 @@ class SpecialNames:
         """Return whether any account has work that is not done."""
         return self._is_reading or not all(it.is_idle for it in self._accounts.values())
 
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all work is done, and no account waits for the store."""
+        return not self.is_busy and not any(it.is_unavailable for it in self._accounts.values())
+
     def is_changing(self, account: str) -> bool:
         """Return whether this account has work that is not done."""
         known = self._accounts.get(account)

@@ -81,6 +81,7 @@ class SpecialAccount:
         self.plans = SpecialPlans()
         self.missed: set[Place] = set()  # records that a resync found changed
         self.was_tried = False  # whether its names were planned or closed
+        self.is_unavailable = False  # whether the store could not be read for the latest work
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._handled: Mapping[str, SpecialEntry] = {}  # the entries with which the current work began
@@ -178,8 +179,10 @@ class SpecialAccount:
         try:
             await self._read(work)
             await self._publish()
+            self.is_unavailable = False
         except Exception as error:
-            if not isinstance(error, Unavailable):
+            self.is_unavailable = isinstance(error, Unavailable)
+            if not self.is_unavailable:
                 log.failure("special_names_failed", error, account=self.account)
             await self._close_unread()
             return False

@@ -195,6 +195,17 @@ def test_an_account_that_cannot_be_read_delays_no_other(world: World, failure: s
     assert (world.envoy.names, world.envoy.closed) == ({HOST, OTHER}, set())
 
 
+@pytest.mark.parametrize(("failure", "is_complete"), [("away", False), ("broken", True)])
+def test_envoy_keeps_what_it_has_until_the_store_can_be_read(world: World, failure: str, is_complete: bool) -> None:
+    world.keep(mutual())
+    getattr(world.reads, failure).add(A)
+    world.load()
+    assert (world.special.is_busy, world.special.is_complete) == (False, is_complete)
+    getattr(world.reads, failure).clear()
+    world.follow()
+    assert world.special.is_complete
+
+
 def test_a_start_waits_some_seconds_for_an_account_that_cannot_be_read(world: World) -> None:
     world.keep(mutual())
     world.start(patience=30)

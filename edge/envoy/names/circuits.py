@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
-from edge.envoy import clusters, parts, v3
+from edge.envoy import clusters, parts, upstream_http, v3
 from edge.envoy.resources import Resource, encode
 
 
@@ -18,6 +18,9 @@ def build_circuits(route: str, module: CircuitBreakerModule, groups: Iterable[Re
         cluster = v3.Cluster.FromString(group.encoded)
         cluster.name = cluster.load_assignment.cluster_name = clusters.circuit_name(route, cluster.name)
         cluster.outlier_detection.CopyFrom(_detection(module))
+        options = cluster.typed_extension_protocol_options
+        if options.get(upstream_http.OPTIONS) == upstream_http.SHARED_HTTP1:  # no other route shares its channels
+            options[upstream_http.OPTIONS].CopyFrom(upstream_http.VISITOR_HTTP1)
         cluster.common_lb_config.healthy_panic_threshold.CopyFrom(v3.Percent(value=0))  # all tunnels can be ejected
         yield replace(encode(cluster), is_emptied=group.is_emptied)
 

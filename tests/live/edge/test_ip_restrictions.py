@@ -26,7 +26,7 @@ from edge.envoy.filters import policy_matchers, proxies, visitor_addresses
 from edge.link.proxy_protocol import Header
 from edge.process.envoy_process.envoy_parent import ENVOY_ARGUMENTS
 from edge.process.settings import Settings
-from tests.edge import drawn_restrictions
+from tests.edge import case_counts, drawn_restrictions
 from tests.edge.drawn_restrictions import VISITORS, DrawnModules
 from tests.edge.edge_modules import enabled
 from tests.edge.envoy import messages
@@ -36,7 +36,7 @@ from tests.live.edge.test_traffic_policies import Server, connect, echoes, greet
 
 pytestmark = needs_envoy
 ACCOUNT = "acct_A"
-COUNT = int(os.environ.get("RESTRICTIONS", "40"))  # of random configurations
+COUNT = case_counts.at_least(40)  # random configurations
 PORTS = 15  # of them also decide about byte connections
 _GREETING = importlib.import_module("envoy.extensions.filters.network.direct_response.v3.config_pb2")
 _TRUSTING = Settings(proxy_protocol_from=("127.0.0.0/8",))

@@ -1,7 +1,7 @@
 """The clusters of a route with a circuit breaker, as Envoy reads them."""
 
 from chalicelib.model.edges.modules.circuit_breaker import CircuitBreakerModule
-from edge.envoy import v3
+from edge.envoy import upstream_http, v3
 from edge.envoy.names import circuits
 from edge.envoy.resources import encode
 from tests.edge.envoy import messages
@@ -29,3 +29,13 @@ def test_a_route_counts_failures_in_a_cluster_of_its_own() -> None:
             "failure_percentage_request_volume": 20,
         },
     }
+
+
+def test_idle_connections_end_soon_because_routes_do_not_share_them() -> None:
+    shared, of_visitors = (
+        encode(v3.Cluster(name="group", typed_extension_protocol_options={upstream_http.OPTIONS: options}))
+        for options in (upstream_http.SHARED_HTTP1, upstream_http.VISITOR_HTTP2)
+    )
+    made = [v3.Cluster.FromString(it.encoded) for it in circuits.build_circuits("r", MODULE, [shared, of_visitors])]
+    options = [it.typed_extension_protocol_options[upstream_http.OPTIONS] for it in made]
+    assert options == [upstream_http.VISITOR_HTTP1, upstream_http.VISITOR_HTTP2]

@@ -10,7 +10,7 @@ app = Chalice(app_name="tunnel-edge", configure_logs=False)
 middleware.wrap(app)
 endpoints.serve(app, routes.ALL)
 
-# A separate blueprint, so that the handler of the authorizer's function is the module that does not import the app.
+# The blueprint names the module that the authorizer's Lambda function imports. That module does not import the app.
 _gateway = Blueprint("chalicelib.authorizer")
 _gateway.lambda_function(name="authorizer")(authorizer.authorize)
 app.register_blueprint(_gateway)

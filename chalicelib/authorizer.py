@@ -14,9 +14,9 @@ log.start()
 def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Return the policy for a request: Allow with the caller as context, or Deny.
 
-    Deny means too many requests without a valid token: the gateway's GatewayResponses make it a 429. Raises
-    Exception("Unauthorized") for a rejected token, which the gateway answers with a 401, and aws.AwsError, which it
-    answers with a 5xx. The app refuses unsupported versions.
+    Deny means that an address sends too many requests without a valid token. The GatewayResponses of the deployment
+    answer it with a 429. Raises Exception("Unauthorized") for a rejected token, which the gateway answers with a 401,
+    and aws.AwsError, which it answers with a 5xx. The app refuses unsupported versions.
     """
     try:
         address = ((event.get("requestContext") or {}).get("identity") or {}).get("sourceIp") or ""
@@ -35,7 +35,7 @@ def authorize(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def _policy(effect: str, principal: str, context: dict[str, str]) -> dict[str, Any]:
-    # The policy covers every route: a gateway that caches policies applies the policy for one route to others.
+    # The policy covers every route, because a gateway that caches policies applies a cached one to all routes.
     statement = {"Action": "execute-api:Invoke", "Effect": effect, "Resource": "*"}
     return {
         "principalId": principal,

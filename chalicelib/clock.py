@@ -4,7 +4,7 @@ import re
 import time
 from datetime import UTC, datetime
 
-# Versions of Python differ on 24:00 and +01:60. RFC 3339 allows neither.
+# RFC 3339 allows neither 24:00 nor +01:60, but some versions of Python accept them.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?!24)\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:[0-5]\d)", flags=re.ASCII)
 
 

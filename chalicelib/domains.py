@@ -1,6 +1,6 @@
 """Domain names: their normal form, and public suffixes, which no account can own.
 
-The public suffix list is read on first use, not at a cold start.
+The first use reads the public suffix list, not the cold start.
 """
 
 import re
@@ -30,12 +30,12 @@ def normal(text: str) -> str:
 
 
 def is_below(host: str, domain: str) -> bool:
-    """Return whether a host, with or without `*.`, is a domain or below it; false for ""."""
+    """Return whether a host is a domain or below it. The host can start with `*.`; the domain "" contains none."""
     return bool(domain) and (host.removeprefix(WILDCARD) == domain or host.endswith(f".{domain}"))
 
 
 def is_public_suffix(name: str) -> bool:
-    """Return whether anyone can register names directly below a name, as below co.uk."""
+    """Return whether anyone can register names directly below a name, for example below co.uk."""
     return _suffixes().is_public(name.removeprefix(WILDCARD))
 
 

@@ -1,4 +1,4 @@
-"""Identifiers: a prefix and a KSUID, so that ids sort by creation.
+"""Identifiers: a prefix and a KSUID. Ids sort by the time of creation.
 
 A KSUID has 4 bytes of seconds since its epoch and 16 random bytes, encoded as 27 base62 characters.
 """
@@ -39,7 +39,7 @@ def is_id(text: str, *prefixes: str) -> bool:
 
 
 def pattern(*prefixes: str) -> str:
-    """Return a regular expression for ids with these prefixes, which may be expressions too."""
+    """Return a regular expression for ids with these prefixes. A prefix can be a regular expression."""
     prefix = prefixes[0] if len(prefixes) == 1 else f"(?:{'|'.join(prefixes)})"
     return f"^{prefix}_[0-9A-Za-z]{{27}}$"
 

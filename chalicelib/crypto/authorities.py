@@ -8,7 +8,7 @@ from chalicelib.crypto import pem, x509
 from chalicelib.crypto.pem import Block
 from chalicelib.crypto.x509 import Facts
 
-_WHICH = "this one"  # how the error messages of x509 refer to the certificate
+_WHICH = "this one"  # error messages of x509 refer to the certificate by this text
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Authority:
 
 
 def read(text: str, max_bytes: int) -> Authority:
-    """Parse an authority's certificate. Raises ValueError for anything else, or above `max_bytes`."""
+    """Parse an authority's certificate. Raises ValueError for other texts, and above `max_bytes`."""
     content = _only_certificate(pem.blocks(text)).decode()
     encoded = pem.encode("CERTIFICATE", content)
     if len(encoded) > max_bytes:

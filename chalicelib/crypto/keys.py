@@ -44,7 +44,7 @@ _FIELD = 2**255 - 19  # the prime of Curve25519's field (RFC 8032, 5.1)
 _D = -121665 * pow(121666, -1, _FIELD)
 _PRIVATE_KEY = re.compile(
     r"^[ \t]*-.*PRIVATE KEY|^PuTTY-User-Key-File-", flags=re.MULTILINE
-)  # a comment may contain it
+)  # only at the start of a line: the comment of a public key may contain these words
 _CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")  # except tab, CR and LF
 
 
@@ -90,7 +90,7 @@ def wire(key: PublicKey) -> bytes:
 
 
 def digest(key: PublicKey) -> bytes:
-    """Return the SHA-256 digest of a public key (32 bytes), which its fingerprint encodes."""
+    """Return the SHA-256 digest (32 bytes) of a public key. The fingerprint is its text form."""
     return hashlib.sha256(wire(key)).digest()
 
 
@@ -131,7 +131,7 @@ def split(line: str) -> list[str]:
 
 
 def decode(encoded: str) -> bytes:
-    """Return the bytes of a key's base64. Raises ValueError for characters that libraries skip."""
+    """Return the bytes of a key's base64. Raises ValueError unless it is strict base64."""
     content = base64.b64decode(encoded, validate=True)
     if base64.b64encode(content).decode() != encoded:  # Python accepts superfluous padding
         raise ValueError("not base64")
@@ -162,9 +162,9 @@ def accepted(key: object, *, max_rsa_bits: int = _MAX_RSA_BITS) -> PublicKey:
 
 
 def check_strength(key: PublicKey) -> None:
-    """Raise ValueError if the private key is easily computed from a public one.
+    """Raise ValueError if anyone can compute the private key from the public key, or sign for it.
 
-    Stored keys are not checked again; they can be revoked.
+    Stored keys are not checked again. Their owners can revoke them.
     """
     if isinstance(key, rsa.RSAPublicKey):
         modulus = key.public_numbers().n

@@ -16,13 +16,13 @@ _MAGIC, _FORMAT = b"SSHKRL\n\0", 1
 _CERTIFICATES, _SHA256 = 1, 5  # sections of a list
 _LIST, _RANGE, _BITMAP = 0x20, 0x21, 0x22  # sections of an authority's certificates
 _SERIAL_BYTES = 8
-_NEAR = 8 * _SERIAL_BYTES  # the widest gap that costs at most as much in a bitmap as a serial in a list
-_RANGE_BYTES = 5 + 2 * 8  # with the header of its section
-_BITMAP_BYTES = 5 + 8 + 4 + 1  # and one byte for every eight serials in its span
-_MAX_BITMAP_BITS = 16_384  # the largest integer of OpenSSH's format
+_NEAR = 8 * _SERIAL_BYTES  # serials at most this far apart take no more space in one bitmap than in a list
+_RANGE_BYTES = 5 + 2 * 8  # two serials, with the header of the section
+_BITMAP_BYTES = 5 + 8 + 4 + 1  # without the bits themselves: one byte for eight serials
+_MAX_BITMAP_BITS = 16_384  # OpenSSH reads no larger integer in this format
 _MAX_SERIAL = 2**64 - 1
 
-_Run = tuple[int, int]  # consecutive serials: first and last
+_Run = tuple[int, int]  # consecutive serials: the first and the last of them
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def make(
 ) -> bytes:
     """Encode a list of revoked certificates and of revoked keys (SHA-256 fingerprints).
 
-    A revoked key also revokes its certificates. Raises ValueError for values that the format cannot hold, because sshd
-    refuses all logins if it cannot read its list.
+    A revoked key also revokes its certificates. Raises ValueError for values that the format cannot encode, because
+    sshd refuses all logins if it cannot read its list.
     """
     sections = [
         _section(_CERTIFICATES, _certificates(revoked.authority, revoked.serials))
@@ -98,7 +98,10 @@ def _serials(ordered: list[int]) -> Iterator[bytes]:
 
 
 def _parted(ordered: list[int]) -> tuple[list[int], list[list[int]]]:
-    """Return the isolated serials, and groups of serials that are close together. Random serials rarely form groups."""
+    """Split serials into isolated ones, and groups of serials that are close together.
+
+    Random serials rarely form groups.
+    """
     near = [place for place, gap in enumerate(map(sub, ordered[1:], ordered)) if gap <= _NEAR]
     single: list[int] = []
     groups: list[list[int]] = []
@@ -123,7 +126,7 @@ def _runs(ordered: list[int]) -> Iterator[_Run]:
 
 
 def _neighbours(runs: Iterable[_Run]) -> Iterator[list[_Run]]:
-    """Yield groups of runs that are smaller in one bitmap than as a list of serials."""
+    """Yield groups of runs. One bitmap of a group is smaller than a list of its serials."""
     together: list[_Run] = []
     for run in runs:
         if together and not _fits(together, run):
@@ -139,12 +142,12 @@ def _fits(together: list[_Run], run: _Run) -> bool:
 
 
 def _bytes(run: _Run) -> int:
-    """Return the size in bytes of a run, as a list or as a range: the smaller one."""
+    """Return the bytes that a run takes as a list or as a range: the smaller size."""
     return min(_SERIAL_BYTES * (run[1] - run[0] + 1), _RANGE_BYTES)
 
 
 def _bitmap(runs: list[_Run]) -> bytes:
-    """Return a bitmap: the lowest serial, and an integer with bit n set if that serial plus n is revoked."""
+    """Return a bitmap: the lowest serial, and an integer. Bit n is set if the lowest serial plus n is revoked."""
     offset = runs[0][0]
     bits = sum((1 << last + 1 - offset) - (1 << first - offset) for first, last in runs)
     return struct.pack(">Q", offset) + _string(bits.to_bytes(bits.bit_length() // 8 + 1))

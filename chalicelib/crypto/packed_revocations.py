@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _COUNT = struct.Struct(">I")  # number of serials; the serials and the fingerprints follow
 _SERIAL = struct.Struct(">QQ")
-_NUMBER_BYTES = 8  # of the serial, at the start of its record
+_NUMBER_BYTES = 8  # a record starts with the serial
 _NO_END = 0
 _FINGERPRINT_BYTES = 32
 
@@ -24,7 +24,7 @@ class RevokedSerial(NamedTuple):
 
 
 class RevokedKey(NamedTuple):
-    """The SHA-256 fingerprint of a key that is revoked permanently."""
+    """The SHA-256 fingerprint of a revoked key. Unlike a serial, it has no end."""
 
     fingerprint: bytes
 
@@ -73,7 +73,10 @@ def holds(packed: bytes, entry: Entry) -> bool:
 
 
 def last_end(packed: bytes) -> int | None:
-    """Return the Unix second at which the last entry ends, None if one has no end, 0 if empty."""
+    """Return the Unix second at which the last entry ends.
+
+    Returns None if an entry has no end, and 0 for an empty list.
+    """
     records, keys = _split(packed)
     ends = [end for _, end in _SERIAL.iter_unpack(records)]
     return None if keys or _NO_END in ends else max(ends, default=0)
@@ -99,7 +102,7 @@ def expire(packed: bytes, now: int) -> bytes:
 
 
 def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
-    """Replace the record of each entry; an empty record removes it."""
+    """Replace the record of each entry. An empty record removes the entry."""
     records, keys = _split(packed)
     for entry, record in changes:
         if isinstance(entry, RevokedSerial):
@@ -110,13 +113,13 @@ def _change(packed: bytes, changes: Iterable[tuple[Entry, bytes]]) -> bytes:
 
 
 def _replace(records: bytes, key: bytes, record: bytes, size: int) -> bytes:
-    """Replace or add one record among sorted records of equal size that start with their key."""
+    """Replace or add one record. Records are sorted, equal in size, and start with their key."""
     start, is_there = _find(records, key, size)
     return records[:start] + record + records[start + size if is_there else start :]
 
 
 def _find(records: bytes, key: bytes, size: int) -> tuple[int, bool]:
-    """Return the offset at which the record of a key belongs, and whether it exists."""
+    """Return the offset for the record of a key, and whether the record exists."""
     starts = range(0, len(records), size)
     start = size * bisect_left(starts, key, key=lambda start: records[start : start + len(key)])
     return start, records.startswith(key, start)

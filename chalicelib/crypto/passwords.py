@@ -5,16 +5,17 @@ import hmac
 import os
 
 _SALT = 16  # bytes
-_COST, _BLOCK, _LANES = 1 << 11, 8, 1  # 2 MiB and some milliseconds, which each guess of a visitor costs the edge too
+# a digest takes 2 MiB and some milliseconds, for the edge as much as for somebody who guesses passwords
+_COST, _BLOCK, _LANES = 1 << 11, 8, 1
 _LENGTH = 32  # bytes
 
 
 def make_digest(password: str, salt: bytes = b"") -> bytes:
-    """Return the salt, a new one by default, and the digest of a password with it."""
+    """Return a salt and the digest of a password with it. By default the salt is new."""
     salt = salt or os.urandom(_SALT)
     return salt + hashlib.scrypt(password.encode(), salt=salt, n=_COST, r=_BLOCK, p=_LANES, dklen=_LENGTH)
 
 
 def matches(password: str, expected: bytes) -> bool:
-    """Return whether a password has a digest. The time does not depend on the password."""
+    """Return whether a digest belongs to a password. The time does not depend on the password."""
     return hmac.compare_digest(make_digest(password, expected[:_SALT]), expected)

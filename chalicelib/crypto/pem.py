@@ -1,4 +1,4 @@
-"""PEM (RFC 7468): labelled blocks of base64, with any text around them and any line endings."""
+"""PEM (RFC 7468): labelled blocks of base64. Other text may surround them, with any line endings."""
 
 import base64
 import re
@@ -10,7 +10,7 @@ _COLUMNS = 64
 
 @dataclass(frozen=True)
 class Block:
-    """The label and the undecoded base64 of a block. It may be a secret."""
+    """The label and the undecoded base64 of a block. It may contain a secret."""
 
     label: str
     body: str = field(repr=False)

@@ -30,7 +30,8 @@ _MAX_DER_BYTES = 4096  # the limit of the vault; the largest valid key has 2,400
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _DAMAGED = "must be an intact private key: its content cannot be parsed"
 
-warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")  # such keys are rejected with a message
+# Diffie-Hellman keys are rejected with a message, so a warning says nothing more
+warnings.filterwarnings("ignore", message="Diffie-Hellman over finite fields")
 
 
 def read(text: str) -> PrivateKey:
@@ -49,7 +50,8 @@ def read(text: str) -> PrivateKey:
 def usable(key: object) -> PublicKey:
     """Return a public key if certificates may have its type and size. Raises ValueError."""
     if isinstance(key, rsa.RSAPublicKey):
-        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:  # OpenSSL neither serves nor trusts shorter keys
+        # OpenSSL does not serve shorter keys, and does not trust them
+        if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
             raise ValueError(f"must use an RSA key of {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits, not {key.key_size}")
         return key
     if isinstance(key, ed25519.Ed25519PublicKey):
@@ -62,7 +64,7 @@ def usable(key: object) -> PublicKey:
 def _only_key(blocks: list[Block]) -> Block:
     found = [
         block for block in blocks if block.label != "EC PARAMETERS"
-    ]  # openssl ecparam writes such a block before a key
+    ]  # openssl ecparam writes a block of parameters before the key
     for block in found:
         if block.is_encrypted:
             raise ValueError(_INSTEAD["ENCRYPTED PRIVATE KEY"])

@@ -1,4 +1,4 @@
-"""Public keys in several text forms, and the fingerprint they have in common.
+"""Public keys in several text forms. All forms of a key have the same fingerprint.
 
 The forms are OpenSSH authorized_keys, PEM (SubjectPublicKeyInfo or PKCS#1) and RFC 4716 (written by ssh-keygen -e).
 """
@@ -55,7 +55,7 @@ def digest(fingerprint: str) -> bytes:
 
 
 def _blob(text: str) -> bytes:
-    """Return the wire form of a key, which all its text forms have in common."""
+    """Return the wire form of a key (RFC 4253). It is the same for all text forms."""
     if not text.startswith("-"):
         return _from_line(text)
     if _PEM.fullmatch(text):
@@ -84,13 +84,13 @@ def _from_pem(text: str) -> bytes:
 
 
 def _canonical(name: str, blob: bytes) -> bytes:
-    """Return the wire form as OpenSSH writes it, without leading zeros in numbers."""
+    """Return the wire form as OpenSSH writes it: numbers have no leading zeros."""
     if name.endswith("-cert-v01@openssh.com"):
         raise ValueError("must be a plain public key, not a certificate")
     if name not in _TYPES:
         raise ValueError(f"must be PEM or start with the type of the key: {', '.join(_TYPES)}")
     key = keys.load_openssh(name, base64.b64encode(blob).decode())
-    return blob if name in _SECURITY_KEYS else keys.wire(key)  # contains the application of a security key
+    return blob if name in _SECURITY_KEYS else keys.wire(key)  # a security key's own form also names its application
 
 
 def _decoded(encoded: str) -> bytes:

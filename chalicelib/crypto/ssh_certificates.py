@@ -32,7 +32,7 @@ class _Certificate:
 class UserCertificate(_Certificate):
     """A user certificate to be signed.
 
-    Without principals it is valid for any user. Times are UTC in whole seconds; it has ended at `valid_until`.
+    Without principals it is valid for any user. Times are UTC in whole seconds. From `valid_until` on, it is not valid.
     """
 
     critical_options: Mapping[str, str]
@@ -77,7 +77,7 @@ def sign(certificate: Certificate, authority: PrivateKey) -> str:
 
 
 def _builder(certificate: Certificate) -> SSHCertificateBuilder:
-    """Return a builder with the fields common to users and hosts."""
+    """Return a builder with the fields that certificates of users and hosts share."""
     builder = (
         SSHCertificateBuilder()
         .public_key(certificate.public_key)

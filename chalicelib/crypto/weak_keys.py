@@ -1,12 +1,12 @@
 """Cheap arithmetic checks for RSA keys that are easily factored.
 
-They detect keys made by mistake or as a joke. Passing them proves nothing.
+They detect keys made by mistake or as a joke. A key that passes them can still be weak.
 """
 
 from functools import cache
 from typing import Any
 
-# GMP is imported only when an RSA key is checked: other requests do not wait for it, and the edge does not have it.
+# Only a check of an RSA key imports GMP: other requests do not wait for it, and the edge does not have it.
 
 _TRIAL_DIVISION_LIMIT = 2**17
 _FERMAT_STEPS = 100
@@ -20,7 +20,7 @@ def is_easily_factored(modulus: int) -> bool:
 
 
 def is_prime(modulus: int) -> bool:
-    """Return whether an RSA modulus is a prime, so that the public key reveals the private key.
+    """Return whether an RSA modulus is a prime: then the public key reveals the private key.
 
     One Fermat test to base 2: 2.3 ms of CPU at 2,048 bits, 15 ms at 4,096, 0.5 s at 16,384.
     """

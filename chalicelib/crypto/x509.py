@@ -1,4 +1,7 @@
-"""The fields of an X.509 certificate (RFC 5280). If a part of a name has several values, the first counts."""
+"""The fields of an X.509 certificate (RFC 5280).
+
+If a part of a name has several values, the first one is returned.
+"""
 
 import warnings
 from collections.abc import Iterator
@@ -16,9 +19,9 @@ from chalicelib.crypto import private_keys
 from chalicelib.crypto.keys import PublicKey
 
 E = TypeVar("E", bound=x509.ExtensionType)
-LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # of the PEM blocks that hold a certificate
+LABELS = {"CERTIFICATE", "X509 CERTIFICATE"}  # of PEM blocks that contain a certificate
 
-_KEY_USAGES = {  # in the order of their bits
+_KEY_USAGES = {  # in the order of their bits in the extension
     "digitalSignature": "digital_signature",
     "contentCommitment": "content_commitment",
     "keyEncipherment": "key_encipherment",
@@ -47,7 +50,8 @@ _MALFORMED = (  # what cryptography raises, besides TypeError and KeyError
     UnsupportedGeneralNameType,
 )
 
-# These warnings concern input of callers, who cannot see stderr. A filter for each call would not be thread-safe.
+# A caller's certificate causes these warnings, but the caller cannot see stderr. A filter for each call would not be
+# thread-safe.
 warnings.filterwarnings("ignore", message="Parsed a serial number which wasn't positive")
 warnings.filterwarnings("ignore", message="Attribute's length must be")
 
@@ -81,13 +85,16 @@ class Facts:
 
 
 def load(content: bytes, which: str) -> Certificate:
-    """Parse a certificate in DER, without its extensions. Raises ValueError, which names it `which`."""
+    """Parse a certificate in DER, without its extensions. Raises ValueError.
+
+    `which` is the name of the certificate in the error.
+    """
     with _parsing(which):
         return x509.load_der_x509_certificate(content)
 
 
 def read(certificate: Certificate, which: str) -> Facts:
-    """Return the fields of a certificate. Raises ValueError, which names it `which`."""
+    """Return the fields of a certificate. Raises ValueError. `which` is the name of the certificate in the error."""
     public_key = private_keys.usable(_public_key(certificate))
     with _parsing(which):
         return _facts(certificate, public_key)
@@ -135,7 +142,7 @@ def _parsing(which: str) -> Iterator[None]:
 def _public_key(certificate: Certificate) -> object:
     """Return the certificate's public key, or None if it is damaged or its type is not accepted."""
     if certificate.public_key_algorithm_oid == PublicKeyAlgorithmOID.RSASSA_PSS:
-        return None  # few TLS servers read the form of its private key
+        return None  # few TLS servers can read private keys of this type
     try:
         return certificate.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):
@@ -175,7 +182,7 @@ def _hexadecimal(serial_number: int) -> str:
 def _key_usages(usages: x509.KeyUsage | None) -> list[str]:
     if usages is None:
         return []
-    # The last two are undefined, and raise, unless the key is for key agreement.
+    # Without key agreement the library raises for encipher_only and decipher_only.
     asked = _KEY_USAGES | _KEY_AGREEMENT_USAGES if usages.key_agreement else _KEY_USAGES
     return [name for name, attribute in asked.items() if getattr(usages, attribute)]
 

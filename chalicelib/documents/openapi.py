@@ -56,7 +56,7 @@ _HEADERS = {
 
 @cache
 def _document() -> dict[str, Any]:
-    """Return the document with this deployment's header. Raises NotFound if the build did not make it."""
+    """Return the document with the version header of this deployment. Raises NotFound if the build did not make it."""
     try:
         text = FILE.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -66,11 +66,11 @@ def _document() -> dict[str, Any]:
 
 
 def show(call: Call) -> Static:
-    """Return the document, with the requested base URL and this deployment's version header."""
+    """Return the document with the requested base URL and the version header of this deployment."""
     return _served(call.base_url)
 
 
-@lru_cache(maxsize=8)  # a deployment has few addresses, and a Host header may name any
+@lru_cache(maxsize=8)  # a client can send any Host header, so the number of copies must be limited
 def _served(base_url: str) -> Static:
     return Static(messages.text({**_document(), "servers": [{"url": base_url}]}), _HEADERS)
 

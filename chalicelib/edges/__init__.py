@@ -1,4 +1,4 @@
-"""Edges and routes, one file for each kind. The paths of modules say where they attach."""
+"""Edges and routes, one file for each kind. The path of a module shows to which of them it belongs."""
 
 from chalicelib.edges import https, routes, tcp, tls
 from chalicelib.http.resource import Resource

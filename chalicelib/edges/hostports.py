@@ -1,4 +1,4 @@
-"""Hostports: host:port, where an edge listens. Each belongs to one edge of the account."""
+"""Hostports (host:port), at which edges listen. Each belongs to one edge of the account."""
 
 from typing import Annotated
 
@@ -51,7 +51,10 @@ HostportsOn443 = Annotated[list[_On443], *_Bounded]
 
 
 class Listeners(EditableResource):
-    """Edges. A hostport below TUNNEL_DOMAIN reserves the name and ends the account's tunnel there."""
+    """The resource of a kind of edges.
+
+    An edge with a hostport below TUNNEL_DOMAIN takes the name, and ends the account's tunnel with this name.
+    """
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         path, shape = f"{self.kind.one}/status", status.SHAPES[self.kind]
@@ -71,9 +74,10 @@ class Listeners(EditableResource):
         return changed
 
     def _checked(self, hostports: list[str], call: Call | None = None) -> list[str]:
-        """Validate the hostports and return them. The edge of a PATCH `call` keeps its ports.
+        """Return the hostports if an edge may have them.
 
-        Raises InvalidRequest, Conflict for one that the operator reserves, NotFound, OtherSettingsError.
+        `call` is the PATCH that changes the edge, which may keep ports that are closed for new edges. Raises
+        InvalidRequest, NotFound, OtherSettingsError, and Conflict for a name that the operator reserves or bans.
         """
         if hostports:
             base_names.check_settings_for(hostport.rpartition(":")[0] for hostport in hostports)
@@ -96,7 +100,9 @@ class Listeners(EditableResource):
         return hostports
 
     def _is_closed(self, hostport: str) -> bool:
-        """Return whether a TCP hostport lies below TUNNEL_DOMAIN, at a port outside TCP_PORTS."""
+        """Return whether no edge can listen at a TCP hostport: it is below TUNNEL_DOMAIN, and its port is not in
+        TCP_PORTS.
+        """
         host, _, port = hostport.rpartition(":")
         is_own = self.kind is TCP_EDGES and base_names.is_below(host)
         return is_own and bool(base_names.ports()) and int(port) not in base_names.ports()

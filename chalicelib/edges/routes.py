@@ -1,6 +1,6 @@
 """Routes of HTTPS edges: requests that a path selects, and the modules for them.
 
-A route always refers to its edge, even without strict references: an edge cannot be deleted before its routes.
+An edge cannot be deleted before its routes: a route refers to its edge even without STRICT_REFERENCES.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import MissingTarget, Reference, TooManyReferrers
 
 _MAX_MATCH, _MAX_ENCODED = 1024, 16 * 1024
-MAX_ROUTES = 100  # of one edge, whose response contains them all
+MAX_ROUTES = 100  # per edge, because the response of an edge contains all its routes
 _NO_EDGE = "There is no such edge in this account."
 
 MatchType = Literal["exact_path", "path_prefix"]

@@ -63,7 +63,7 @@ class StatusOfBackend(Shape):
 
 
 class TCPEdgeStatus(Shape):
-    """The state of the edge on the live edge, decided from its records and the reports of edge hosts."""
+    """The state of the edge as visitors see it. It is decided from the edge's records and the reports of edge hosts."""
 
     state: State
     """`live`: the next visitor is served with the current revision. `partly`: only parts of it are served, or only by
@@ -88,14 +88,14 @@ class TCPEdgeStatus(Shape):
 
 
 class TLSEdgeStatus(TCPEdgeStatus):
-    """The state of the edge on the live edge, decided from its records and the reports of edge hosts.
+    """The state of the edge as visitors see it. It is decided from the edge's records and the reports of edge hosts.
 
     Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
 
 
 class HTTPSEdgeStatus(TLSEdgeStatus):
-    """The state of the edge on the live edge, decided from its records and the reports of edge hosts.
+    """The state of the edge as visitors see it. It is decided from the edge's records and the reports of edge hosts.
 
     Mutual TLS accepts a client's certificate until it expires: revocation is not checked.
     """
@@ -113,7 +113,7 @@ SHAPES: Mapping[Kind, type[Shape]] = {
 
 def show(edge: Item, _call: Call) -> dict[str, Any]:
     """Return the status of an edge. Raises aws.Unavailable."""
-    from chalicelib.model.serving import status_reads  # not at a cold start
+    from chalicelib.model.serving import status_reads  # imported here, so that a cold start does not wait for it
 
     reported = status_reads.read(edge)
     found = reported.status

@@ -1,1 +1,1 @@
-"""POST /tokens: the exchange of tokens of issuers for keys and certificates."""
+"""POST /tokens: exchanges an issuer's token for an API key or an SSH certificate."""

@@ -1,4 +1,7 @@
-"""POST /tokens (RFC 8693), which is open. Only an exchange imports what it needs, because that takes long."""
+"""POST /tokens (RFC 8693), which requires no authentication.
+
+Its imports take long, so only an exchange imports them.
+"""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
-"""The exchange of a token of an issuer for a short-lived API key or SSH user certificate.
+"""The exchange of an issuer's token for a short-lived API key or SSH user certificate.
 
-A request that fails before the signature of its token is verified writes at most the keys of the issuer and the turn
-to fetch them. Every problem of token, credential or owner has the same answer: the log and the usage of the credential
-name the reason.
+Until the signature of the token is verified, a request writes at most the record with the issuer's keys. All problems
+with the token, credential or owner have the same answer. The log and the credential's usage contain the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _REFUSED = (
 
 
 def exchange(call: Call) -> dict[str, Any]:
-    """Return the response with what a token is exchanged for. Raises ApiError, aws.Unavailable."""
+    """Return the response with the API key or certificate. Raises ApiError, aws.Unavailable."""
     _check_parameters(call)
     if not places.is_latest_format():
         raise ServiceUnavailable("Tokens are exchanged once RECORD_FORMAT is 4.")
@@ -58,7 +57,7 @@ def exchange(call: Call) -> dict[str, Any]:
     except Refused as refused:
         call.log["refused"] = refused.reason
         if refused.is_signed:
-            with suppress(AwsError):  # the answer is the same
+            with suppress(AwsError):  # the client gets the same answer if the refusal cannot be recorded
                 credential_usage.record_refusal(credential, refused.reason)
         raise InvalidGrant(_REFUSED) from None
     except IssuerUnreachable as unreachable:
@@ -67,7 +66,7 @@ def exchange(call: Call) -> dict[str, Any]:
 
 
 def _check_parameters(call: Call) -> None:
-    """Raise InvalidRequest for parameters that do not fit each other."""
+    """Raise InvalidRequest for parameters that contradict each other."""
     wrong = {}
     if call.body.certificate and call.body.scope:
         wrong["scope"] = "must be absent with certificate"
@@ -78,17 +77,17 @@ def _check_parameters(call: Call) -> None:
 
 
 def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
-    """Return the response for a verified token, with what it issues."""
+    """Verify the owner of a token, create the key or certificate, and return the response."""
     lifetime = _lifetime(call, token)
     make = _certificate if call.body.certificate else _key
     for number in range(writes.TRIES):
         owner = identities.resolve(token, bot_users.check_new_name)
         try:
             return make(call, token, owner, lifetime)
-        except Taken as taken:  # another exchange binds or creates the user
+        except Taken as taken:  # another exchange binds or creates the same user at the same time
             if owner.user and taken.key.kind == "name":
                 raise Refused("owner") from None
-        except TooManyItems:  # the account has all the users that it may have
+        except TooManyItems:  # the account has the maximum number of users
             raise Refused("owner") from None
         except writes.Overtaken:
             pass
@@ -97,7 +96,7 @@ def _issue(call: Call, token: VerifiedToken) -> dict[str, Any]:
 
 
 def _lifetime(call: Call, token: VerifiedToken) -> int:
-    """Return the lifetime of what is issued, in seconds."""
+    """Return the lifetime of the key or certificate in seconds."""
     most = token.credential.max_lifetime
     if (call.body.lifetime or most) > most:
         raise InvalidRequest.of({"lifetime": f"must be at most {most}, the max_lifetime of the federated credential"})
@@ -129,7 +128,7 @@ def _key(call: Call, token: VerifiedToken, owner: Resolved, lifetime: int) -> di
 
 
 def _granted(call: Call, token: VerifiedToken) -> tuple[str, ...]:
-    """Return the scopes of a new key. Raises InvalidScope."""
+    """Return the scopes of the new key. Raises InvalidScope."""
     held = token.credential.scopes
     granted = tuple(call.body.scope.split()) if call.body.scope else tuple(held)
     if not granted:
@@ -167,7 +166,7 @@ def _certificate(call: Call, token: VerifiedToken, owner: Resolved, lifetime: in
 
 
 def _caller(token: VerifiedToken, owner: Resolved, limits: KeyLimits) -> Caller:
-    """Return the owner as the caller. The credential is the maker of what is issued."""
+    """Return the owner as the caller. Audit events name the federated credential in place of an API key."""
     id, who, chain = token.credential_id, owner.owner, token.chain
     return Caller(token.credential.account, who.id, who.admin, key=id, limits=limits, name=who.name, federated=chain)
 
@@ -181,9 +180,13 @@ def _commit(
     request: Any,
     *checks: Any,
 ) -> tuple[Item, New]:
-    """Write what is issued, with a new or newly bound user. Raises Refused, Taken, Overtaken, aws.Unavailable."""
+    """Store the new key or certificate, and the user if it is new or newly bound.
+
+    Raises Refused, Taken, Overtaken, aws.Unavailable.
+    """
     item, new = resource.new(caller, request, scope=caller.scope(resource.kind.path))
-    item = replace(item, references=())  # a bot has at most 1,000 referrers, and a key that expires remains one
+    # A bot can have 1,000 referrers. References of expired keys would count too, so these keys have none.
+    item = replace(item, references=())
     by = Trail(
         EventActor("federated", token.credential_id, caller.id, caller.name),
         call.change.by.operation_id,

@@ -8,12 +8,12 @@ import socket
 import threading
 from collections.abc import Callable
 
-Resolve = Callable[[str, int], list[str]]  # the addresses of a host and port; raises OSError
+Resolve = Callable[[str, int], list[str]]  # returns the addresses of a host and port; raises OSError
 
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = [
     ipaddress.IPv6Network(text)
-    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # Teredo is in the first
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")  # the first network includes Teredo
 ]
 _SPECIAL_V4 = [
     ipaddress.IPv4Network(text)
@@ -26,7 +26,7 @@ _SPECIAL_V4 = [
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is public. A text that is no address is not."""
+    """Return whether an address is public. Any other text is not."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -37,16 +37,16 @@ def is_public(text: str) -> bool:
 
 
 def look_up(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, IPv4 first, by the system's resolver. Raises OSError."""
+    """Return the addresses of a host from the system's resolver, IPv4 first. Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
     return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))
 
 
 def resolve(host: str, port: int, *, seconds: float, by: Resolve = look_up) -> list[str]:
-    """Return the addresses of a host, within a time. Raises OSError, TimeoutError.
+    """Return the addresses of a host. Raises TimeoutError after `seconds`, and OSError.
 
-    The system's resolver has no timeout, so a thread asks it.
+    The system's resolver has no timeout, so it runs in a thread.
     """
     found: list[str] = []
     errors: list[Exception] = []

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Patterns = Mapping[str, str | list[str]]  # a pattern or a list of patterns by claim
+Patterns = Mapping[str, str | list[str]]  # by claim: one pattern, or a list of which one must match
 
 ANY = "*"
 
@@ -27,7 +27,7 @@ def matches(patterns: Iterable[str], value: object) -> bool:
 
 
 def to_text(value: object) -> str | None:
-    """Return the text that patterns match: strings, integers and booleans have one."""
+    """Return a claim as text, which patterns match. Only strings, integers and booleans can be matched."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -36,7 +36,7 @@ def to_text(value: object) -> str | None:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches the whole text. Takes linear time for each `*`."""
+    """Return whether a pattern matches the whole text. The time is linear for each `*`."""
     first, *others = pattern.split(ANY)
     if not others:
         return text == pattern

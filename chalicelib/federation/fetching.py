@@ -1,6 +1,6 @@
-"""GET of a JSON document of an issuer, to public addresses only, bounded in bytes and time.
+"""GET of an issuer's JSON document, limited in bytes and time. Connects to public addresses only.
 
-The name is resolved once, and the connection goes to the resolved address. There are no redirects.
+The name is resolved once, and the connection uses the resolved address. Redirects are not followed.
 """
 
 import io
@@ -22,7 +22,7 @@ from chalicelib.federation import addresses
 from chalicelib.federation.addresses import Resolve
 
 SECONDS = 3.0
-MAX_BYTES = 256 * 1024  # of headers and body
+MAX_BYTES = 256 * 1024  # of the headers and the body together
 
 _LOOPBACK = "127.0.0.1"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
@@ -31,7 +31,7 @@ _PROXY = re.compile(rf"http://({_HOST}):([1-9][0-9]{{0,4}})/?")
 
 
 class FetchFailed(Exception):
-    """A document cannot be read. The text is a short reason without anything that the server sent."""
+    """A document cannot be read. The text is a short reason. It contains nothing that the server sent."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Target:
 
 @cache
 def default_tls() -> ssl.SSLContext:
-    """Return the context that verifies names and chains."""
+    """Return the TLS context, which verifies names and chains."""
     return ssl.create_default_context()
 
 
 @dataclass(frozen=True)
 class Fetcher:
-    """Fetches documents. `allows_loopback` decides about ports of 127.0.0.1."""
+    """Fetches documents. `allows_loopback` returns whether a port of 127.0.0.1 may be used."""
 
     allows_loopback: Callable[[int], bool]
     resolve: Resolve = addresses.look_up
@@ -87,7 +87,7 @@ class Fetcher:
             raise FetchFailed("no JSON document") from None
 
     def _read(self, target: Target, deadline: float) -> bytes:
-        """Return the body of a response with the status 200."""
+        """Return the body of a response. Raises FetchFailed unless its status is 200."""
         with closing(self._connect(target, deadline)) as connection:
             request = f"GET {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\nAccept: application/json\r\n"
             trace = f"{tracing.HEADER}: {tracing.current()}\r\n" if tracing.current() else ""
@@ -98,7 +98,7 @@ class Fetcher:
             return response.read()
 
     def _connect(self, target: Target, deadline: float) -> socket.socket:
-        """Return a connection to a permitted address, with TLS for https."""
+        """Return a connection to a permitted address. It uses TLS for https."""
         is_loopback = target.host == _LOOPBACK and self.allows_loopback(target.port)
         if target.scheme != "https" and not is_loopback:
             raise FetchFailed("not https")
@@ -124,7 +124,7 @@ class Fetcher:
 
 
 class _Stream(io.RawIOBase):
-    """The bytes of a connection, bounded in number and time."""
+    """The bytes of a connection. Their number and the time are limited."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ def _begin(connection: socket.socket, deadline: float, method: str) -> HTTPRespo
 
 
 def _open_first(found: list[str], port: int, deadline: float) -> socket.socket:
-    """Connect to the first address that accepts."""
+    """Return a connection to the first address that accepts it."""
     for address in found[:-1]:
         try:
             return socket.create_connection((address, port), timeout=_left(deadline) / 2)
@@ -166,7 +166,7 @@ def _open_first(found: list[str], port: int, deadline: float) -> socket.socket:
 
 
 def _open_tunnel(proxy: str, target: Target, deadline: float) -> socket.socket:
-    """Connect through a proxy, which resolves the name."""
+    """Return a connection through a proxy, which resolves the name."""
     found = _PROXY.fullmatch(proxy)
     if not found:
         raise FetchFailed("OIDC_PROXY must be http://<host>:<port>")

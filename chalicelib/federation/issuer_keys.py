@@ -1,7 +1,7 @@
-"""The keys of issuers, cached in the table for all processes. One process at a time fetches for an issuer.
+"""The keys of issuers, cached in the table for all processes.
 
-A set is fresh for an hour and usable for a day more if the issuer cannot be reached. A token with an unknown `kid`
-causes at most one fetch per minute.
+Only one process at a time fetches the keys of an issuer. Keys are fresh for an hour. If the issuer cannot be reached,
+they can be used for another day. A token with an unknown `kid` causes at most one fetch per minute.
 """
 
 import hashlib
@@ -17,24 +17,26 @@ from chalicelib.federation.key_sets import KeySet
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-FRESH, USABLE = 3600, 25 * 3600  # seconds after the fetch
-TURN, PAUSE = 5, 60  # seconds of a turn, and between turns while a set is usable
+# seconds after the fetch: until then keys are not fetched again, and until then they can be used
+FRESH, USABLE = 3600, 25 * 3600
+# seconds that one process has to fetch, and from one fetch to the next while cached keys can be used
+TURN, PAUSE = 5, 60
 ID = "keys"
 
 _POLL = 0.25  # seconds between reads while another process fetches
 
 
 class IssuerUnreachable(Exception):
-    """The issuer cannot be reached, and no cached key fits. The text is a short reason for the log."""
+    """The issuer cannot be reached, and no cached key matches. The text is a short reason for the log."""
 
 
 class IssuerNotAllowed(Exception):
-    """OIDC_ISSUERS does not allow the issuer, at least not any more."""
+    """OIDC_ISSUERS does not allow the issuer, or not any more."""
 
 
 @dataclass(frozen=True)
 class CachedKeys:
-    """The cached keys of an issuer. Times are Unix seconds, 0 if never; `turn` is the start of the last fetch."""
+    """The cached keys of an issuer. Times are Unix seconds, 0 if never. A process set `turn` when it began to fetch."""
 
     keys: KeySet = field(default_factory=KeySet)
     fetched: int = 0
@@ -42,7 +44,7 @@ class CachedKeys:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any] | None, issuer: str) -> "CachedKeys":
-        """Return the keys in a record. A missing or malformed record has none."""
+        """Return the keys in a record. They are empty if the record is missing or malformed."""
         body = (record or {}).get("body")
         turn = int((record or {}).get("turn", 0))
         if not isinstance(body, dict) or body.get("issuer") != issuer or not isinstance(body.get("fetched"), int):
@@ -53,20 +55,19 @@ class CachedKeys:
             return cls(turn=turn)
 
     def fits(self, kid: str | None, now: int) -> bool:
-        """Return whether a usable key has a `kid`."""
+        """Return whether the keys can still be used, and include one with the `kid`."""
         return now < self.fetched + USABLE and self.keys.find(kid) is not None
 
 
 def key_of(issuer: str) -> tuple[str, str]:
-    """Return scope and id of the record of an issuer's keys."""
+    """Return the scope and id of the record with an issuer's keys."""
     return f"issuer#{hashlib.sha256(issuer.encode()).hexdigest()}", ID
 
 
 def find(issuer: str, kid: str | None, record: Mapping[str, Any] | None) -> KeySet:
-    """Return the keys of an allowed issuer. `record` is what is stored at `key_of(issuer)`.
+    """Return the keys of an allowed issuer. `record` is its stored record.
 
-    Fetches them if they are old or `kid` is unknown. Raises IssuerUnreachable, IssuerNotAllowed,
-    aws.Unavailable.
+    Fetches the keys if they are old or `kid` is unknown. Raises IssuerUnreachable, IssuerNotAllowed, aws.Unavailable.
     """
     if issuers.find_problem(issuer):
         raise IssuerNotAllowed
@@ -88,7 +89,7 @@ def _read(issuer: str) -> CachedKeys:
 
 
 def _take_turn(issuer: str, now: int, pause: int) -> bool:
-    """Return whether this process may fetch now. At most one turn per pause."""
+    """Return whether this process may fetch now, and record that it does. Only one process may per pause."""
     free = Condition("attribute_not_exists(#turn) OR #turn <= :before", {"before": now - pause})
     try:
         dynamodb.do(Write.update(*key_of(issuer), free, sets={"turn": now, "expires": now + USABLE}))
@@ -98,7 +99,7 @@ def _take_turn(issuer: str, now: int, pause: int) -> bool:
 
 
 def _fetch(issuer: str, kid: str | None, cached: CachedKeys) -> KeySet:
-    """Fetch and store the keys of an issuer. If that fails, return the cached set if it fits."""
+    """Fetch and store the keys of an issuer. If that fails, return the cached keys if they include `kid`."""
     try:
         document = fetch_document(issuer)
         keys = KeySet.parse(document)
@@ -114,7 +115,7 @@ def _fetch(issuer: str, kid: str | None, cached: CachedKeys) -> KeySet:
 
 
 def fetch_document(issuer: str) -> Any:
-    """Return the key set of an issuer, within five seconds. Raises FetchFailed."""
+    """Return the keys of an issuer. Takes at most five seconds. Raises FetchFailed."""
     end = time.monotonic() + TURN
     fetcher = Fetcher(issuers.allows_loopback)
     found = fetcher.read_json(f"{issuer.removesuffix('/')}/.well-known/openid-configuration")
@@ -127,11 +128,11 @@ def fetch_document(issuer: str) -> Any:
 
 
 def _await_other(issuer: str, kid: str | None, now: int, cached: CachedKeys) -> KeySet:
-    """Return the keys after the fetch of another process, if one runs. Raises IssuerUnreachable."""
+    """Wait while another process fetches the keys, and return them. Raises IssuerUnreachable."""
     end = time.monotonic() + TURN
     while not cached.fits(kid, now):
         if cached.turn <= cached.fetched and now < cached.fetched + USABLE:
-            return cached.keys  # the `kid` is unknown
+            return cached.keys  # no process fetches, so `kid` is unknown
         if time.monotonic() > end or clock.seconds() >= cached.turn + TURN:
             raise IssuerUnreachable("another process did not get the keys in time")
         time.sleep(_POLL)

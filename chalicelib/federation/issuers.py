@@ -27,7 +27,7 @@ _SHARED_TENANTS = {"common", "organizations", "consumers", "9188040d-6c67-4c5b-b
 
 @dataclass(frozen=True)
 class AllowedIssuer:
-    """An entry of OIDC_ISSUERS. One of `tenant_claims` is required, unless there are none."""
+    """An entry of OIDC_ISSUERS. A credential must require one of its `tenant_claims`, if there are any."""
 
     pattern: str
     tenant_claims: tuple[str, ...]
@@ -52,16 +52,16 @@ def find_problem(issuer: str) -> str | None:
 
 
 def find_missing_tenant(issuer: str, required: Patterns) -> list[tuple[str, ...]]:
-    """Return the groups of claims of which none names a tenant.
+    """Return the groups of tenant claims that `required` does not restrict to exact values.
 
-    `claims` must contain one of each group with patterns that do not contain `*`. The list is empty if it does.
+    One claim of each group must have only patterns without `*`: otherwise tokens of other tenants match too.
     """
     groups = [entry.tenant_claims for entry in _list_matches(issuer) if entry.tenant_claims]
     return [group for group in groups if not any(_is_literal(claims.list_patterns(required, name)) for name in group)]
 
 
 def allows_loopback(port: int) -> bool:
-    """Return whether OIDC_ISSUERS names 127.0.0.1 and a port literally."""
+    """Return whether OIDC_ISSUERS contains 127.0.0.1 with this port, without a `*`."""
     return any(_origin(entry.pattern) == f"{_LOOPBACK}:{port}" for entry in read_setting())
 
 
@@ -83,7 +83,7 @@ def _list_matches(issuer: str) -> list[AllowedIssuer]:
 
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Return the expression for a pattern: `*` is one label of the host or one segment of the path."""
+    """Return the regular expression for a pattern: `*` is one label of the host or one segment of the path."""
     scheme, separator, rest = pattern.partition("://")
     host, slash, path = rest.partition("/")
     parts = ("[^./:]+".join(map(re.escape, host.split("*"))), "[^/]+".join(map(re.escape, path.split("*"))))
@@ -104,7 +104,7 @@ def _is_well_formed(issuer: str) -> bool:
 
 
 def _origin(url: str) -> str:
-    """Return host and port of an issuer or a pattern."""
+    """Return the host and port of an issuer or a pattern."""
     return url.partition("://")[2].partition("/")[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_KEYS = 100
-ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and `crv` of the keys that fit
+ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and `crv` of the keys for each algorithm
     **{f"{family}{size}": [("RSA", None)] for family in ("RS", "PS") for size in (256, 384, 512)},
     "ES256": [("EC", "P-256")],
     "ES384": [("EC", "P-384")],
@@ -17,7 +17,7 @@ ALGORITHMS: Mapping[str, Sequence[tuple[str, str | None]]] = {  # the `kty` and 
 
 Jwk = Mapping[str, str]
 
-_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}  # the public members by `kty`
+_MEMBERS = {"RSA": ("n", "e"), "EC": ("crv", "x", "y"), "OKP": ("crv", "x")}  # the public members of a key by `kty`
 _OPTIONAL = ("kid", "alg")
 _MIN_MODULUS = 2048  # bits
 _MAX_MODULUS = 16384  # bits; OpenSSL verifies no larger ones
@@ -31,7 +31,7 @@ class KeySet:
 
     @classmethod
     def parse(cls, document: Any) -> "KeySet":
-        """Return the usable keys of a document. Raises ValueError if it is no JWKS."""
+        """Return the usable keys of a document. Raises ValueError unless it is a JWKS."""
         found = document.get("keys") if isinstance(document, dict) else None
         if not isinstance(found, list):
             raise ValueError("must be an object with the list keys")
@@ -40,14 +40,14 @@ class KeySet:
         return cls(tuple(key for key in usable if counts[key.get("kid")] <= 1))
 
     def find(self, kid: str | None) -> Jwk | None:
-        """Return the key for a `kid`. Without one, the set must contain exactly one key."""
+        """Return the key with a `kid`. Without a `kid`, the set must contain exactly one key."""
         if kid is None:
             return self.keys[0] if len(self.keys) == 1 else None
         return next((key for key in self.keys if key.get("kid") == kid), None)
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is text that can be stored: lone surrogates cannot."""
+    """Return whether a value is a string that can be stored. A lone surrogate cannot be stored."""
     return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 

@@ -1,6 +1,7 @@
-"""Verification of tokens (JWT) of OpenID Connect issuers. Pure. Only the exchange imports it, because of PyJWT.
+"""Verification of tokens (JWT) of OpenID Connect issuers. Pure.
 
-PyJWT checks signatures. It accepts names that occur twice, `x5u`, `zip`, and times as text: these are checked before.
+Only the exchange imports this file, because importing PyJWT takes long. PyJWT checks signatures. This file first
+rejects what PyJWT accepts: names that occur twice, `x5u`, `zip`, and times as text.
 """
 
 import json
@@ -29,10 +30,9 @@ _JWS = PyJWS()
 
 
 class Rejected(Exception):
-    """A token is not accepted.
+    """A token is not accepted. `reason` is for the admin and never contains a value of the token.
 
-    `reason` is for the admin and never contains a value. `is_signed` is true if the signature was valid: only then
-    may the refusal be recorded.
+    `is_signed` is true if the signature was valid. Only then may the refusal be recorded.
     """
 
     def __init__(self, reason: str, *, is_signed: bool = False) -> None:
@@ -42,7 +42,7 @@ class Rejected(Exception):
 
 
 class Requirements(Protocol):
-    """The requirements of a federated credential for tokens."""
+    """The requirements of a federated credential for its tokens."""
 
     @property
     def issuer(self) -> str: ...
@@ -58,7 +58,7 @@ class Requirements(Protocol):
 
 @dataclass(frozen=True)
 class Unverified:
-    """The issuer and key of a token before verification. They only select keys."""
+    """The issuer and key id of a token that is not verified yet. They only select the keys to verify with."""
 
     issuer: str
     kid: str | None
@@ -81,7 +81,7 @@ class Claims:
 
 
 def read_unverified(text: str) -> Unverified:
-    """Return issuer and key of a well-formed token. Raises Rejected."""
+    """Return the issuer and key id of a well-formed token. Raises Rejected."""
     return _parse(text)[0]
 
 
@@ -106,7 +106,7 @@ def verify(text: str, keys: KeySet, credential: Requirements, now: int) -> Claim
 
 
 def _parse(text: str) -> tuple[Unverified, dict[str, Any]]:
-    """Return issuer, key and payload of a well-formed token. Raises Rejected."""
+    """Return the issuer, key id and payload of a well-formed token. Raises Rejected."""
     if len(text) > MAX_BYTES or not _FORM.fullmatch(text):
         raise Rejected("malformed")
     parts = text.split(".")
@@ -123,7 +123,10 @@ def _parse(text: str) -> tuple[Unverified, dict[str, Any]]:
 
 
 def _decode(part: str) -> dict[str, Any]:
-    """Return a part of a token. Rejects names that occur twice, and text that UTF-8 cannot encode."""
+    """Return a decoded part of a token.
+
+    Raises Rejected for names that occur twice, and text that UTF-8 cannot encode.
+    """
     try:
         decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
         value = json.loads(decoded, object_pairs_hook=_unique, parse_constant=_reject_constant)
@@ -136,7 +139,7 @@ def _decode(part: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises ValueError if a name occurs twice."""
+    """Return an object of JSON pairs. Raises ValueError if a name occurs twice."""
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError
     return dict(pairs)
@@ -147,7 +150,7 @@ def _reject_constant(name: str) -> None:
 
 
 def _check_times(payload: Mapping[str, Any]) -> None:
-    """Check that times are JSON numbers that a clock can show. Raises Rejected."""
+    """Raise Rejected unless times are JSON numbers in the range of a clock."""
     times = [payload.get("exp"), payload.get("iat"), payload.get("nbf", 0)]
     if any(isinstance(time, bool) or not isinstance(time, int | float) or abs(time) > _MAX_TIME for time in times):
         raise Rejected("malformed")
@@ -188,7 +191,7 @@ def _find_problem(payload: Mapping[str, Any], credential: Requirements, now: int
 
 
 def _names_owner(payload: Mapping[str, Any], name: str) -> bool:
-    """Return whether a claim names an owner. An `email` must be verified."""
+    """Return whether a claim contains the name of an owner. An `email` must be verified."""
     if name == "email" and payload.get("email_verified") is not True:
         return False
     return isinstance(payload.get(name), str) and bool(payload[name])

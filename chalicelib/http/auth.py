@@ -1,4 +1,4 @@
-"""Authentication (SPEC 5, 9): the caller of a request, its account, and the owner rule.
+"""Authentication (SPEC 5, 9): the caller of a request, its account, and the rules about owners.
 
 Imports neither Chalice nor pydantic, so that the gateway's authorizer can use it.
 """
@@ -24,8 +24,8 @@ from chalicelib.model.base.kinds import Kind
 from chalicelib.model.limits import rates
 from chalicelib.storage.client.aws import AwsError
 
-VERSIONS = ("2", "0")  # the current one first
-VERSION_HEADER = "Service-Version"  # unless VERSION_HEADERS says otherwise
+VERSIONS = ("2", "0")  # supported values of the version header, the current one first
+VERSION_HEADER = "Service-Version"  # the default, which VERSION_HEADERS replaces
 _FORMS = "te_[0-9A-Za-z]{27}_[0-9A-Za-z_-]{32}[0-9A-Za-z]{6}|[0-9A-Za-z]{27}_[0-9A-Za-z_-]{1,100}"
 _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 
@@ -34,7 +34,7 @@ _BEARER = re.compile(f"(?i:Bearer) +({_FORMS})", flags=re.ASCII)
 class Caller:
     """The user or bot that sends a request, with its API key and API version.
 
-    `key` is the id of the API key, in an exchange of the federated credential, and `operator` when the operator acts.
+    `key` is the id of the API key or, in an exchange, of the federated credential. The operator has the key `operator`.
     """
 
     account: str
@@ -43,9 +43,9 @@ class Caller:
     version: str = VERSIONS[0]
     key: str = ""
     limits: KeyLimits = UNLIMITED
-    used: int = 0  # the Unix second of the last use of the key that was stored
+    used: int = 0  # the last use of the key that is recorded, as a Unix second
     name: str = ""  # of the user or bot
-    federated: str = ""  # the federated credentials to whose trees the key belongs, with spaces between them
+    federated: str = ""  # ids of the federated credentials from which the key descends, separated by spaces
 
     @property
     def limited(self) -> Limited:
@@ -57,12 +57,12 @@ class Caller:
         return f"{self.account}#{path}"
 
     def owner(self, requested: str) -> Owner:
-        """Return the owner of what the caller creates (SPEC 5.4), for "" the caller. Only admins may name another.
+        """Return the owner of a new resource (SPEC 5.4): by default the caller. Only admins may request another owner.
 
         Raises Forbidden, UnknownReference, aws.Unavailable.
         """
         if requested in ("", self.id):
-            return Owner(self.id, self.admin, name=self.name)  # an inactive caller could not call
+            return Owner(self.id, self.admin, name=self.name)  # active: inactive callers are not authenticated
         if not self.admin:
             raise Forbidden("Only an admin may name another owner.", {"owner_id": "must be absent or your own id"})
         owner = accounts.find_owner(self.account, requested)
@@ -77,12 +77,12 @@ class Caller:
     def acts_for_all(self) -> bool:
         """Return whether the caller may change the keys and SSH authorities of others.
 
-        Admins may, and with MEMBERS_ACT_FOR_ALL everyone.
+        Admins may. With MEMBERS_ACT_FOR_ALL all callers may.
         """
         return self.admin or os.environ.get("MEMBERS_ACT_FOR_ALL", "false").strip().lower() == "true"
 
     def require_admin(self, action: str) -> None:
-        """Raise Forbidden if the caller is not an admin. `action` is what only admins may do."""
+        """Raise Forbidden if the caller is not an admin. `action` completes the sentence of the error."""
         if not self.admin:
             raise Forbidden(f"Only an admin may {action}.")
 
@@ -92,7 +92,7 @@ class Caller:
             raise _lacking(self, scope)
 
     def readable_ids(self, kind: Kind) -> frozenset[str] | None:
-        """Return the ids to which lists of a kind are limited, or None if they contain everything."""
+        """Return the only ids that lists of a kind may contain, or None for all."""
         return scopes.readable_ids(self.limits.scopes, kind) if self.limits.scopes else None
 
     def as_context(self) -> dict[str, str]:
@@ -128,7 +128,7 @@ class Caller:
         return Caller(*who, version, key, limits, used, context.get("name", ""), context.get("federated", ""))
 
 
-ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of open endpoints, which has no account
+ANONYMOUS = Caller(account="", id="", admin=False)  # the caller of endpoints without authentication; it has no account
 
 
 def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
@@ -144,7 +144,7 @@ def authenticate(headers: Mapping[str, str], address: str = "") -> Caller:
         admission.reject(address)
         raise
     owner, version = verified.owner, ""
-    with suppress(UnsupportedVersion):  # the limits are checked first
+    with suppress(UnsupportedVersion):  # a missing version is reported later, after the limits are checked
         version = _version(lowered)
     limits, used = verified.limits, verified.last_used
     who, root = (verified.account, owner.id, owner.admin), verified.federated
@@ -179,10 +179,10 @@ def check_version(headers: Mapping[str, str]) -> None:
 def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], address: str) -> None:
     """Record that the caller's API key is used.
 
-    Raises Forbidden if it lacks the scope for a request, or must not be used from the client's address. `template` is
-    the path of the endpoint, `path` has the values of its variables.
+    Raises Forbidden if the key lacks the scope for a request, or must not be used from the client's address. `template`
+    is the path of the endpoint, `path` has the values of its variables.
     """
-    with suppress(AwsError):  # do not refuse a request because its use cannot be recorded
+    with suppress(AwsError):  # a request is not refused because the use cannot be recorded
         api_keys.record_use(caller.key, caller.used)
     held = caller.limits.scopes
     if held and (missing := scopes.find_missing(held, method, template, path)):
@@ -195,7 +195,7 @@ def admit(caller: Caller, method: str, template: str, path: Mapping[str, str], a
 def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None:
     """Raise Forbidden if a body names resources that the caller's API key must not read.
 
-    `at` is the prefix of the dotted paths.
+    `at` is the prefix of the fields' dotted paths.
     """
     if unreadable := scopes.find_unreadable(caller.limits.scopes, values):
         named = {f"{at}{path}": f"requires the scope {scope}" for path, scope in unreadable.items()}
@@ -203,7 +203,7 @@ def admit_references(caller: Caller, values: Mapping[str, Any], at: str) -> None
 
 
 def admins(caller: Caller) -> None:
-    """Permit only admins to see and change bots. Raises Forbidden."""
+    """Raise Forbidden unless the caller is an admin. Only admins may see and change bots."""
     caller.require_admin("see and change bots")
 
 
@@ -229,9 +229,9 @@ def _token(authorization: str) -> str:
 
 
 def _diagnose(text: str) -> str:
-    """Return a sentence about what was sent instead of a token, or "".
+    """Return a sentence about a credential that is not a valid token, or "".
 
-    The sentence ends with a space. It quotes nothing: what was sent may be a secret.
+    A space follows the sentence. It quotes nothing, because the client may have sent a secret.
     """
     scheme, _, sent = text.partition(" ")
     word = text.rpartition(" ")[2]

@@ -1,6 +1,6 @@
 """Endpoints as plain tuples, and the steps from a request to its view.
 
-Every request passes the same steps in the same order: route, token, limits, version, scope, body, permission, view.
+Every request takes these steps in this order: route, token, limits, version, scope, body, permission, view.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Call:
     """One request as its view gets it, authenticated and validated.
 
     `change` is the change that the request makes. It already has the actor and source address, the precondition, and
-    the idempotency key; the view adds the writes. `log` has additional fields of the log line.
+    the idempotency key. The view adds the writes. `log` has additional fields of the log line.
     """
 
     method: str
@@ -82,7 +82,7 @@ class GatewayAuthorizer(Authorizer):
 
 
 AUTHORIZER = GatewayAuthorizer()
-NO_STORE = {"Cache-Control": "no-store"}  # of answers that show a secret
+NO_STORE = {"Cache-Control": "no-store"}  # for answers that contain a secret
 
 
 Show = Callable[[Item, Call], dict[str, Any]]
@@ -131,7 +131,7 @@ class Routes(Protocol):
 
 def serve(app: Chalice, routes: Iterable[Routes]) -> None:
     """Register all endpoints with the app, and a fallback for other methods on each path."""
-    app.api.binary_types = [BINARY]  # Chalice compares the type of every answer with each of these
+    app.api.binary_types = [BINARY]  # Chalice compares the type of each answer with every entry, so there is only one
     paths = {"/": None, ANY_PATH: None}
     for route in routes:
         for endpoint in route.endpoints():
@@ -144,14 +144,14 @@ def serve(app: Chalice, routes: Iterable[Routes]) -> None:
 
 
 class _Methods(dict[str, Any]):
-    """The methods of a path, including OPTIONS, which `chalice local` would otherwise answer itself."""
+    """The methods of a path. They include OPTIONS, because `chalice local` would answer it without the app."""
 
     def __contains__(self, method: object) -> bool:
         return method == "OPTIONS" or super().__contains__(method)
 
 
 def _never() -> None:
-    """Serve as the view of fallbacks, which is never called: the middleware answers them."""
+    """The view of fallback routes. It is never called, because the middleware rejects their requests."""
 
 
 def _chalice_view(app: Chalice, endpoint: Endpoint) -> Callable[..., Response]:
@@ -177,7 +177,7 @@ def _first_answer(endpoint: Endpoint, call: Call, request: idempotency.Request) 
     if done is None:
         try:
             return endpoint.view(call)
-        except Exception:  # possibly because a concurrent request with the same key was faster
+        except Exception:  # a concurrent request with the same key may have been faster
             done = request.find()
             if done is None:
                 raise
@@ -212,7 +212,7 @@ def _tag(endpoint: Endpoint, item: Item, text: str) -> str:
 
 
 def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
-    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # never from a header
+    source_ip = request.context.get("identity", {}).get("sourceIp") or ""  # headers can be forged
     sent = request.to_original_event().get("multiValueQueryStringParameters") or {}
     who = _caller(request, endpoint, source_ip, sent)
     if endpoint.authorizer:
@@ -241,7 +241,7 @@ def _call(request: Request, endpoint: Endpoint, path: dict[str, str]) -> Call:
 def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callable[[Item], None]:
     """Return a function that raises PreconditionFailed if an item does not meet the conditions.
 
-    It compares the ETag that a GET of the item would have now.
+    It compares the item's current ETag, as a GET would return it.
     """
 
     def check(item: Item) -> None:
@@ -258,7 +258,7 @@ def _check_of(conditions: Conditions, endpoint: Endpoint, call: Call) -> Callabl
 def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
     """Return the request with its idempotency key and digest. Raises InvalidRequest.
 
-    The API key is part of the digest: a request with another one is another request.
+    The digest includes the API key, so a request with another API key is a different request.
     """
     if not re.fullmatch(r"[!-~]{1,255}", key):
         raise InvalidRequest("The header 'Idempotency-Key' must have 1 to 255 visible ASCII characters.")
@@ -268,7 +268,7 @@ def _repeatable(request: Request, who: Caller, key: str) -> idempotency.Request:
 
 
 def _caller(request: Request, endpoint: Endpoint, address: str, sent: Mapping[str, list[str]]) -> Caller:
-    """Return the caller from the gateway's authorizer, within its limits. Without a gateway, authenticate here."""
+    """Return the caller from the gateway's authorizer, or authenticate it without a gateway. Checks its limits."""
     if endpoint.is_oauth:
         auth.check_version(request.headers)
     if not endpoint.authorizer:

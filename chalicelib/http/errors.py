@@ -1,7 +1,7 @@
 """Every error of the API, one class per row of the table in docs/conventions.md.
 
-Messages are written where an error is raised. middleware.py writes those for errors of the storage, such as most 409s,
-and makes the bodies. This file imports nothing, so that the gateway's authorizer can use it.
+The code that raises an error writes its message. Only middleware.py writes messages for errors of the storage, such as
+most 409s. It also makes the bodies. This file imports nothing, so that the gateway's authorizer can use it.
 """
 
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 _FAILED = "The service failed to answer. Quote the operation id when you report it."
 # Headers of every response, also of those that the gateway sends without the app.
 ALWAYS = {"Strict-Transport-Security": "max-age=31536000", "X-Content-Type-Options": "nosniff"}
-_MAX_NAMED = 100  # fields that one error names, so that it stays far below the gateway's limit for a response
+_MAX_NAMED = 100  # fields in one error: with more, the response could exceed the gateway's limit
 
 
 class ApiError(Exception):
     """An error that the API answers with.
 
     `message` is a sentence that a person can act on. `details` maps dotted field paths to what would be accepted there.
-    Neither contains a secret.
+    They never contain a secret.
     """
 
     status = 500
@@ -107,13 +107,13 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    """A value is taken, a limit is reached, the resource is in use, or the `Idempotency-Key` had another request."""
+    """A value is taken, a limit is reached, the resource is in use, or another request had the `Idempotency-Key`."""
 
     status, code = 409, "conflict"
 
 
 class PreconditionFailed(ApiError):
-    """The resource is not in the state that `If-Match` names, or is in a state that `If-None-Match` names."""
+    """The resource does not meet `If-Match` or `If-None-Match`."""
 
     status, code = 412, "precondition_failed"
 

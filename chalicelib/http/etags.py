@@ -1,6 +1,6 @@
 """Entity tags and conditional requests (RFC 9110, sections 8.8.3 and 13.1).
 
-A tag contains the revision of a resource and a digest of its response, since a response may show other resources too.
+A tag contains the resource's revision, and a digest of the response because responses can include other resources.
 """
 
 import re
@@ -17,16 +17,16 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 def is_known(if_none_match: str, tag: str | None) -> bool:
     """Return whether an If-None-Match header matches a tag, weak or strong.
 
-    `*` matches any tag. The tag is None if the resource does not exist: then nothing matches.
+    `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
     known = {found.removeprefix("W/") for found in _tags(if_none_match)}
     return tag is not None and (if_none_match.strip() == "*" or tag in known)
 
 
 def is_expected(if_match: str, tag: str | None) -> bool:
-    """Return whether an If-Match header matches a tag; weak tags never match.
+    """Return whether an If-Match header matches a tag. Weak tags never match.
 
-    `*` matches any tag. The tag is None if the resource does not exist: then nothing matches.
+    `*` matches any tag. `tag` is None if the resource does not exist: then the result is False.
     """
     return tag is not None and (if_match.strip() == "*" or tag in _tags(if_match))
 
@@ -41,7 +41,7 @@ class Conditions:
     def check(self, tag: str | None) -> None:
         """Raise PreconditionFailed unless the current tag meets both conditions.
 
-        The tag is None if the resource does not exist.
+        `tag` is None if the resource does not exist.
         """
         if self.if_match is not None and not is_expected(self.if_match, tag):
             raise PreconditionFailed(CHANGED)

@@ -1,8 +1,8 @@
 """One JSON line per request and per warning, without headers, bodies and texts of exceptions.
 
-An exception is logged only by its type and its place in the code, because its text may contain values of the request.
+The text of an exception can contain values of the request. So only its type and its position in the code are logged.
 With METRICS_NAMESPACE a line also has metrics, in CloudWatch's embedded metric format. Their dimensions are the service
-and its routes: each value of a dimension is billed, so that no account, key or id is one.
+and its routes. Accounts, keys and ids are not dimensions, because each value of a dimension is billed.
 """
 
 import json
@@ -24,7 +24,7 @@ from chalicelib.storage.records.decoding import MalformedRecord
 
 _logger = logging.getLogger("tunnel_edge")
 
-_SAMPLED = 10  # requests, of which one is counted for its account
+_SAMPLED = 10  # one of so many requests is counted by account
 _PERIOD = 60  # seconds between lines with the busiest accounts
 _MOST = 10
 _METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
@@ -34,7 +34,7 @@ _OF_ROUTES.append({"Name": "Latency", "Unit": "Milliseconds"})
 
 
 class Sample:
-    """The accounts of some requests of this process, since a time."""
+    """The requests of this process by account, as a sample. It starts at `since`, a second of time.monotonic()."""
 
     def __init__(self) -> None:
         self.accounts: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def start() -> None:
 
 
 def request(line: Mapping[str, Any], error: BaseException | None) -> None:
-    """Log an answered request, and for a 5xx the error's place in the code."""
+    """Log an answered request. For a 5xx, also log the error and where in the code it was raised."""
     level = logging.ERROR if error else logging.INFO
     if not _logger.isEnabledFor(level):
         return
@@ -69,16 +69,17 @@ def request(line: Mapping[str, Any], error: BaseException | None) -> None:
     if namespace := os.environ.get("METRICS_NAMESPACE"):
         text = f"{text[:-1]}{_metrics(namespace, line)}}}"
         _count(line.get("account"))
-    _logger.handle(logging.LogRecord(_logger.name, level, "", 0, text, (), None))  # without a search for the caller
+    # `Logger.info` would search the stack for its caller, which takes time
+    _logger.handle(logging.LogRecord(_logger.name, level, "", 0, text, (), None))
 
 
 def warning(event: str, sentence: str) -> None:
-    """Log a sentence that the operator must act on, under the name of an event."""
+    """Log a sentence for the operator under the name of an event."""
     _logger.warning(json.dumps({"level": "WARNING", "event": event, "msg": sentence}))
 
 
 def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
-    """Return the metrics of a line and their directives, as the end of its JSON, or "" without metrics."""
+    """Return the metrics of a line as the end of its JSON, or "" without metrics."""
     counts = call_counts.take() if call_counts.COUNTS else {}
     route, values = line.get("route"), ""
     if route:
@@ -99,7 +100,10 @@ def _metrics(namespace: str, line: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _directives(namespace: str, operation: str, is_by_route: bool, counted: tuple[str, ...]) -> str:
-    """Return the dimensions of a line and the directives for its metrics, as JSON that lacks the time and its end."""
+    """Return the dimensions of a line and the directives for its metrics.
+
+    The JSON lacks its outer braces and the time. `_metrics` adds them.
+    """
     dimensions, made = {"service": namespace}, []
     if operation:
         dimensions["operation"] = operation
@@ -125,9 +129,9 @@ def _count(account: str | None) -> None:
 
 
 def _cause(error: BaseException) -> dict[str, Any]:
-    """Return the log fields of the error that caused a 5xx, which can itself have an error of the store as its cause.
+    """Return the log fields of the error that caused a 5xx.
 
-    For an error of the store, they include its settings and what is missing.
+    For an error of the store they include its settings, and what is missing there.
     """
     error = error.__cause__ if isinstance(error.__cause__, AwsError) else error
     store = {"store": diagnosis.of(error)} if isinstance(error, AwsError) else {}

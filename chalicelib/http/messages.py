@@ -1,4 +1,4 @@
-"""Messages: the body, ids and host of a request, and the JSON and addresses of a response.
+"""The body, ids and host of a request, and the JSON and addresses of a response.
 
 JSON is read more strictly than by Python's own reader.
 """
@@ -60,14 +60,14 @@ def read_body(
 
 
 def read(shape: type[S], values: Mapping[str, Any], path: Mapping[str, str]) -> tuple[S | None, dict[str, str]]:
-    """Return an instance of the shape, or the validation errors by dotted path."""
+    """Return the body as the shape, or the validation errors by dotted path."""
     from chalicelib.schema import models  # imports pydantic, which requests without a body do not need
 
     return models.check(shape, values, path)
 
 
 def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a PATCH sets. Null is the same as absent.
+    """Return the fields that a PATCH sets. Null fields are removed, because null means "unchanged".
 
     Unknown fields stay even if they are null, so that validation rejects them.
     """
@@ -78,9 +78,9 @@ def changes(shape: type[Shape], values: Mapping[str, Any]) -> dict[str, Any]:
 def without_ids(
     method: str, template: str, path: Mapping[str, str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a body without ids that repeat the path, and validation errors for ids that differ.
+    """Return a body without ids that repeat the path. Ids that differ from the path become validation errors.
 
-    Some clients send them: `id` of the resource that is changed or replaced, and `edge_id` of its edge.
+    Some clients send the `id` of the resource, and the `edge_id` of its edge.
     """
     named = [*path.values()]
     own = {"id": named[-1]} if named and method in ("PATCH", "PUT") else {}
@@ -93,7 +93,7 @@ def without_ids(
 def unwrapped(values: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the module in the body of a PUT, and the prefix of its fields' dotted paths.
 
-    Some clients send {"module": {…}}: then the prefix is "module.", otherwise "".
+    Some clients send {"module": {…}}: then the prefix is "module.", else "".
     """
     if values.keys() == {_MODULE} and isinstance(values[_MODULE], dict):
         return values[_MODULE], f"{_MODULE}."
@@ -147,15 +147,15 @@ def _kinds_of(path: str) -> Sequence[tuple[str, Kind]]:
 
 
 def base_url(headers: Mapping[str, str], event: Mapping[str, Any]) -> str:
-    """Return BASE_URL when set, else the scheme, host and stage path under which the request came; no final slash.
+    """Return BASE_URL if it is set, else the scheme, host and stage path of the request. No slash at the end.
 
-    Raises InvalidRequest for a Host header that is no host.
+    Raises InvalidRequest if the Host header is not a host.
     """
     if configured := os.environ.get("BASE_URL"):
         return configured.rstrip("/")
     scheme = "https" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else "http"
     host = headers.get("host", "localhost")
-    if not is_host(host):  # RFC 9112 requires a 400; otherwise the URLs in the response could point to any site
+    if not is_host(host):  # RFC 9112 requires a 400; and a forged host would become part of the URLs in the response
         raise InvalidRequest.of({"Host": "must be host or host:port"})
     return f"{scheme}://{host}{_stage_path(event)}"
 
@@ -179,6 +179,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _stage_path(event: Mapping[str, Any]) -> str:
-    # The gateway's own path starts with the stage, or with the base path of a custom domain; the event's does not.
+    # The request context's path starts with the stage, or with the base path of a custom domain. The event's path does
+    # not.
     full, path = event["requestContext"].get("path", ""), event.get("path", "")
     return str(full.removesuffix(path)).rstrip("/") if path else ""

@@ -1,6 +1,6 @@
 """The middleware of every request: operation id, error body, JSON of the answer, log line.
 
-Only this file and the view in endpoints.py, which passes all errors on to it, catch every exception.
+Every exception is caught here, or by the view in endpoints.py, which passes it on to this file.
 """
 
 import time
@@ -34,7 +34,7 @@ ANY_PATH = "/{proxy+}"  # the gateway's fallback for paths without an endpoint
 
 
 class Raised(ChaliceUnhandledError):
-    """Wraps an exception of a view. Chalice would answer other exceptions before the middleware gets them."""
+    """Wraps an exception of a view, so that the middleware gets it: Chalice would answer it before."""
 
     def __init__(self, *, is_oauth: bool = False) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def wrap(app: Chalice) -> None:
 
 @cache
 def _check_settings(_table: str) -> None:
-    """Log how the settings differ from the stored settings, with the first request of a process."""
+    """Log how the settings differ from those in the table, at the first request of a process."""
     with suppress(AwsError, ValueError):
         if sentence := base_names.describe_difference():
             log.warning("settings_differ", sentence)
@@ -78,7 +78,7 @@ def _check_settings(_table: str) -> None:
 def _attempt(
     app: Chalice, request: Request | None, get_response: Callable[[Any], Response], operation_id: str
 ) -> tuple[Response, BaseException | None]:
-    """Return the answer, and the error that caused it if it is a 5xx."""
+    """Return the answer, and for a 5xx the error that caused it."""
     try:
         _check_route(app, request)
         response = get_response(request)
@@ -112,9 +112,9 @@ def _line(
 
 
 def _note_denied(key: str) -> None:
-    """Count a denied request in the usage of its API key, if it has one."""
+    """Count a denied request in the usage of its API key. An anonymous request has none."""
     if key:
-        with suppress(AwsError):  # a failure here must not change the answer
+        with suppress(AwsError):  # the client gets the same answer if the count fails
             key_usage.record_denied(key)
 
 
@@ -136,7 +136,7 @@ def _has_empty_segment(request: Request) -> bool:
 
 
 def _api_error(error: BaseException) -> ApiError:
-    """Return the API error for an exception, InternalError for an unknown one."""
+    """Return the API error for an exception. An unknown exception becomes InternalError."""
     match error:
         case ApiError():
             return error
@@ -189,9 +189,9 @@ def _conflict(error: Taken | InUse | TooManyReferrers | ListFull | LastAdmin | T
 
 
 def error_response(error: ApiError, operation_id: str, *, is_oauth: bool = False) -> Response:
-    """Return the response for an error, with the fields of RFC 6749 if its endpoint is one of OAuth.
+    """Return the response for an error. Errors of OAuth endpoints also have the fields of RFC 6749.
 
-    A 429 never has them: the gateway's own cannot.
+    A 429 never has them, because the gateway's own 429 cannot have them.
     """
     is_oauth = is_oauth and error.status != errors.RateLimited.status
     content = {

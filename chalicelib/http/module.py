@@ -1,6 +1,6 @@
 """Modules: parts of edges and routes with their own endpoints (SPEC 2.9, 4.8).
 
-Without strict references, it can be put on an edge that this account has not registered.
+Without STRICT_REFERENCES, a module can be set for an edge that this account has not registered.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,10 @@ class Enabled(Shape):
 
 
 def excluding(others: tuple[str, ...], field: str) -> Callable[[Any, Item], dict[str, str]]:
-    """Return a rule for `conflicts`: the holder must not have one of the other modules. `field` has the error."""
+    """Return a rule for `conflicts`: the edge or route must not have any of the other modules.
+
+    The validation error is about `field`.
+    """
 
     def conflicts(request: Any, holder: Item) -> dict[str, str]:
         found = [other for other in others if request is not None and other in holder.modules]
@@ -84,7 +87,7 @@ class Module:
         )
 
     def put(self, call: Call) -> Item | None:
-        """Set the module. Without strict references, the edge or route may be unregistered."""
+        """Set the module. Without STRICT_REFERENCES, the edge or route does not have to be registered."""
         home = kinds.at(self.home.rpartition("/")[0])
         may_be_elsewhere = home is not None and home.may_be_elsewhere
 
@@ -121,12 +124,12 @@ class Module:
         writes.retried(attempt)
 
     def _holder(self, call: Call) -> Item:
-        """Return the holder, with an empty body if it is not registered here."""
+        """Return the holder. If it is not registered in this account, its body is empty."""
         place = self.place(call)
         return table.read_any(*place) or Item(*place, {}, revision=0)
 
     def set_in(self, holder: Item, request: Shape, *, at: str = "") -> Item:
-        """Return the holder with the requested module, and its references if they are strict.
+        """Return the holder with the requested module. With STRICT_REFERENCES, its references are recorded too.
 
         `at` is the module's path in the body. Raises aws.Unavailable if a secret cannot be encrypted.
         """
@@ -156,7 +159,7 @@ class Module:
             raise InvalidRequest.of({f"{at}{field}": rule for field, rule in wrong.items()})
 
     def place(self, call: Call) -> tuple[str, str]:
-        """Return the holder's storage scope in the caller's account, and its id."""
+        """Return the scope and id of the holder in the caller's account."""
         return call.caller.scope(self.home.rpartition("/")[0].format(**call.path)), call.id
 
     def _unset(self) -> NotFound:

@@ -1,4 +1,7 @@
-"""OAuth 2.0 (RFC 6749): bodies as forms, and the fields of its errors. Clients of both kinds read the same body."""
+"""OAuth 2.0 (RFC 6749): bodies as forms, and the fields of its errors.
+
+Errors have the fields of RFC 6749 and of this API, so that clients of both can read them.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,19 +13,20 @@ from chalicelib.http.errors import ApiError, InvalidRequest, PayloadTooLarge, Un
 
 FORM = "application/x-www-form-urlencoded"
 GRANT_TYPE = "grant_type"
-HEADERS = {"Cache-Control": "no-store"}  # of errors too
+HEADERS = {"Cache-Control": "no-store"}  # of answers and errors
 
 _MAX_FIELDS = 100
 _SERVER_ERRORS = {500: "server_error", 503: "temporarily_unavailable"}
-_SPOKEN = {'"': "'", "\\": "/", "…": "..."}  # RFC 6749 permits printable ASCII without the first two
+# RFC 6749 permits only printable ASCII without `"` and `\` in a description
+_SPOKEN = {'"': "'", "\\": "/", "…": "..."}
 
 
 class FormText(str):
-    """A value of a form, which can be a number."""
+    """A value of a form. Forms have only texts, so a field of a number accepts it too."""
 
 
 class OAuthError(InvalidRequest):
-    """An invalid request with another `error`."""
+    """An invalid request with another `error` of RFC 6749."""
 
     error = "invalid_request"
 
@@ -34,7 +38,7 @@ class UnsupportedGrantType(OAuthError):
 
 
 class InvalidScope(OAuthError):
-    """A scope is malformed or more than may be granted."""
+    """A scope is malformed, or not permitted for the new key."""
 
     error = "invalid_scope"
 

@@ -1,4 +1,4 @@
-"""Lists in pages, newest first. Only a filter can leave a page empty."""
+"""Lists in pages, newest first. A page can be empty only because of a filter."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,8 +89,8 @@ def text(
 ) -> str:
     """Return the JSON of a page, with as many entries as fit into an answer, at least one.
 
-    The next page begins after the id `last` if all entries fit, else after the last entry shown. `others` are further
-    query parameters of the next page's URL.
+    The URL of the next page names the id `last`, or the last shown entry if some do not fit. `others` are further query
+    parameters of this URL.
     """
     shown, cut = _fitting(entries)
     has_rest = cut not in ("", last)
@@ -106,9 +106,10 @@ def last(found: Sequence[Item]) -> str:
 
 
 def _fitting(entries: Iterator[Mapping[str, Any]]) -> tuple[list[str], str]:
-    """Return the JSON of the entries that fit into an answer. Also return the id of the last one, or "" if all fit.
+    """Return the JSON of the entries that fit into an answer, and the id of the last one, or "" if all fit.
 
-    An entry costs reads and memory. None is made once an entry of the largest size so far would not fit.
+    Making an entry costs reads and memory. So entries are made only while one of the largest size so far would still
+    fit.
     """
     shown: list[str] = []
     last_id, size, largest = "", 0, 0

@@ -1,4 +1,4 @@
-"""A resource: a value with what is special about one kind. All other behaviour is common."""
+"""Resources. Each value declares what is special about one kind. All other behaviour is shared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,13 +30,13 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 @dataclass(frozen=True)
 class New:
-    """A resource that will be created. Each field decides where its values can be seen.
+    """A resource that will be created. The attributes decide where its values can be seen.
 
     - `stored` is stored and may be shown.
     - `sealed` is encrypted and never shown.
     - `once` is shown in the response to the creation and never stored.
-    - `unique_keys` replace those of `stored`.
-    - `details` go to the log, and to the audit event in addition to those of `stored`.
+    - `unique_keys` replace the keys of `stored`.
+    - `details` go to the log and to the audit event, which also has the details of `stored`.
     - `also` are writes in the same transaction.
     - `expires` is the Unix second at which the resource expires without an event, or None.
     - `unseen` is stored and never shown.
@@ -53,7 +53,7 @@ class New:
 
 
 def plain(stored: type[Stored], item: Item, call: Call) -> dict[str, Any]:
-    """Return the response of a resource that is shown as it is stored."""
+    """Return the stored fields as the response."""
     shown = records.decode(stored, item).to_record()
     return {"id": item.id, "uri": f"{call.base_url}{item.path}/{item.id}", **shown}
 
@@ -138,7 +138,7 @@ class Resource:
             yield from self._responses([item for item in items[count:] if self._is_well_formed(item)], call)
 
     def check(self, item: Item) -> None:
-        """Raise MalformedRecord if the response of an item cannot be made."""
+        """Raise MalformedRecord if no response can be made from an item."""
         records.decode(self.stored, item)
         for module in self.modules:
             if module.name in item.modules:
@@ -153,7 +153,7 @@ class Resource:
         return True
 
     def _responses(self, items: Sequence[Item], call: Call) -> Iterator[dict[str, Any]]:
-        """Yield the responses of some resources with their modules inline. Each is made only when it is needed."""
+        """Yield the responses of some resources with their modules inline, each when the caller needs it."""
         shown = self.to_responses(items, call) if self.to_responses else (plain(self.stored, it, call) for it in items)
         for response, item in zip(shown, items, strict=True):
             yield {**response, **inline_modules.responses(self.modules, item, call)} if self.modules else response
@@ -274,7 +274,7 @@ class EditableResource(Resource):
             raise self.missing()
 
     def guarded(self, call: Call) -> Change:
-        """Return the change of a request, which fails if the caller must not change the item."""
+        """Return the request's change. It fails if the caller must not change the item."""
         access, check = self.access, call.change.check
         if access is None:
             return call.change

@@ -1,6 +1,6 @@
-"""Answers that are not JSON of one resource: texts, redirects for browsers, and bytes.
+"""Answers other than the JSON of one resource: texts, redirects for browsers, and bytes.
 
-Texts and bytes have an ETag, and are sent again only if they have changed.
+Texts and bytes have an ETag. They are sent again only if they have changed.
 """
 
 import base64
@@ -17,7 +17,7 @@ from chalicelib.http import etags, messages
 
 BINARY = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
-NO_CACHE = {"Cache-Control": "no-cache"}  # of what open endpoints show
+NO_CACHE = {"Cache-Control": "no-cache"}  # for answers without authentication
 
 _MIN_SIZE = 1024  # characters: shorter texts hardly shrink; API Gateway has the same limit
 _IS_REFUSED = re.compile(r"q=0(\.0*)?")
@@ -61,7 +61,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Redirect:
-    """Named URLs. A client that accepts HTML is redirected to one, others get all as JSON."""
+    """Named URLs. A client that accepts HTML is redirected to one of them. Other clients get all of them as JSON."""
 
     to: str
     links: Mapping[str, str]
@@ -76,14 +76,14 @@ class Redirect:
 def _takes_gzip(request: Request) -> bool:
     """Return whether gzip can be sent to the client.
 
-    The client must also send Accept: without it, API Gateway sends no bytes.
+    The client must also send Accept: without that header, API Gateway cannot send bytes.
     """
     taken = _accepted(request, "accept-encoding")
     return "accept" in request.headers and taken.get("gzip", taken.get("*", False))
 
 
 def _accepted(request: Request, header: str) -> dict[str, bool]:
-    """Return whether each coding or media type that a header names is accepted."""
+    """Return the codings or media types in a header, each with whether it is accepted."""
     return dict(_accepts(part) for part in request.headers.get(header, "").split(","))
 
 
@@ -97,8 +97,8 @@ def _accepts(part: str) -> tuple[str, bool]:
 class Binary:
     """Bytes, made only if the client does not have them.
 
-    They are sent raw if Accept names their media type first, otherwise as base64 text: API Gateway has the same rule.
-    Equal tags mean equal content.
+    They are sent raw if Accept names their media type first, else as base64 text: API Gateway has the same rule. Equal
+    tags mean equal content.
     """
 
     tag: str
@@ -109,7 +109,7 @@ class Binary:
         first = request.headers.get("accept", "").partition(",")[0].partition(";")[0]
         is_raw = first.strip().lower() == BINARY
         etag = f'"{self.tag}-{"raw" if is_raw else "base64"}"'
-        varies = "Accept, Accept-Encoding"  # API Gateway compresses if Accept-Encoding allows it
+        varies = "Accept, Accept-Encoding"  # API Gateway may compress the bytes, as Accept-Encoding permits
         headers: dict[str, str | list[str]] = {"ETag": f"W/{etag}", "Cache-Control": "no-cache", "Vary": varies}
         if etag in request.headers.get("if-none-match", ""):
             return Response(None, {**headers, "Content-Type": TEXT}, status_code=304)

@@ -1,4 +1,4 @@
 """The domain model: kinds, accounts, credentials, authorities, tunnels, backends, edges, modules.
 
-Knows neither Chalice nor pydantic, so that the API, the operator and the live edge read the same records alike.
+Imports neither Chalice nor pydantic, so that the API, the operator's commands and the live edge can share it.
 """

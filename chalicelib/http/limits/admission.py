@@ -18,7 +18,7 @@ from chalicelib.model.limits.rates import Rate
 
 EVENTS = "/audit_events"
 CERTIFICATES = frozenset(("/ssh_user_certificates", "/ssh_host_certificates"))
-# Requests that find or end a leaked key. Each key has a reserve for them.
+# Requests that find or stop a leaked key. Each key can send some of them even when its limit is reached.
 RESERVED = frozenset(
     (
         ("GET", "/me"),
@@ -46,7 +46,7 @@ RESERVED = frozenset(
 RESERVE = Rate(per_second=2, burst=20)
 
 _FILTERS = frozenset(("action", "after", "before"))
-_FILTERED = 500  # events that are read for a page with a filter
+_FILTERED = 500  # events that are read for one page of a filtered list
 _MESSAGES = {
     "account": "Your account sends too many requests.",
     "key": "This API key sends too many requests.",
@@ -63,7 +63,7 @@ class Limited(NamedTuple):
     limits: KeyLimits
 
     def use(self, name: str, rate: Rate, cost: int = 1) -> Use:
-        """Return the use of a limit."""
+        """Return a request's use of a limit."""
         return Use(f"{self.account}#/limits/{self.key if name == 'key' else name}", rate, cost)
 
 
@@ -72,7 +72,8 @@ def admit(
 ) -> None:
     """Count a request, and add the headers of its limits. `template` is the path of its endpoint.
 
-    Raises RateLimited if a limit is exceeded, and the request has no reserve.
+    Raises RateLimited if a limit is exceeded, unless the request is in RESERVED and the key has some of its reserve
+    left.
     """
     uses = _uses(caller, method, template, query)
     if not uses:
@@ -111,7 +112,7 @@ def reject(address: str) -> None:
 
 
 def describe(caller: Limited) -> dict[str, Any]:
-    """Return the limits of an account and its API key with what is left of them, None for those without a limit."""
+    """Return the limits of an account and its API key with the remaining amounts, or None for no limit."""
     own = caller.limits.account_rates
     return {
         "account": _described(caller, "account", rates.of_account(own)),
@@ -129,7 +130,7 @@ def _described(caller: Limited, name: str, rate: Rate | None) -> dict[str, int] 
 
 
 def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Sequence[str]]) -> dict[str, Use]:
-    """Return what a request uses of each limit that it has, by the name of the limit."""
+    """Return the use of each limit that applies to a request, by the name of the limit."""
     uses, own = dict[str, Use](), caller.limits.account_rates
     if rate := rates.of_account(own):
         uses["account"] = caller.use("account", rate)
@@ -143,7 +144,7 @@ def _uses(caller: Limited, method: str, template: str, query: Mapping[str, Seque
 
 
 def _events(query: Mapping[str, Sequence[str]]) -> int:
-    """Return how many events a list may read. An invalid query is refused later."""
+    """Return the most events that a list reads. An invalid limit counts as 100, because it is rejected later."""
     if _FILTERS & query.keys():
         return _FILTERED
     text = query.get("limit", ["100"])[0]

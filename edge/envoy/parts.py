@@ -91,6 +91,21 @@ def _value(value: str | bool) -> v3.Value:
     return v3.Value(bool_value=value) if isinstance(value, bool) else v3.Value(string_value=value)
 
 
+def authorization(cluster: str, timeout: float) -> v3.ExtAuthz:
+    """Return an external authorization by gRPC. If the service fails, the response is a 503."""
+    service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=cluster), timeout=seconds(timeout))
+    return v3.ExtAuthz(
+        grpc_service=service,
+        transport_api_version=v3.ApiVersion.V3,
+        status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
+    )
+
+
+def check_settings(**facts: str) -> v3.Any:
+    """Return a route's configuration of an external authorization: the facts that its service receives."""
+    return pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))
+
+
 def address(host: str, port: int) -> v3.Address:
     """Return the address of a TCP port."""
     return v3.Address(socket_address=v3.SocketAddress(address=host, port_value=port))

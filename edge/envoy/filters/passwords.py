@@ -70,21 +70,10 @@ _IS_UNKNOWN = v3.MetadataMatcher(
 MEMORY = v3.HttpFilter(
     name=_REMEMBER, disabled=True, typed_config=parts.pack(v3.Lua(default_source_code=parts.text(_SCRIPT)))
 )
-FILTER = v3.HttpFilter(
-    name=_ASK,
-    disabled=True,
-    typed_config=parts.pack(
-        v3.ExtAuthz(
-            grpc_service=v3.GrpcService(
-                envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=CLUSTER), timeout=parts.seconds(_TIMEOUT)
-            ),
-            transport_api_version=v3.ApiVersion.V3,
-            status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
-            allowed_headers=v3.ListStringMatcher(patterns=[v3.StringMatcher(exact=_HEADER)]),
-            filter_enabled_metadata=_IS_UNKNOWN,
-        )
-    ),
-)
+_SERVICE = parts.authorization(CLUSTER, _TIMEOUT)
+_SERVICE.allowed_headers.patterns.append(v3.StringMatcher(exact=_HEADER))
+_SERVICE.filter_enabled_metadata.CopyFrom(_IS_UNKNOWN)
+FILTER = v3.HttpFilter(name=_ASK, disabled=True, typed_config=parts.pack(_SERVICE))
 
 
 def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: RouteTarget) -> None:
@@ -97,8 +86,7 @@ def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: Ba
 
     `facts` name the account, the edge and the holder of the module.
     """
-    asked = v3.CheckSettings(context_extensions={**facts, "passwords": rule.digest})
-    route.typed_per_filter_config[_ASK].CopyFrom(parts.pack(v3.ExtAuthzPerRoute(check_settings=asked)))
+    route.typed_per_filter_config[_ASK].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
     script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))
     route.typed_per_filter_config[_REMEMBER].CopyFrom(parts.pack(script))
     route.request_headers_to_remove.append(_HEADER)

@@ -37,19 +37,9 @@ _IS_SIGNED_IN = v3.MetadataMatcher(
     value=v3.ValueMatcher(present_match=True),
     invert=True,
 )
-ASK_FILTER = v3.HttpFilter(  # a route that does not disable it is closed
-    name=_ASK,
-    typed_config=parts.pack(
-        v3.ExtAuthz(
-            grpc_service=v3.GrpcService(
-                envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=CLUSTER), timeout=parts.seconds(_TIMEOUT)
-            ),
-            transport_api_version=v3.ApiVersion.V3,
-            status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
-            filter_enabled_metadata=_IS_SIGNED_IN,
-        )
-    ),
-)
+_SERVICE = parts.authorization(CLUSTER, _TIMEOUT)
+_SERVICE.filter_enabled_metadata.CopyFrom(_IS_SIGNED_IN)
+ASK_FILTER = v3.HttpFilter(name=_ASK, typed_config=parts.pack(_SERVICE))  # a route that does not disable it is closed
 OWN_HOST = {"host": "sign-in"}  # what the service learns about requests to its own host, and about no other
 _NOT_ASKED = parts.pack(v3.ExtAuthzPerRoute(disabled=True))
 _OTHERS = v3.HeaderValueOption(
@@ -171,7 +161,7 @@ def _guard(rule: SignInRule, route: v3.Route) -> Iterator[v3.Route]:
 
 def _asks(facts: Mapping[str, str]) -> dict[str, v3.Any]:
     """Return the configuration by which the service learns facts about a route."""
-    return {_ASK: parts.pack(v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts)))}
+    return {_ASK: parts.check_settings(**facts)}
 
 
 def _provider(rule: SignInRule, keys: str) -> v3.JwtProvider:

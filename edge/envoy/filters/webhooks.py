@@ -21,22 +21,16 @@ def build_filter(limits: Limits) -> v3.HttpFilter:
     Envoy does not count the last part of a body, and shortens what it sends to the service. So the service gets a byte
     more than a body may have, and refuses that.
     """
-    body = v3.BufferSettings(max_request_bytes=(limits.max_webhook_kib << 10) + 1, pack_as_bytes=True)
-    service = v3.GrpcService(envoy_grpc=v3.GrpcService.EnvoyGrpc(cluster_name=CLUSTER), timeout=parts.seconds(_TIMEOUT))
-    config = v3.ExtAuthz(
-        grpc_service=service,
-        transport_api_version=v3.ApiVersion.V3,
-        with_request_body=body,
-        status_on_error=v3.HttpStatus(code=v3.ServiceUnavailable),
-        encode_raw_headers=True,  # so that a header that occurs twice is seen
-    )
+    config = parts.authorization(CLUSTER, _TIMEOUT)
+    config.with_request_body.max_request_bytes = (limits.max_webhook_kib << 10) + 1
+    config.with_request_body.pack_as_bytes = True
+    config.encode_raw_headers = True  # so that a header that occurs twice is seen
     return v3.HttpFilter(name=_NAME, disabled=True, typed_config=parts.pack(config))
 
 
 def require(route: v3.Route, rule: WebhookRule, plan: Plan, target: RouteTarget) -> None:
     """Let only signed requests pass a route to upstreams."""
     edge = plan.edge
-    facts = {"account": edge.account, "edge": edge.id, "route": target.route.id, "webhook": rule.digest}
-    asked = v3.ExtAuthzPerRoute(check_settings=v3.CheckSettings(context_extensions=facts))
-    route.typed_per_filter_config[_NAME].CopyFrom(parts.pack(asked))
+    asked = parts.check_settings(account=edge.account, edge=edge.id, route=target.route.id, webhook=rule.digest)
+    route.typed_per_filter_config[_NAME].CopyFrom(asked)
     route.route.upgrade_configs.append(_NO_UPGRADE)

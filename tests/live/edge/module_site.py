@@ -62,7 +62,7 @@ class Origin(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def verifying(edge: Edge, settings: Settings) -> Iterator[None]:
-    """Run the sign-in service on the edge's host, which verifies webhooks and passwords."""
+    """Run the sign-in service on the edge's host, which also verifies webhooks and passwords."""
 
     async def start() -> "asyncio.Task[None]":
         return asyncio.create_task(authorization.serve(settings))

@@ -21,7 +21,6 @@ from chalicelib.model.edges.modules.backend import BackendModule
 from chalicelib.model.edges.served import ServedBackend, ServedEdge, ServedRoute
 from chalicelib.model.edges.sign_in_rules import SignInRule
 from chalicelib.model.sign_in import signing_keys
-from edge.sign_in import authorization
 from edge.sign_in.sign_in_records import SignInRecords
 from infra.build import browser
 from tests.edge.edge_modules import enabled
@@ -58,20 +57,11 @@ def service(edge: Edge, providers: FakeProviders, tmp_path: Path) -> Iterator[No
     settings = replace(edge.settings, oauth_endpoints=str(file), limits=limits)
     edge.store.sign_in_keys = []
 
-    async def start() -> "asyncio.Task[None]":
-        return asyncio.create_task(authorization.serve(settings))
-
-    async def stop(task: "asyncio.Task[None]") -> None:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    task = edge.run(start())
-    until(lambda: settings.sign_in_socket.exists() and bool(signing_keys.read()))
-    edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
-    until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
-    yield
-    edge.run(stop(task))
+    with module_site.verifying(edge, settings):
+        until(lambda: bool(signing_keys.read()))
+        edge.store.sign_in_keys = [it.public for it in signing_keys.read()]
+        until(lambda: edge.control._serving.public_keys == edge.store.sign_in_keys)
+        yield
 
 
 @dataclass

@@ -6,7 +6,6 @@ import gc
 import time
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,9 +15,9 @@ from chalicelib.model.edges import application_errors, edges
 from chalicelib.model.edges.modules.basic_auth import MODULE
 from chalicelib.model.edges.served import Modules
 from chalicelib.modules import basic_auth
-from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from edge.sign_in.passwords.password_checks import PasswordAnswer, PasswordChecks, PasswordRequest
+from tests.edge.sign_in import broken_keys
 from tests.modules.samples import on_a_holder
 from tests.transports import Client
 
@@ -117,29 +116,12 @@ def test_a_holder_without_the_module_is_closed(admin: Client, module: str) -> No
     assert check(PasswordChecks(), right) == [PasswordAnswer(503)]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        aws.Unavailable("store"),
-        aws.Misconfigured("AccessDeniedException"),
-        ClientError({"Error": {"Code": "InvalidCiphertextException", "Message": ""}}, "Decrypt"),
-    ],
-    ids=lambda it: type(it).__name__,
-)
+@broken_keys.each_error
 def test_a_store_or_key_that_cannot_be_used_closes(
     admin: Client, module: str, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     checks, right = PasswordChecks(), request(admin, module)
-    call = aws.call
-
-    def fail(service: str, *values: Any, **named: Any) -> Any:
-        if service == "kms":
-            raise error
-        return call(service, *values, **named)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(aws, "call", fail)
-        broken.setattr("chalicelib.storage.vault._opened", {})
+    with broken_keys.failing(monkeypatch, error):
         assert check(checks, right) == [PasswordAnswer(503)]
     reported = table.find(*application_errors.place(admin.account, right.edge)) if right.edge else None
     assert bool(reported) is (isinstance(error, ClientError) and bool(right.edge))

@@ -2,19 +2,16 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from chalicelib.model.base import kinds
 from chalicelib.model.edges import edges
 from chalicelib.model.edges.served import Modules
 from chalicelib.modules import webhook_verification
-from chalicelib.storage.client import aws
 from chalicelib.storage.records import items, table
 from edge.sign_in.webhooks.webhook_checks import Webhook, WebhookChecks
-from tests.edge.sign_in import statuses
+from tests.edge.sign_in import broken_keys, statuses
 from tests.edge.sign_in.webhooks.signing import secret_of, sign
 from tests.modules import damage
 from tests.modules.samples import on_a_holder
@@ -101,28 +98,11 @@ def test_a_secret_that_cannot_be_decrypted_is_in_the_status_until_it_is_set_agai
     assert check(checks, request(admin, module)) == 200
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        aws.Unavailable("store"),
-        aws.Misconfigured("AccessDeniedException"),
-        ClientError({"Error": {"Code": "InvalidCiphertextException", "Message": ""}}, "Decrypt"),
-    ],
-    ids=lambda it: type(it).__name__,
-)
+@broken_keys.each_error
 def test_a_store_or_key_that_cannot_be_used_closes(
     admin: Client, module: str, checks: WebhookChecks, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     webhook = request(admin, module)
-    call = aws.call
-
-    def fail(service: str, *values: Any, **named: Any) -> Any:
-        if service == "kms":
-            raise error
-        return call(service, *values, **named)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(aws, "call", fail)
-        broken.setattr("chalicelib.storage.vault._opened", {})
+    with broken_keys.failing(monkeypatch, error):
         assert check(checks, webhook) == 503
     assert check(checks, webhook) == 200

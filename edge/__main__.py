@@ -1,7 +1,7 @@
 """Runs the whole edge (`make edge`), or one part: `python -m edge` with gateway, control, envoy, sign-in or issuer.
 
-A gateway or the issuer can also run on a separate host. SIGTERM drains a gateway or Envoy; a
-second one, or another signal, ends it at once.
+A gateway or the issuer can also run on a separate host. The first SIGTERM drains a gateway or Envoy. A second SIGTERM,
+or another signal, ends the part at once.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from edge.ssh.loops import CheckingLoop
 
 _LOCK_TIMEOUT = 5.0  # seconds to wait for an old process that has lost its parent
 
-_GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that drain, and of which a host can have two instances
+_GATEWAY, _ENVOY = "gateway", "envoy"  # the parts that a SIGTERM drains. A host can run two instances of each
 
-Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # the event begins a drain
+Run: TypeAlias = "Callable[[Settings, asyncio.Event], Coroutine[Any, Any, None]]"  # the event starts a drain
 
 
 def main() -> None:
     """Run the part that the command line names. On failure, print one sentence and exit with status 1."""
     part = " ".join(sys.argv[1:])
-    if part != _ENVOY:  # whose access log has the mode that its unit permits
+    if part != _ENVOY:  # the umask of Envoy's unit decides who can read the access log
         os.umask(0o077)
     _allow_many_files()
     try:
@@ -47,7 +47,10 @@ def main() -> None:
 
 
 def _lock(settings: Settings, part: str) -> None:
-    """Lock the folder for a part. Raise SettingError if another process has the lock: its sockets would be replaced."""
+    """Lock the folder for a part.
+
+    Raise SettingError if another process has the lock, whose sockets this one would replace.
+    """
     name = f"{part or 'edge'}.lock"
     file = settings.own_file(name) if part in (_GATEWAY, _ENVOY) else settings.directory / name
     deadline = time.monotonic() + (_LOCK_TIMEOUT if part else 0)
@@ -66,7 +69,7 @@ def _allow_many_files() -> None:
 
 
 async def run_until_signal(run: Run, settings: Settings, *, drains: bool) -> None:
-    """Run until a signal ends the process, and clean up. The first SIGTERM only begins a drain if the part has one."""
+    """Run until a signal ends the process, and clean up. If `drains`, the first SIGTERM only begins a drain."""
     draining = asyncio.Event()
     task = asyncio.create_task(run(settings, draining))
 
@@ -101,7 +104,7 @@ def _choose(part: str) -> Run:
 
 
 def _list_issuer() -> Iterator[Program]:
-    """Yield the issuer's program if there is an issuer. The rest of the edge runs without it."""
+    """Yield the issuer's program if an issuer is configured. If its settings are wrong, print why and run the rest."""
     from edge.issuer import issuer_settings
 
     if issuer_settings.is_configured():

@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise ImportError(f"asyncssh {asyncssh.__version__} has changed ({error}): see docs/asyncssh.md.") from error
 
-_MAX_QUEUED_REQUESTS = 100  # global requests that wait for their predecessor
+_MAX_QUEUED_REQUESTS = 100  # global requests that wait until earlier ones are answered
 _POLL = 0.01  # seconds
 _LENGTH_SIZE = 4  # bytes of a packet's length
 
@@ -34,8 +34,8 @@ _CreateConnection: TypeAlias = Callable[[], "Connection"]
 class Client(asyncssh.SSHServer):
     """Handles the events of a connection.
 
-    While a client has left `most_unread` bytes unread, nothing is read from it. `pause_writing` is called at a quarter
-    of that.
+    Nothing is read from a client while more than `most_unread` bytes to it are unsent. `pause_writing` is called at a
+    quarter of `most_unread`.
     """
 
     most_unread: int
@@ -44,7 +44,7 @@ class Client(asyncssh.SSHServer):
         """Handle the first message of a key exchange."""
 
     def on_certificate(self, key_id: str) -> None:
-        """Handle the key id of the next certificate, "" for a plain key."""
+        """Handle the key id of the certificate to check next, or "" for a plain key."""
 
     def on_signature(self) -> None:
         """Handle a valid signature with the last validated key."""
@@ -138,7 +138,10 @@ class Connection(asyncssh.SSHServerConnection):
         return self._ignore_wrong_guess(cast(Awaitable[None], result))
 
     async def _ignore_wrong_guess(self, processed: Awaitable[None]) -> None:
-        """Apply RFC 4253, section 7: asyncssh compares the guess with the negotiated algorithm instead."""
+        """Ignore a packet after a wrong guess (RFC 4253, section 7).
+
+        asyncssh compares with the negotiated algorithm.
+        """
         await processed
         self._ignore_first_kex = guess_is_wrong(self._client_kexinit, self._server_kexinit)
 
@@ -167,7 +170,7 @@ class Connection(asyncssh.SSHServerConnection):
             super().send_packet(pkttype, *args, handler=handler)
 
     def _send(self, data: bytes) -> None:
-        """Collect the packets of one turn of the loop for one system call."""
+        """Collect packets until the loop's next iteration, which sends them with one system call."""
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.append(data)
@@ -184,7 +187,7 @@ class Connection(asyncssh.SSHServerConnection):
         return channel
 
     async def confirm(self) -> None:
-        """Wait until the client has answered, and everything is handled that it sent before the answer."""
+        """Send the client a request. Wait for its answer, and until its earlier requests are handled."""
         await self._make_global_request(b"keepalive@openssh.com")
         while any(it._request_queue for it in self._channels.values()):
             await asyncio.sleep(_POLL)

@@ -24,7 +24,7 @@ class ChannelQuota:
         self._by_account[tunnel.record.account] += 1
 
     def release(self, tunnel: OnlineTunnel) -> None:
-        """Count one channel less."""
+        """Count one channel fewer of a tunnel and its account."""
         tunnel.open_channels -= 1
         _decrement(self._by_account, tunnel.record.account)
 

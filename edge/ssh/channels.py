@@ -100,7 +100,7 @@ class _ChannelSession(asyncssh.SSHTCPSession[bytes]):
 
     def eof_received(self) -> bool:
         self._relay.on_upstream_end()
-        return True  # the visitor's data is still written
+        return True  # the channel stays open for data of the visitor
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._relay.on_channel_closed()
@@ -223,7 +223,8 @@ class _Connection:
     async def _take_channel(self) -> bool:
         """Return whether there is room for the channel.
 
-        If there was none at first, wait for the request, whose visitor decides which channel is evicted.
+        If there is none at first, wait for the first request: the address of its visitor decides which channel is
+        evicted.
         """
         if self.has_channel:
             return True
@@ -240,8 +241,8 @@ class _Connection:
 def _first(tunnel: ServedTunnel, visitor: Header | None) -> bytes:
     """Return the PROXY header that the upstream of a tunnel reads first, or b"".
 
-    The tunnel's reservation decides. A backend tunnel has no reservation: Envoy sends the header if the reservation of
-    the edge requires it.
+    The reservation of the tunnel's name decides. A backend tunnel has no reservation: Envoy sends the header if the
+    reservation of the edge requires it.
     """
     if tunnel.proxy_protocol:
         return (visitor or Header()).encoded()

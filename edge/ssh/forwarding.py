@@ -122,7 +122,7 @@ class Requester:
 
 
 def build_opening(requested: RequestedTunnel, requester: Requester, settings: Settings) -> Opening:
-    """Return the opening of a requested tunnel, with a random name if it has none.
+    """Return the opening of a requested tunnel, with a random name if the client requested none.
 
     Raises TunnelRefused if the grant does not permit it.
     """
@@ -155,7 +155,7 @@ def list_addresses(grant: Grant, settings: Settings) -> list[str]:
 
 
 def get_port(opening: Opening, port: int) -> int:
-    """Return the port of an opening. `port` is the requested one, which can be 0."""
+    """Return the port of a TCP tunnel, or the requested `port` for other tunnels."""
     return int(opening.name.rpartition(":")[2]) if opening.proto == "tcp" else port
 
 

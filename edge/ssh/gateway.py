@@ -36,11 +36,11 @@ from edge.ssh.usage.billing import Billing
 from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
-_BLOCKS_PERIOD = 2.0  # seconds between two readings of the blocked networks and banned patterns
+_BLOCKS_PERIOD = 2.0  # seconds between two reads of the blocked networks and banned patterns
 _THREADS = 64  # for calls of the store
 _NOTICE_TIME = 0.5  # seconds in which a client can read the notice before it is disconnected
-_MAX_WAIT = 10.0  # seconds that a client is asked to wait after the loss of the lease
-# ssh would choose ChaCha20, which takes twice the time here. Every ssh of the last ten years has the others.
+_MAX_WAIT = 10.0  # the most seconds that a client is asked to wait after the loss of the lease
+# ssh would choose ChaCha20, which takes twice the time here. All versions of ssh since 2015 have these ciphers.
 _CIPHERS = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr"]
 
 
@@ -49,7 +49,7 @@ class _Drained(Exception):
 
 
 class SshGateway:
-    """The gateway. It has a new id with each start and after the loss of its lease, which ends all its tunnels."""
+    """The gateway. It takes a new id at each start, and after the loss of its lease, which ends all tunnels."""
 
     def __init__(self, settings: Settings, store: Store, authority: Authority) -> None:
         self.settings, self.store = settings, store
@@ -120,7 +120,7 @@ class SshGateway:
                 loops.check_before_events(None)
 
     async def announce_drain(self, port: int) -> None:
-        """Store that the gateway drains, and the port of its link. Repeat this until the store answers."""
+        """Record in the store that the gateway drains, with the port of its link. Retry until the store answers."""
         here = replace(self._describe(port), draining=True)
         await tasks.retry(functools.partial(asyncio.to_thread, self.store.change_gateway, here), Unavailable)
 
@@ -135,7 +135,7 @@ class SshGateway:
         yield self._billing.serve()
 
     async def _serve_metrics(self) -> None:
-        """Serve metrics and readiness to the other processes of this host, and to Prometheus if no control does."""
+        """Serve metrics and readiness to the other processes of this host, and to Prometheus if control does not."""
         settings = self.settings
         process = metrics.ProcessMetrics("gateway", self._gauges, self._counts, log.GATEWAY_EVENTS)
         sockets = settings.gateway_sockets
@@ -215,15 +215,18 @@ class SshGateway:
         )
 
     async def _block(self) -> None:
-        """Apply the operator's blocks and bans to connections and tunnels. The last ones remain after a failure."""
+        """Apply the operator's blocks and bans to connections and tunnels.
+
+        If the store fails, the previous ones stay in effect.
+        """
         await self.tunnels.ban(await asyncio.to_thread(self.store.list_banned_patterns))
         self._blocked = Networks(await asyncio.to_thread(self.store.list_blocked_networks))
         for session in [it for it in self.sessions if self._blocked.contain(it.address)]:
             session.block()
-        self.tunnels.abort_blocked(self._blocked)  # also new ones: Envoy checks the network at the first byte
+        self.tunnels.abort_blocked(self._blocked)  # each time, because Envoy checks only at a connection's first byte
 
     async def _drain_after(self, draining: asyncio.Event, clients: asyncio.Server) -> None:
-        """Drain when that begins. Raises _Drained at its end."""
+        """Wait for `draining`, then drain. Raises _Drained when the drain is complete."""
         await draining.wait()
         self._drain = Drain(self, self._authority)
         clients.close()
@@ -233,7 +236,7 @@ class SshGateway:
     def _on_lease_lost(self) -> None:
         """Close all tunnels before anything else is served. Ask all clients to connect again at different times."""
         for session in self.sessions:
-            session.announce_loss(random.uniform(0, _MAX_WAIT))  # before its last tunnel ends its terminals
+            session.announce_loss(random.uniform(0, _MAX_WAIT))  # before the end of its tunnels ends its terminals
         self.tunnels.shut("its gateway has lost its lease")
 
     async def _end(self) -> None:
@@ -248,7 +251,7 @@ class SshGateway:
 
 
 def _load_host_key(settings: Settings) -> asyncssh.SSHKey:
-    """Return the host key of this gateway. Create it if there is none and SSH_HOST_KEY names none.
+    """Return the host key of this gateway. Create it if its file does not exist and SSH_HOST_KEY is not set.
 
     Raises SettingError.
     """

@@ -1,4 +1,4 @@
-"""The lease of a gateway. Its tunnels are online while the lease runs, and all of them end with it."""
+"""The lease of a gateway. Its tunnels are online while the lease lasts, and all end with the lease."""
 
 import asyncio
 import functools
@@ -11,7 +11,7 @@ from edge.process import log
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_SKIPPED = 1.0  # seconds until a renewal is tried again that was skipped
+_SKIPPED = 1.0  # seconds until a skipped renewal is tried again
 
 
 class LeaseLost(Exception):
@@ -19,16 +19,16 @@ class LeaseLost(Exception):
 
 
 class GatewayLease:
-    """A lease of some seconds. `on_loss` is called once, at its end or when a renewal is rejected.
+    """A lease of `seconds`. `on_loss` is called once: when the lease runs out or a renewal is rejected.
 
-    Changes of rights and takeovers of names reach a gateway only through the change log. A gateway that cannot read
-    the log therefore does not renew its lease.
+    Changes of rights and takeovers of names reach a gateway only through the change log. A gateway that cannot read the
+    log therefore does not renew its lease.
     """
 
     def __init__(self, store: Store, seconds: int, on_loss: Callable[[], None]) -> None:
         self._store, self._seconds, self._on_loss = store, seconds, on_loss
         self._id = ""
-        self._ends_at = float("inf")  # these are in seconds of time.monotonic()
+        self._ends_at = float("inf")  # this time and those below are of time.monotonic()
         self._renewed_at = self._log_read_at = 0.0
         self._is_lost = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "lease")  # so that a renewal never waits for other calls
@@ -45,7 +45,7 @@ class GatewayLease:
         self._id, self._renewed_at, self._ends_at = gateway.id, start, start + self._seconds
 
     def task(self) -> PeriodicTask:
-        """Return the work that renews the lease three times within its time."""
+        """Return the task that renews the lease after each third of its duration."""
         return PeriodicTask("lease_renewal", self.renew, self._seconds / 3, failures=Unavailable)
 
     async def renew(self) -> float | None:
@@ -54,7 +54,7 @@ class GatewayLease:
         Raises Unavailable.
         """
         start = time.monotonic()
-        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # just announced
+        if (wait := self._renewed_at + self._seconds / 4 - start) > 0:  # announced or renewed a moment ago
             return wait
         if self._log_read_at <= self._renewed_at:
             log.event("renewal_skipped")
@@ -72,16 +72,16 @@ class GatewayLease:
         return None
 
     def on_log_read(self, started: float) -> None:
-        """Record that the log was read and applied. The read started at a monotonic time."""
+        """Record that the log was read and applied. `started` is the monotonic time at which the read began."""
         self._log_read_at = started
 
     def check(self) -> None:
-        """End the lease if its time is over, for example because the process was stopped meanwhile."""
+        """End the lease if its time is over, for example after the process was stopped for a while."""
         if self._ends_at <= time.monotonic():
             self._lose("over")
 
     async def wait_for_loss(self) -> None:
-        """Wait for the end of the lease, which raises LeaseLost."""
+        """Wait for the end of the lease, then raise LeaseLost."""
         while not self._is_lost.is_set():
             try:
                 async with asyncio.timeout_at(self._ends_at):

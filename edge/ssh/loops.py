@@ -21,7 +21,10 @@ class _Selector(selectors.DefaultSelector):
 
 
 class CheckingLoop(asyncio.SelectorEventLoop):
-    """An event loop with a check. It runs before the events of the time in which the process was stopped."""
+    """An event loop that can call a check before it handles events.
+
+    If the process was stopped for a while, the check runs before the events that arrived meanwhile are handled.
+    """
 
     def __init__(self) -> None:
         self._checked = _Selector()

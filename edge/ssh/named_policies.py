@@ -1,7 +1,7 @@
-"""The IP policies that a client names in TUNNEL_IP_POLICIES, which its tunnels wait for.
+"""The IP policies that a client names in the variable TUNNEL_IP_POLICIES. Its tunnels wait for the variable.
 
-OpenSSH requests its tunnels and its session before it answers requests of the server. When the session is confirmed, it
-sends all variables before it answers further requests. So an answer proves that no variable is on its way.
+OpenSSH requests its tunnels and its session before it answers requests of the server. After the session is confirmed,
+it sends all variables before it answers further requests. So its answer proves that all variables have arrived.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from chalicelib.model.edges.modules.ip_restriction import MAX_NAMED
 from edge.ssh.forwarding import LabelledTunnel, RequestedTunnel, TunnelRefused
 
 NAMED_POLICIES = "TUNNEL_IP_POLICIES"
-_TIMEOUT = 10.0  # seconds for the answers. A tunnel without them is refused
+_TIMEOUT = 10.0  # seconds until a tunnel is refused because its client does not answer
 _LATE = f"{NAMED_POLICIES} came after the tunnel was requested, or has two values: {{}}."
 _HOW = "send one value in the first session, without ControlPersist"
 _SILENT = "Your client does not answer, so the gateway cannot know its IP policies: connect again."
@@ -20,28 +20,31 @@ _LABELS = f"{NAMED_POLICIES} does not restrict a tunnel with labels: set ip_rest
 
 
 class NamedPolicies:
-    """The IP policies of one connection. `confirm` waits for an answer of its client.
+    """The IP policies of one connection. `confirm` asks the client for an answer and waits for it.
 
-    `refusal` is the sentence for all tunnels after a value that came too late.
+    After a value that came too late, `refusal` is the sentence with which all tunnels are refused.
     """
 
     def __init__(self, confirm: Callable[[], Awaitable[None]]) -> None:
         self._confirm = confirm
         self._value: str | None = None
-        self._is_read = False  # a tunnel was opened with the value
+        self._is_read = False  # whether a tunnel was opened with the value
         self._pending: set[asyncio.Task[None]] = set()
         self.refusal = ""
 
     def begin(self) -> None:
-        """Ask the client for the answer that follows its first requests."""
+        """Ask the client for an answer, which it sends after its first requests."""
         self._add(self._confirm())
 
     def await_session(self, is_open: asyncio.Event) -> None:
-        """Wait also for the variables of a session, which follow the news that it is open."""
+        """Wait also for the variables of a session. The client sends them after the session is confirmed."""
         self._add(self._confirm_session(is_open))
 
     def set(self, value: str) -> None:
-        """Apply a value of the variable. A second value, or one after a tunnel was opened, refuses all tunnels."""
+        """Apply a value of the variable.
+
+        A different second value, or one after a tunnel was opened, causes the refusal of all tunnels.
+        """
         if self._value != value and (self._is_read or self._value is not None):
             self.refusal = _LATE.format(_HOW)
         self._value = value
@@ -64,7 +67,7 @@ class NamedPolicies:
         return parse_policies(self._value)
 
     def end(self) -> None:
-        """Stop waiting, since the client has gone."""
+        """Stop waiting, because the client has left."""
         for task in self._pending:
             task.cancel()
 
@@ -79,7 +82,7 @@ class NamedPolicies:
 
 
 def parse_policies(text: str) -> tuple[str, ...]:
-    """Return the ids of IP policies, which commas separate. Raises TunnelRefused."""
+    """Return the ids in a comma-separated list of IP policies. Raises TunnelRefused."""
     ids = [it.strip() for it in text.split(",")]
     if not all(map(kinds.IP_POLICIES.has, ids)):
         raise TunnelRefused(f"{NAMED_POLICIES} must be ids of IP policies: ipp_…, with commas between several.")

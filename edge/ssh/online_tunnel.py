@@ -41,16 +41,16 @@ class TunnelConnection(Protocol):
         """Return the visitor's IPv4 address or IPv6 /64."""
 
     def close(self) -> None:
-        """Close it after sending what was written."""
+        """Close the connection after sending what was written."""
 
     def evict(self) -> None:
-        """Abort it to make room for another visitor."""
+        """Abort the connection to make room for another visitor."""
 
     def abort(self) -> None:
-        """Close it without sending the rest."""
+        """Close the connection and drop unsent data."""
 
     def check(self, seconds: float) -> None:
-        """Abort it if the visitor left or sends its body too slowly. The last check was `seconds` ago."""
+        """Abort the connection if its visitor left or sends a body too slowly. The previous check was `seconds` ago."""
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class OnlineTunnel:
     opening: Opening
     requested_address: tuple[str, int]
     session: TunnelSession
-    is_reserved: bool  # whether its name was reserved when it was opened
+    is_reserved: bool  # whether the name was reserved when the tunnel was opened
     connections: set[TunnelConnection] = field(default_factory=set)
     open_channels: int = 0
     meter: Meter = field(default_factory=Meter)

@@ -23,7 +23,7 @@ from edge.store.changes import Follower
 from edge.store.records import Store, Unavailable
 
 _BATCH = 100  # tunnels in one check, which reads each record once
-_POLL = 0.5  # seconds between two readings of the change log
+_POLL = 0.5  # seconds between two reads of the change log
 _TICK = 1.0  # seconds between two steps of the sweep
 _REVOKED = "its credential or right to the name was revoked"
 _UNREADABLE = "its rights could not be checked"
@@ -35,8 +35,8 @@ class RightsChecks:
 
     def __init__(self, tunnels: Tunnels, store: Store, limits: Limits, lease: GatewayLease) -> None:
         self._tunnels, self._store, self._limits, self._lease = tunnels, store, limits, lease
-        self._changed: set[str] = set()  # ids of changed records that may be tunnels with an unread refusal
-        self._unchecked: dict[str, float] = {}  # by the id of a tunnel that a change concerns: the time of the change
+        self._changed: set[str] = set()  # ids of changed records: for those that are tunnels, the refusal must be read
+        self._unchecked: dict[str, float] = {}  # tunnels to check after a change: the time of the change by id
         self._due_at: dict[str, float] = {}  # the monotonic time of the next check of an account by the sweep
         self._thread = ThreadPoolExecutor(1, "rights")
 
@@ -52,7 +52,7 @@ class RightsChecks:
     async def check_list(self, gateway: str) -> None:
         """Close the tunnels that are missing in the gateway's own list, and end leftover records in it.
 
-        A record is left over if the store did not answer at the opening or end of its tunnel. Raises Unavailable.
+        A record is left over if the store did not answer when its tunnel was opened or closed. Raises Unavailable.
         """
         online = self._tunnels.online
         listed = {it.id: it for it in await asyncio.to_thread(self._store.list_tunnels, gateway)}
@@ -60,13 +60,13 @@ class RightsChecks:
             await self._tunnels.close(tunnel, _MISSING)
         for record in listed.values():
             age = time.time() - ids.created_at(record.id).timestamp()
-            if age > self._limits.lease and not self._tunnels.has(record.id):  # an opening takes less time
+            if age > self._limits.lease and not self._tunnels.has(record.id):  # younger ones may still be opening
                 await self._tunnels.close_leftover(record)
 
     async def sweep(self) -> None:
         """Check the accounts that are due. Each is due once in RIGHTS_SWEEP seconds."""
         now, by_account = time.monotonic(), _group(self._tunnels.online)
-        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # spread evenly
+        first = {it: now + random.uniform(0, self._limits.rights_sweep) for it in by_account}  # not all at once
         self._due_at = {account: self._due_at.get(account, at) for account, at in first.items()}
         for account in [account for account, at in self._due_at.items() if at <= now]:
             self._due_at[account] = now + self._limits.rights_sweep
@@ -91,9 +91,10 @@ class RightsChecks:
         self._changed.clear()
 
     async def _check_concerned(self) -> None:
-        """Check the unchecked tunnels of each account, so that a failure concerns no other account.
+        """Check the unchecked tunnels, one account after another: a failure does not affect other accounts.
 
-        Close those that were not checked for the time of a lease. Raises Unavailable after all checks, if one failed.
+        Close tunnels that stay unchecked for the duration of a lease. If a check failed, raise Unavailable after all
+        checks.
         """
         failure, unchecked = None, [it for it in self._tunnels.online if it.id in self._unchecked]
         for tunnels in _group(unchecked).values():

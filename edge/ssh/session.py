@@ -1,6 +1,6 @@
 """The SSH connection of one client: signs it in, and passes events to its tunnels.
 
-It has no shell, command, sftp, agent, X11, -L, -D or -W: asyncssh refuses what is not offered here.
+It offers no shell, command, sftp, agent, X11, -L, -D or -W: asyncssh refuses requests for them.
 """
 
 import math
@@ -50,7 +50,7 @@ class Session(Client):
         self._start = time.monotonic()
         self._has_exchanged_keys = self._has_tried_to_sign_in = False
         self._is_outcome_logged = False
-        self._loss = ""  # the sentence after the loss of the lease
+        self._loss = ""  # the sentence for the client after the loss of the lease
         self._identity = Identity(gateway.store, self._limits.max_sign_in_tries)
 
     # Sign-in

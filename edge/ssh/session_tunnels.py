@@ -1,4 +1,4 @@
-"""The tunnels of one SSH connection: requested, shown in its terminals, and closed with it."""
+"""Opens the tunnels of one SSH connection, shows them in its terminals, and closes them with the connection."""
 
 import asyncio
 import time
@@ -23,10 +23,10 @@ from edge.ssh.terminal.terminals import Terminals
 from edge.ssh.tunnels import ClientGone, Tunnels
 from edge.store.records import NameBanned, NameTaken, NotOpened, Opening, Store, Unavailable
 
-_PORT_TIMEOUT = 3.0  # seconds to wait until a port is open before the client is shown the address
-_POLL = 0.1  # seconds between two checks of that
+_PORT_TIMEOUT = 3.0  # seconds to wait for a port to open before the client is shown its address
+_POLL = 0.1  # seconds between two checks whether the port is open
 _REFUSAL_DELAY = 1.0  # seconds in which a client without a terminal can request another tunnel
-_RANDOM_TRIES = 3  # a random name or port can be taken
+_RANDOM_TRIES = 3  # a random name or port can be in use already
 
 
 class TunnelHost(Protocol):
@@ -96,7 +96,7 @@ class SessionTunnels:
     def require_tunnel(self) -> None:
         """Disconnect the client after a timeout without tunnels.
 
-        It would stay connected otherwise, because ssh ignores a refused `-R`.
+        ssh itself stays connected after a refused `-R`.
         """
         if self._timeout:
             self._timeout.cancel()
@@ -193,7 +193,7 @@ class SessionTunnels:
     # Terminals
 
     def _announce(self, tunnel: OnlineTunnel) -> None:
-        """Show the address of a tunnel, of a TCP tunnel once its port is open."""
+        """Show the address of a tunnel. For a TCP tunnel, wait first until its port is open."""
         if tunnel.record.proto == "tcp":
             task = asyncio.create_task(self._show_when_open(tunnel))
             self._tasks.add(task)
@@ -221,7 +221,7 @@ class SessionTunnels:
             self.terminals.show(Notice(forwarding.advise_reservation(opening.name)))
 
     def _end_terminals_if_idle(self) -> None:
-        """End the terminals if the client has no tunnel and requests none; they show the reason already."""
+        """End the terminals if the client has no tunnel and requests none. They already show the reason."""
         if not self._tunnels and not self._requests:
             self.terminals.end()
 

@@ -1,4 +1,4 @@
-"""The online tunnels of this process: opened, found by id, counted and closed."""
+"""Opens, finds, counts and closes the online tunnels of this process."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from edge.store.records import NameBanned, Opening, Store, TooManyTunnels, Unava
 _TRIM_PERIOD, _TRIM_THRESHOLD = 2.0, 8 << 20  # seconds, and bytes of released buffers
 _BANNED = "the operator has banned its name"
 _CHECK_PERIOD = 1.0  # seconds between two checks of connections
-_MAX_OPENINGS = 4  # at once for one account: more would slow down the openings of others
+_MAX_OPENINGS = 4  # openings of one account at a time: more would slow down other accounts
 
 
 class ClientGone(Exception):
@@ -35,11 +35,11 @@ class Tunnels:
         self._store, self._limits = store, limits
         self.buffers = Buffers(limits.max_buffer_mib << 20)
         self._online: dict[str, OnlineTunnel] = {}
-        self._released: dict[str, OnlineTunnel] = {}  # whose clients must connect to another gateway
+        self._released: dict[str, OnlineTunnel] = {}  # tunnels of clients that must connect to another gateway
         self.channels = ChannelQuota(self._online, limits)
         self._opening = self._trimmed_at = 0
         self._is_shut = False
-        self._unrecorded: dict[str, Traffic] = {}  # usage of tunnels with an end that the store has not recorded
+        self._unrecorded: dict[str, Traffic] = {}  # of closed tunnels that are still open in the store
         self._banned: Sequence[str] = ()
         self._to_bill: list[tuple[str, Traffic]] = []  # accounts and usage of closed tunnels
         self._closed_usage = Traffic()  # the sum over closed tunnels
@@ -86,11 +86,11 @@ class Tunnels:
         }
 
     def find(self, id: str) -> OnlineTunnel | None:
-        """Return a tunnel by its id, or None, also after its release. Ignores case, because TLS server names do."""
+        """Return an online or released tunnel by its id, or None. Ignores case, as TLS server names do."""
         return self._online.get(id.lower()) or self._released.get(id.lower())
 
     def find_online(self, id: str) -> OnlineTunnel | None:
-        """Return a tunnel that is online by its id, or None. Ignores case."""
+        """Return an online tunnel by its id, or None. Ignores case."""
         return self._online.get(id.lower())
 
     async def ban(self, patterns: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ class Tunnels:
     async def close(self, tunnel: OnlineTunnel, reason: str) -> None:
         """Take a tunnel offline and free its name.
 
-        If the store does not answer, its record ends with the next check of the gateway's own list.
+        If the store does not answer, the next check of the gateway's own list ends the record.
         """
         if self._drop(tunnel, reason):
             await self._record_end(tunnel)
@@ -156,7 +156,7 @@ class Tunnels:
         self._unrecorded.pop(record.id, None)
 
     def shut(self, reason: str) -> None:
-        """Drop all tunnels at once, without the store, and open no others."""
+        """Drop all tunnels at once without a call to the store. Refuse to open others."""
         self._is_shut = True
         for tunnel in self.online:
             for connection in list(tunnel.connections):
@@ -164,7 +164,7 @@ class Tunnels:
             self._drop(tunnel, reason)
 
     def tasks(self) -> tuple[PeriodicTask, ...]:
-        """Return the work on buffers and connections."""
+        """Return the tasks that trim memory and check connections."""
         return (
             PeriodicTask("memory", self._trim, _TRIM_PERIOD),
             PeriodicTask("connections", self._check_connections, _CHECK_PERIOD),
@@ -189,7 +189,7 @@ class Tunnels:
                 connection.check(_CHECK_PERIOD)
 
     async def _open_in_turn(self, opening: Opening, session: TunnelSession) -> tuple[ServedTunnel, bool]:
-        """Open a tunnel in the store, with few openings of an account at once.
+        """Open a tunnel in the store. An account can open only a few at a time.
 
         Return the tunnel's record, and whether its name is reserved.
         """
@@ -220,7 +220,7 @@ class Tunnels:
             self._released[tunnel.id.lower()] = tunnel
 
     async def close_released(self, tunnels: Iterable[OnlineTunnel]) -> None:
-        """Take released tunnels offline that no other gateway has taken over."""
+        """Record the end of released tunnels that no other gateway has taken over."""
         await asyncio.gather(*map(self._record_end, tunnels))
 
     def _drop(self, tunnel: OnlineTunnel, reason: str) -> bool:

@@ -1,1 +1,1 @@
-"""Sign-in of SSH clients: identity, bounds and penalties."""
+"""Sign-in of SSH clients: identity, limits and penalties."""

@@ -5,19 +5,19 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
-_BATCH = 16  # connections accepted in one turn of the event loop: each takes a millisecond
+_BATCH = 16  # connections accepted in one iteration of the event loop: each takes a millisecond
 _BACKLOG = 1024  # connections that wait in the kernel
 
 
 async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
-    """Return a server that accepts a limited number of connections in one turn of the loop.
+    """Return a server that accepts a limited number of connections in one iteration of the event loop.
 
     Another gateway of this host can listen at the same port.
     """
     server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=_BATCH, reuse_port=True)
     for it in server.sockets:
         with socket.fromfd(it.fileno(), it.family, it.type) as copy:
-            copy.listen(_BACKLOG)  # asyncio uses one number for both
+            copy.listen(_BACKLOG)  # for asyncio, `backlog` is also the number to accept at once
 
     return server
 
@@ -25,7 +25,7 @@ async def listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int)
 class Admission(asyncio.Protocol):
     """The protocol of a new connection until it is admitted.
 
-    `explain_refusal` returns the sentence for a refused address, or "". `create_connection` is called for the others.
+    `explain_refusal` returns the sentence for a refused address, or "". Then `create_connection` is called.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Identity:
         return self._grant
 
     def on_certificate(self, key_id: str) -> None:
-        """Set the key id of the next certificate, "" for a plain key."""
+        """Set the key id of the certificate to check next, or "" for a plain key."""
         self._key_id = key_id
 
     async def has_key(self, fingerprint: str) -> bool:
@@ -38,11 +38,11 @@ class Identity:
         return await self._find(self._store.find_grant_by_key, fingerprint)
 
     async def has_certificate_by(self, authority: str) -> bool:
-        """Return whether an authority signed the presented certificate, which must be active."""
+        """Return whether the presented certificate is active and signed by an authority."""
         return await self._find(self._store.find_grant_by_certificate, authority, self._key_id)
 
     def on_signature(self) -> None:
-        """Accept the client: it has signed with the key of the last query."""
+        """Accept the client, which has signed with the key that was looked up last."""
         self._grant = self._candidate
 
     def on_rejected_key(self) -> bool:

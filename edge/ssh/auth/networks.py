@@ -1,4 +1,4 @@
-"""The networks of an address, within which sign-ins are counted together. Pure."""
+"""The networks of an address. Sign-ins from one network are counted together. Pure."""
 
 import ipaddress
 from collections import defaultdict
@@ -24,7 +24,7 @@ def get_surroundings(address: str) -> str:
 
 
 class Networks:
-    """Networks in which addresses are looked up."""
+    """A set of networks, in which an address can be looked up."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         self._networks: dict[tuple[int, int], set[int]] = defaultdict(set)  # by IP version and number of host bits

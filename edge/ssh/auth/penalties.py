@@ -41,13 +41,13 @@ class Penalties:
         return max(0.0, *(self._until.get(name, now) - now - _THRESHOLD for name in names))
 
     def clear(self, address: str) -> None:
-        """Remove the penalty of an address, since a client from there has signed in."""
+        """Remove the penalty of an address, because a client with it has signed in."""
         self._until.pop(networks.get_source(address), None)
 
     def _add(self, name: str, seconds: float, now: float) -> None:
         self._until[name] = min(max(self._until.get(name, now), now) + seconds, now + self._longest)
 
     def _shrink(self, now: float) -> None:
-        """Remove expired penalties, and a quarter of the capacity at once, so that this is rare."""
+        """Remove expired penalties, then the next to expire until three quarters of the capacity are left."""
         remaining = sorted((until, name) for name, until in self._until.items() if until > now)
         self._until = {name: until for until, name in remaining[-(self._capacity * 3 // 4) :]}

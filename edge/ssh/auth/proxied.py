@@ -51,7 +51,7 @@ class Proxied(asyncio.Protocol):
     def _on_header(self, header: Header | None, early: bytes) -> None:
         if header is None:
             self._refuse("it has no header")
-        elif header.source is None:  # of the proxy itself, such as a health check
+        elif header.source is None:  # the proxy's own connection, such as a health check
             self._close()
         else:
             self._timer.cancel()
@@ -80,5 +80,5 @@ class _ClientTransport:
         return getattr(self._transport, name)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what the transport knows of the connection."""
+        """Return a property of the transport. "peername" is the client's address."""
         return self._client if name == "peername" else self._transport.get_extra_info(name, default)

@@ -11,7 +11,7 @@ _UNRELATED = {kinds.TLS_CERTIFICATES.path}  # kinds that no tunnel's rights depe
 def concerns(key: Place, tunnel: ServedTunnel) -> bool:
     """Return whether a change of the record with this key can end a tunnel.
 
-    It can be the record of the tunnel, of its account, or any that the rights of the tunnel may depend on.
+    This applies to the record of the tunnel, to that of its account, and to records that its rights may depend on.
     """
     if key.scope == SCOPE:
         return key.id == tunnel.account

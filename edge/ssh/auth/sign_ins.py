@@ -1,4 +1,4 @@
-"""Limits on the connections that are signing in. Above a limit a random one is dropped, like in sshd.
+"""Limits on the connections that are signing in. Above a limit a random connection is dropped, like in sshd.
 
 There is a limit for each address, each network, and all connections. An address whose sign-ins fail is refused for some
 time, which grows with each failure. Its pending sign-ins continue: if a hundred clients behind one address return at
@@ -16,7 +16,7 @@ from edge.ssh.auth import networks
 from edge.ssh.auth.penalties import Penalties
 
 DROPPED, NO_KEY, WRONG_KEYS, NO_ANSWER = 1.0, 1.0, 3.0, 10.0  # penalties in seconds
-_REFUSED = 1.0  # seconds for each attempt of a refused address
+_REFUSED = 1.0  # penalty in seconds for each attempt from a refused address
 
 
 class PendingSignIn(Protocol):
@@ -45,7 +45,10 @@ class SignIns:
         return len(self._pending)
 
     def check_refusal(self, address: str) -> float:
-        """Return for how many seconds an address is refused, or 0. Each attempt adds to a refusal."""
+        """Return for how many seconds an address is refused, or 0.
+
+        Each call for a refused address extends its refusal.
+        """
         if seconds := self._penalties.get_refusal(address, self._now()):
             self._penalties.extend(address, _REFUSED, self._now())
         return seconds

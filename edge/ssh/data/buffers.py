@@ -1,8 +1,8 @@
 """The budget of a gateway's buffers. Pure.
 
-A buffer holds what an SSH client has sent on a channel before the visitor reads it. All channels share one budget. A
-tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a third each. So
-a new tunnel always finds free buffers.
+A buffer contains the bytes that an SSH client has sent on a channel and the visitor has not read. All channels share
+one budget. A tunnel can take at most as much as is left for others: a single tunnel half of the budget, two tunnels a
+third each. So a new tunnel always finds free buffers.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class Buffers:
         return Window(self, tunnel)
 
     def try_take(self, tunnel: str, count: int) -> bool:
-        """Take bytes for a tunnel. Return False if it would then have more than is left."""
+        """Take bytes for a tunnel, or return False if it would then have more bytes than are left."""
         if self._taken[tunnel] + count > self._left - count:
             return False
         self._take(tunnel, count)

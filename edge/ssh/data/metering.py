@@ -24,16 +24,16 @@ class Meter:
         return Traffic(self.bytes_in, self.bytes_out, self.requests)
 
     def has_same_bytes(self, usage: Traffic) -> bool:
-        """Return whether no data has moved since an earlier usage: the byte counts are equal."""
+        """Return whether the byte counts are the same as in an earlier usage."""
         return self.bytes_in == usage.bytes_in and self.bytes_out == usage.bytes_out
 
 
 class MeteredConnection:
     """Counts one connection, and passes its bytes to another observer.
 
-    A connection begins with a request. Envoy sends the next request after the last response, so that a request always
-    begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the visitor's
-    address in the last request; an address that is passed here is the visitor of all requests.
+    A connection begins with a request. Envoy sends the next request after the previous response, so that a request
+    always begins at the start of a read. A connection that is not HTTP/1 counts as one request. `address` is the
+    visitor's address in the last request; an address that is passed here is the visitor of all requests.
     """
 
     def __init__(self, meter: Meter, observer: Observer, address: str = "") -> None:
@@ -69,7 +69,7 @@ class MeteredConnection:
     def on_response(self, data: bytes) -> bool:
         """Count bytes from the SSH client. Return whether they must wait for the end of their request.
 
-        Request bytes before that end belong to this request, never to a new one.
+        Bytes to the SSH client before that end belong to the same request.
         """
         self._meter.bytes_out += len(data)
         self._can_begin = not self.body.is_incomplete

@@ -6,8 +6,8 @@ docs/decisions/0024-packets-of-a-tunnels-bytes-are-opened-before-asyncssh.md.
 
 MSG_CHANNEL_DATA = 94
 _HEAD = 10  # bytes before the data of a channel: padding length, type, channel, data length
-_LISTS_AT = 17  # in a KEXINIT, after its type and cookie
-_GUESS_AT = -5  # in a KEXINIT, before a reserved number
+_LISTS_AT = 17  # the lists of algorithms in a KEXINIT, after its type and cookie
+_GUESS_AT = -5  # the flag of a guess in a KEXINIT, before a reserved number
 
 
 class Unread:

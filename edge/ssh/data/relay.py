@@ -1,7 +1,7 @@
 """Joins a connection from Envoy to an SSH channel, without I/O.
 
-Data moves at the pace of the slower side. Events are calls of the relay; its commands are calls of the two ends and of
-the owner.
+Data moves at the pace of the slower side. Events call methods of the relay. The relay calls methods of the two ends and
+of its owner.
 """
 
 from collections.abc import Callable
@@ -158,7 +158,7 @@ class Relay:
         self._pausers.add(caller)
 
     def resume(self, caller: object) -> None:
-        """End the caller's `pause`. Read from Envoy again if it was the last."""
+        """End the caller's `pause`. Read from Envoy again if no other caller pauses."""
         self._pausers.discard(caller)
         if self._transport and not self._pausers:
             self._transport.resume_reading()
@@ -193,7 +193,7 @@ class Relay:
         if self._open_timer:
             self._open_timer.cancel()
         if self._channel:
-            self._channel.resume_reading()  # otherwise asyncssh does not report the channel's end
+            self._channel.resume_reading()  # while reading is paused, asyncssh does not report the channel's end
             self._close(self._channel)
         self._end_if_over()
 
@@ -254,7 +254,7 @@ class Relay:
             channel.close()
 
     def _watch(self) -> None:
-        """Start the idle timer, which checks whether the SSH client has read or sent something since.
+        """Start the idle timer. At its end, both ends are aborted unless data has moved since its start.
 
         After the visitor has left, the timer is at most the upstream timeout.
         """

@@ -42,7 +42,7 @@ class Response:
     def _begin(self, data: bytes) -> bytes:
         """Parse the head of the final response. Return the bytes after it.
 
-        The end of a head in several pieces is not found, which is rare.
+        If the head arrives in several pieces, which is rare, the end of a 2xx response does not wait.
         """
         while data.startswith(_INFORMATIONAL):
             data = data.partition(_HEAD_END)[2]

@@ -21,7 +21,7 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """A tunnel that is online. There is another such event if its port opens again after a refusal."""
+    """A tunnel that is online. The event is sent again when its port opens after a refusal."""
 
     line: str
     id: str
@@ -55,7 +55,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Ended:
-    """A tunnel that has ended before its connection."""
+    """A tunnel that has ended while its connection continues."""
 
     line: str
     id: str
@@ -67,7 +67,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Notice:
-    """A sentence for the person at the client. `retry_after` is in seconds, before the client connects again."""
+    """A sentence for the user. `retry_after` is the number of seconds to wait before connecting again, or None."""
 
     line: str
     retry_after: float | None = None

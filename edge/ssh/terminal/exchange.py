@@ -96,7 +96,7 @@ def _printable(text: str) -> str:
 def _parse_request(data: bytes) -> _Unanswered | None:
     """Return the request that the bytes begin, or None.
 
-    Envoy sends a request after the last response, so that it begins at the start of a read.
+    Envoy sends a request only after the previous response, so that the request begins at the start of a read.
     """
     line = _REQUEST.match(data)
     if line is None:

@@ -14,10 +14,10 @@ from edge.ssh.terminal.client_events import Event
 
 _CONTROL_C, _CONTROL_D = "\x03", "\x04"
 _SUBSYSTEM = "events"
-_MAX_UNREAD = 64 * 1024  # characters that a client has not read: events beyond are dropped
-_MAX_UNREAD_REQUESTS = 32 * 1024  # the same for requests, so that other events fit
+_MAX_UNREAD = 64 * 1024  # characters that a client has not read. Above this, events are dropped
+_MAX_UNREAD_REQUESTS = 32 * 1024  # a lower limit for events of requests, to leave room for other events
 _PERIOD = 0.1  # seconds between two writes of requests in the subsystem
-_MAX_REQUESTS = 200  # in one of these writes
+_MAX_REQUESTS = 200  # requests in one write
 
 
 class Terminal(asyncssh.SSHServerSession[str]):
@@ -28,7 +28,7 @@ class Terminal(asyncssh.SSHServerSession[str]):
         self._channel: asyncssh.SSHServerChannel[str] | None = None
         self.shows_connections = self.is_subsystem = False
         self._requests: list[str] = []
-        self.confirmed = asyncio.Event()  # the client was sent that the session is open
+        self.confirmed = asyncio.Event()  # set when the client is sent the confirmation of its session
 
     def connection_made(self, chan: "asyncssh.SSHServerChannel[str]") -> None:
         self._channel = chan

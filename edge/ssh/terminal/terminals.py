@@ -1,4 +1,4 @@
-"""The terminals of one connection, and the events that wait for the first of them."""
+"""The terminals of one connection, and the recent events that a new terminal is shown."""
 
 from collections.abc import Callable
 
@@ -7,12 +7,12 @@ from edge.ssh.terminal.client_events import Event, Notice
 from edge.ssh.terminal.exchange import HttpView, StreamView
 from edge.ssh.terminal.terminal import Terminal
 
-_MAX_EVENTS = 20  # that a new terminal is shown
+_MAX_EVENTS = 20  # recent events
 _USAGE = Notice("There is no shell here. To open a tunnel: ssh -R name:80:localhost:3000 …")
 
 
 class Terminals:
-    """The terminals of a connection, at most `limit`. `on_ready` is called when one has opened."""
+    """The terminals of a connection, at most `limit`. `on_ready` is called after a terminal opens."""
 
     def __init__(self, limit: int, on_ready: Callable[[], None]) -> None:
         self._limit, self._on_ready = limit, on_ready
@@ -53,7 +53,10 @@ class Terminals:
         return HttpView(self) if proto == "https" else StreamView(self, address)
 
     def end(self) -> None:
-        """End all terminals, since there is no tunnel to show. A program that reads events decides for itself."""
+        """End all terminals that show text.
+
+        A program that reads the subsystem `events` decides itself when to leave.
+        """
         for terminal in [it for it in self._open if not it.is_subsystem]:
             if not self._events:
                 terminal.show(_USAGE)

@@ -53,14 +53,14 @@ class Billing:
         return max(_SAVE_PERIOD, _PAUSE_FACTOR * duration)
 
     def _save(self) -> None:
-        """Collect the usage, and write to the file what the store does not have."""
+        """Collect the usage, and save the part that the store does not have in the file."""
         self._collect(self._ledger, _hour())
         text = self._ledger.to_text(self._gateway)
         if text == self._saved_text:
             return
         try:
             files.replace(self._file, text.encode())
-        except OSError as error:  # for example a full disk; the store is still written
+        except OSError as error:  # for example a full disk. Writes to the store continue
             if not self._has_failed:
                 log.event("usage_not_kept", error=type(error).__name__)
             self._has_failed = True

@@ -212,6 +212,7 @@ class Edge:
         if protocols:
             context.set_alpn_protocols(list(protocols))
         raw = socket.create_connection(("127.0.0.1", self.settings.edge_port), 10, (source, 0))
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the first request would wait for a delayed ACK
         return context.wrap_socket(raw, server_hostname=f"{name}.{self.settings.tunnel_domain}")
 
     def upload(self, id: str, account: str, name: str, kind: str = "p256") -> None:

@@ -241,8 +241,7 @@ class SpecialAccount:
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()
-        differing = {it for it in both if known.versions[it] != found.versions[it]}
-        self.missed |= differing - lapsed - self._work.changed
+        self.missed |= known.find_differences(found, both) - lapsed - self._work.changed
         return found
 
     async def _publish(self) -> None:
@@ -263,7 +262,7 @@ class SpecialAccount:
         self._requirements = requirements
         if clusters != former:
             await shared.publisher.hold(self._owner, clusters)
-        self.plans, self._clusters, self._expires_at = plans, clusters, find_next_expiry(records, now)
+        self.plans, self._clusters, self._expires_at = plans, clusters, records.find_next_expiry(now)
 
     @property
     def _owner(self) -> str:
@@ -273,10 +272,3 @@ class SpecialAccount:
     def _find_lapsed(self) -> set[Place]:
         """Return the places of tunnels with an ended lease."""
         return {*self._records.list_lapsed(time.time())} if self._records else set()
-
-
-def find_next_expiry(records: AccountRecords, now: float) -> float:
-    """Return the Unix time of the next lease or certificate that begins or ends."""
-    leases = (float(it.expires) for it in records.tunnels.values())
-    validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
-    return min((at for at in (*leases, *validity) if at > now), default=float("inf"))

@@ -112,6 +112,10 @@ class AccountRecords:
         """Return whether a change at a place can affect these records."""
         return account_changes.is_affected(self.account, place, self.found)
 
+    def find_differences(self, after: "AccountRecords", places: Iterable[Place]) -> set[Place]:
+        """Return the places where later records have other versions."""
+        return {place for place in places if self.versions.get(place) != after.versions.get(place)}
+
     def list_lapsed(self, now: float) -> frozenset[Place]:
         """Return the places of tunnels with an own lease that ended by a Unix time.
 
@@ -119,6 +123,12 @@ class AccountRecords:
         """
         ended = (it for it in self.tunnels.values() if it.has_lapsed(now))
         return frozenset(item_place(it.account, it.id) for it in ended)
+
+    def find_next_expiry(self, now: float) -> float:
+        """Return the Unix time of the next lease or certificate that begins or ends after `now`."""
+        leases = (float(it.expires) for it in self.tunnels.values())
+        validity = (at.timestamp() for it in self.certificates.values() for at in (it.not_before, it.not_after))
+        return min((at for at in (*leases, *validity) if at > now), default=float("inf"))
 
 
 def _list_values(found: Mapping[Place, Found]) -> Iterator[object]:

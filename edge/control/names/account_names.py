@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from chalicelib.storage.records.change_log import Place
-from edge.control.names import account_plans
 from edge.control.names.account_plans import AccountPlans
 from edge.control.names.loading import Loading, Outcome
 from edge.control.names.searches import Found
@@ -124,6 +123,7 @@ class AccountNames:
         if work.changed:
             places, work.changed = work.changed, set()
             await self._read_changed(places)
+            self._plans.report_again()
         elif work.is_replanned:
             work.is_replanned = False
             await self._plans.update_all()
@@ -205,6 +205,6 @@ class AccountNames:
             return  # the next resync is due anyway
         lapsed = before.list_lapsed(time.time())
         both = before.versions.keys() & records.versions.keys()
-        differences = account_plans.find_differences(before, records, both) - self._work.changed
+        differences = before.find_differences(records, both) - self._work.changed
         self._shared.missed.update(differences - lapsed)
         await self._plans.replace(records)

@@ -44,6 +44,7 @@ class AccountPlans:
         self._pairs: dict[str, KeyPair] = {}  # by certificate id
         self._accepted: set[str] = set()  # names for which Envoy has accepted a plan
         self._rejected: dict[str, str] = {}  # Envoy's error by certificate id
+        self._errors: dict[str, tuple[NamePlan, NameErrors]] = {}  # the reported errors of loaded names
         self.unread: set[Place] = set()  # changed records after a failed read
         self.unreadable: set[str] = set()  # names refused because a changed record could not be read
 
@@ -62,9 +63,9 @@ class AccountPlans:
         """Replace the records and add key pairs. Update the names that use a changed record, but not an unread one."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
-        self.expires_at = _next_expiry(records, time.time())
+        self.expires_at = records.find_next_expiry(time.time())
         self._pairs = {id: pair for id, pair in {**self._pairs, **pairs}.items() if id in records.certificates}
-        differing, unreadable = find_differences(before, records, before.versions), self.unreadable
+        differing, unreadable = before.find_differences(records, before.versions), self.unreadable
         self.unreadable = {it for it in unreadable if not self.used.get(it, frozenset()).isdisjoint(self.unread)}
         users = [name for name, used in self.used.items() if name in unreadable or not used.isdisjoint(differing)]
         await self.update(users)
@@ -125,6 +126,14 @@ class AccountPlans:
         await self._sender.remove_scopes(unused)
         self._drop(unused)
 
+    def report_again(self) -> None:
+        """Report the errors of loaded names again, since a change in the log ends reports about its records.
+
+        The records may have been read, and rejected by Envoy, before the log had the change.
+        """
+        for plan, errors in self._errors.values():
+            self._shared.report(plan, replace(errors, certificates=self._rejected_certificates(plan)))
+
     def release(self, name: str) -> None:
         """Forget a name that is not served."""
         if name in self._plans and not self._is_served(name):
@@ -135,12 +144,12 @@ class AccountPlans:
         refused = [NamePlan(it.name, it.account, refusal=refusal, refused_by=it.edge) for it in plans]
         await self._withdraw(refused)
         for plan in refused:
-            self._shared.report(plan, NameErrors(refusal))
+            self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
         """Withdraw names. Their changes are still followed, because of their open connections."""
-        for name in (it.name for it in plans if it.name in self._plans):
-            self.used[name] = frozenset(self._records_of(name).versions)
+        known = [it.name for it in plans if it.name in self._plans]
+        self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]
         for plan in gone:
             self._put(plan, time.monotonic())
@@ -165,7 +174,7 @@ class AccountPlans:
             self.has_unread_keys = True  # the last good state stays in service
             return
         if rejection and rejection.kind == "scope" and plan.restricts_visitors:
-            self._shared.report(plan, NameErrors(rejection.error, rejection.error))
+            self._report(plan, NameErrors(rejection.error, rejection.error))
             await self._withdraw([NamePlan(plan.name, plan.account, refusal=rejection.error, refused_by=plan.edge)])
 
     def _plan(self, name: str) -> NamePlan:
@@ -197,13 +206,20 @@ class AccountPlans:
                 break
             plan = other
         refusal = rejection.error if rejection and plan.name not in self._accepted else ""
-        self._shared.report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan)))
+        self._report(plan, NameErrors(refusal, of_routes, self._rejected_certificates(plan)))
         return rejection
+
+    def _report(self, plan: NamePlan, errors: NameErrors) -> None:
+        """Report the errors of a name, and remember them while the name is loaded."""
+        self._errors.pop(plan.name, None)
+        if plan.name in self._plans and errors != NameErrors():
+            self._errors[plan.name] = plan, errors
+        self._shared.report(plan, errors)
 
     def _report_refused(self, plan: NamePlan) -> None:
         """Report a refused name. The report has errors only if Envoy rejected its certificates."""
         certificates = self._rejected_certificates(plan)
-        self._shared.report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
+        self._report(plan, NameErrors(plan.refusal if certificates else "", "", certificates))
 
     def _rejected_certificates(self, plan: NamePlan) -> dict[str, str]:
         """Return Envoy's errors about certificates that cover a name."""
@@ -246,10 +262,9 @@ class AccountPlans:
 
     async def _make_room(self, plan: NamePlan) -> Refusal:
         """Unload other names of the account if a bound requires it. Return the bound that refuses the plan, or ""."""
-        room = self._loaded.make_room(self._measure(plan, None))
-        if room.refusal == "account":
+        if (room := self._loaded.make_room(self._measure(plan, None))).refusal == "account":
             log.event("name_rejected", account=plan.account, host=plan.name, reason=_TOO_LARGE)
-            self._shared.report(plan, NameErrors(_TOO_LARGE))
+            self._report(plan, NameErrors(_TOO_LARGE))
         if room.unloaded:
             await self._sender.withdraw(room.unloaded)
             self._drop(room.unloaded)
@@ -260,6 +275,7 @@ class AccountPlans:
             self._loaded.remove(name)
             self._accepted.discard(name)
             self.used.pop(name, None)
+            self._errors.pop(name, None)
             if plan := self._plans.pop(name, None):
                 self._shared.report(plan, NameErrors())
 
@@ -282,15 +298,3 @@ class AccountPlans:
     def _is_without_secret(self, name: str) -> bool:
         loaded = self._loaded.find(name)
         return loaded is not None and loaded.secret_removed_at is not None
-
-
-def find_differences(before: AccountRecords, after: AccountRecords, places: Iterable[Place]) -> set[Place]:
-    """Return the places with different versions."""
-    return {it for it in places if before.versions.get(it) != after.versions.get(it)}
-
-
-def _next_expiry(records: AccountRecords, now: float) -> float:
-    """Return the Unix time of the next lease or certificate that begins or ends."""
-    leases = (float(it.expires) for it in records.tunnels.values())
-    validity = (at.timestamp() for it in records.certificates.values() for at in (it.not_before, it.not_after))
-    return min((at for at in (*leases, *validity) if at > now), default=float("inf"))

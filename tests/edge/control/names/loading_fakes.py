@@ -10,6 +10,7 @@ from chalicelib.model.edges.served import ServedEdge, ServedRoute
 from chalicelib.model.serving.account_places import Found
 from chalicelib.model.serving.account_records import AccountRecords
 from chalicelib.model.serving.edge_plans import Plan, PlannedHost, RouteTarget
+from chalicelib.model.tls.tls_certificates import ServedCertificate
 from chalicelib.model.tunnels.gateways import GATEWAYS, Gateway
 from chalicelib.storage.records.change_log import Place
 from edge.envoy.resources import Key, Resource
@@ -41,6 +42,7 @@ class Records:
         self.owners: dict[str, str] = {}
         self.served: dict[Place, str] = {}
         self.gateways: dict[str, Gateway] = {}  # that an account's tunnels use, by account
+        self.certificates: dict[str, ServedCertificate] = {}  # of all accounts, only for reports
         self.reads: Counter[str] = Counter()
         self.is_away = self.is_broken = False
         self.may_read, self.may_answer = threading.Event(), threading.Event()
@@ -66,7 +68,8 @@ class Records:
         used = {it.id: it for owner, it in self.gateways.items() if owner == account}
         keys |= {Place(GATEWAYS, it): Found() for it in used}
         names, all_versions = found.names | {host}, {**found.versions, **versions}
-        return replace(found, names=names, versions=all_versions, found=keys, gateways=used)
+        certificates = self.certificates
+        return replace(found, names=names, versions=all_versions, found=keys, gateways=used, certificates=certificates)
 
     def read_changed(
         self, records: AccountRecords, places: Iterable[Place], used: Mapping[str, Set[Place]] = _NOTHING
@@ -115,7 +118,7 @@ class Plans:
         if not certificate:
             return NamePlan(name, records.account, refusal="no certificate")
         targets = tuple(RouteTarget(ServedRoute(f"r{it}", "path_prefix", "/")) for it in range(int(routes)))
-        edge = ServedEdge(records.account, "edghts_1", 1, (f"{host}:443",))
+        edge = ServedEdge(records.account, "edghts_1", 1, (f"{host}:443",), routes=tuple(it.route for it in targets))
         planned = Plan(edge, (PlannedHost(host, "live", certificate=certificate),), targets=targets)
         return NamePlan(name, records.account, certificate, edge=planned)
 

@@ -1,4 +1,4 @@
-"""Changes: transactions that write items together with everything that records them.
+"""Changes: transactions that write items, and everything that records the change.
 
 A change writes its items, their audit events, the revisions, the idempotency key and an entry of the change log, all or
 nothing. Only records without audit events are written elsewhere.
@@ -23,12 +23,13 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.places import Place
 
 _NONE: Mapping[str, Any] = {}
-_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])  # events do not show their values
+# events show these changes without values
+_FREE_TEXT = (["description"], ["metadata"], ["description", "metadata"])
 
 
 @dataclass(frozen=True)
 class ItemChange:
-    """A change of one item of a kind, None for an internal record.
+    """A change of one item. `kind` is None for an internal record.
 
     `before` is None for a new item, `after` is None for a removed one. A step without writes leaves the item unchanged.
     """
@@ -42,10 +43,10 @@ class ItemChange:
 
 @dataclass(frozen=True)
 class Change:
-    """A transaction of one actor, to which each method adds a step.
+    """A transaction of one actor. Each method adds a step.
 
-    `check` raises if the first item is not in the state that the request requires. `request` holds the idempotency key.
-    `others` are further writes; if several conditions fail, theirs is reported first.
+    `check` raises an error if the first item is not in the state that the request requires. `request` has the
+    idempotency key. `others` are further writes. If several conditions fail, the error of `others` is raised.
     """
 
     by: Trail
@@ -59,7 +60,7 @@ class Change:
         return tuple(step.event for step in self.steps if step.event)
 
     def put(self, item: Item, *, details: Details = _NONE, more: Details = _NONE) -> "Change":
-        """Create an item. `details` replace the details of the stored value in its event, `more` extend them."""
+        """Create an item. In its event, `details` replace the details of the stored value. `more` are added to them."""
         kind = kinds.of_item(item)
         own = writes.put(item, _parent(item) if kind and kind.is_shown_in_parent else None)
         event = None
@@ -71,7 +72,7 @@ class Change:
     def rewrite(
         self, before: Item, edit: Callable[[Item], Item], *, verb: Verb = "update", module: str = ""
     ) -> "Change":
-        """Replace an item, or a module of it, by the result of `edit`. Without a difference nothing is written."""
+        """Replace an item, or a module of it, by the result of `edit`. Nothing is written if they are equal."""
         self._check(before)
         kind, after = kinds.of_item(before), edit(before)
         if after == before:
@@ -84,7 +85,7 @@ class Change:
         return self._with(ItemChange(kind, before, after, tuple(own), event))
 
     def remove(self, item: Item, *, details: Details = _NONE) -> "Change":
-        """Remove an item, also a malformed one. `details` extend the details of the stored value.
+        """Remove an item. It can be malformed. `details` are added to the details of the stored value.
 
         Raises InUse if another item refers to it.
         """
@@ -96,7 +97,10 @@ class Change:
         return self._with(ItemChange(kind, item, None, tuple(own), event))
 
     def end(self, item: Item, lease: Mapping[str, Any] | None = None) -> "Change":
-        """Remove an item after the end of its lease. `lease` is the record of the lease, if it has no own one."""
+        """Remove an item after the end of its lease.
+
+        `lease` is the record with the lease, unless the item's own record has it.
+        """
         kind = kinds.of_item(item)
         ending = kind.stored_type.ending(item, lease) if kind else None
         item = _without_malformed_body(kind, item) if kind else item
@@ -109,7 +113,7 @@ class Change:
         return replace(self, others=(*self.others, *more))
 
     def commit(self) -> Item | None:
-        """Write all or nothing; return the first item as it is afterwards.
+        """Write all or nothing. Return the first item after the change.
 
         Raises Overtaken if an item has changed since it was read, Repeated if the idempotency key was used meanwhile,
         the `failing` of a write, and aws.Unavailable.
@@ -133,7 +137,7 @@ class Change:
 
     @property
     def item(self) -> Item | None:
-        """Return the first item, as it is after the change; a removed one as it was."""
+        """Return the first item after the change. A removed item is returned as it was."""
         return self.steps[0].after or self.steps[0].before if self.steps else None
 
     def _commit(self, steps: Sequence[ItemChange]) -> None:
@@ -151,7 +155,10 @@ class Change:
         )
 
     def _resharded(self, throttled: Throttled) -> "Change":
-        """Return the change with its throttled writes in other shards. Raises Throttled if they have no shards."""
+        """Return the change with its throttled writes moved to other shards.
+
+        Raises Throttled if they have no shards.
+        """
         if places.written_format() < 3:
             raise throttled
         are_spread = writes.spread([write for step in self.steps for write in step.writes], throttled.scopes)
@@ -166,7 +173,7 @@ class Change:
         return replace(self, steps=steps)
 
     def _check(self, item: Item) -> None:
-        """Raise if the first item of the change is not in the state that the request requires."""
+        """Raise an error if the first item is not in the state that the request requires."""
         if self.check and not self.steps:
             self.check(item)
 
@@ -175,9 +182,9 @@ class Change:
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Replace an item by the result of `edit`; return it, or None without one.
+    """Replace an item by the result of `edit`. Return it, or None if it does not exist.
 
-    `edit` may raise. It is called again if another writer came first. Raises what `commit` does.
+    `edit` may raise errors. If another writer was faster, it is called again. Raises the errors of `commit`.
     """
 
     def attempt() -> Item | None:
@@ -188,9 +195,9 @@ def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -
 
 
 def delete(change: Change, scope: str, id: str) -> bool:
-    """Remove an item, also a malformed one; return False if it does not exist.
+    """Remove an item, which can be malformed. Return False if it does not exist.
 
-    Raises InUse if an item refers to it, and what `commit` does.
+    Raises InUse if an item refers to it, and the errors of `commit`.
     """
 
     def attempt() -> bool:
@@ -203,7 +210,7 @@ def delete(change: Change, scope: str, id: str) -> bool:
 
 
 class _Endings:
-    """The ends of items that lose a unique key to another, as their stored types define them."""
+    """Ends items that lose a unique key to another item. The stored types decide how."""
 
     def find_lease(self, home: str, attributes: Mapping[str, Any]) -> Place | None:
         kind = kinds.at(home.partition("#")[2])
@@ -233,24 +240,24 @@ def _event_of_removal(by: Trail, kind: Kind, item: Item, more: Details) -> Item:
 
 
 def _parent(item: Item) -> Place | None:
-    """Return the place of the parent that shows the item, or None if only modules of the item were ever set."""
+    """Return the place of the parent, whose response shows the item. None if only modules of the item were ever set."""
     return items.above(item.scope) if item.body or item.malformed else None
 
 
 def _of_whole(kind: Kind, item: Item, more: Details) -> Details:
-    """Return the details of an item that is created or removed."""
+    """Return the event details of a created or removed item."""
     return {**trail.details_of(_shown(kind, item)), **more}
 
 
 def _of_difference(kind: Kind, before: Item, after: Item, module: str) -> Details:
-    """Return the details of a change of an item, or of a module of it."""
+    """Return the event details of a changed item or module."""
     if module:
         return trail.details_between(*(_shown_of_module(module, item.modules) for item in (before, after)))
     return trail.details_between(_shown(kind, before), _shown(kind, after))
 
 
 def _without_malformed_body(kind: Kind, item: Item) -> Item:
-    """Return the item, without its body if the body or a module is malformed."""
+    """Return the item. If its body or a module is malformed, its body is empty."""
     if item.malformed:
         return item
     try:
@@ -261,12 +268,12 @@ def _without_malformed_body(kind: Kind, item: Item) -> Item:
 
 
 def _records(before: Item, after: Item, module: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records before and after the change: of the module, else of the body and all modules."""
+    """Yield the records before and after the change: of the module, or else of the body and all modules."""
     return (item.modules.get(module, {}) if module else {**item.body, **item.modules} for item in (before, after))
 
 
 def _shown(kind: Kind, item: Item) -> dict[str, Any]:
-    """Return what events show: fields of the item and its modules, and whether it is suspended or offboarded."""
+    """Return the audited fields of the item and its modules, and whether it is suspended or offboarded."""
     body = _shown_of(kind.stored_type, item.body) if item.body else {}
     marks = {name: True for name in (SUSPENDED, OFFBOARDED) if item.unseen.get(name)}
     return {**body, **marks, **{name: _shown_of_module(name, item.modules) for name in item.modules}}
@@ -277,8 +284,8 @@ def _shown_of_module(name: str, modules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown_of(stored: type[Stored], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that events show. Raises MalformedRecord."""
+    """Return the audited fields of a record. Raises MalformedRecord."""
     try:
         return stored.of(record).audited_fields()
-    except ValueError:  # raised if the text is not a key and has no fingerprint
+    except ValueError:  # raised for a text that is not a key, and so has no fingerprint
         raise MalformedRecord(stored.__name__, "", "cannot be described") from None

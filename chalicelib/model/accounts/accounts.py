@@ -1,4 +1,7 @@
-"""Accounts, and their users and bots, which own credentials. The operator creates all; admins can create bots."""
+"""Accounts, and their users and bots, which own credentials.
+
+The operator creates accounts, users and bots. Admins of an account can create bots.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,15 +18,15 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 SCOPE = "accounts"
-MAX_USERS = 1000  # of an account
+MAX_USERS = 1000  # per account
 OWNERS = {kind.prefix: kind for kind in kinds.named_by("owner_id")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account(Switchable):
-    """The stored form of an account. With `only_reserved` its tunnels can only use names that it has reserved.
+    """The stored form of an account. With `only_reserved`, its tunnels can only use names that it has reserved.
 
-    `limits` are those of its requests that differ from the deployment's, by the names in `rates.py`.
+    `limits` replace the deployment's limits of requests for this account, by the names in `rates.py`.
     """
 
     only_reserved: bool = False
@@ -50,9 +53,10 @@ class User(Switchable):
         return {**super().audited_fields(), "role": self.role}
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return two keys of the name, one among users and one among bots.
+        """Return the name's two unique keys, one for users and one for bots.
 
-        So no user has the name of a bot of the account. Records of 2.0.0 have only the key of their kind.
+        They prevent that a user and a bot of an account have the same name. Records of 2.0.0 have only the key of their
+        kind.
         """
         variants = (("user_name", kinds.USERS), ("name", kinds.BOT_USERS))
         scopes = [(key, items.scope(account, kind.path)) for key, kind in variants]
@@ -66,7 +70,7 @@ class Bot(User, Described):
 
 @dataclass(frozen=True)
 class Owner:
-    """A user or bot. An admin can act for all of its account; an inactive one cannot act."""
+    """A user or bot. Admins can act for all of the account. Inactive owners cannot act."""
 
     id: str
     admin: bool
@@ -75,13 +79,13 @@ class Owner:
 
 
 def new_account(name: str) -> Item:
-    """Return a new account, which the caller stores."""
+    """Return a new account, which is not stored yet."""
     id = ids.new(kinds.ACCOUNTS.prefix)
     return _new(SCOPE, id, Account(created_at=ids.time_of(id), name=name))
 
 
 def new_user(account: str, name: str, *, admin: bool) -> Item:
-    """Return a new user of an account, which the caller stores."""
+    """Return a new user of an account, which is not stored yet."""
     id = ids.new(kinds.USERS.prefix)
     user = User(created_at=ids.time_of(id), name=name, admin=admin)
     return _new(items.scope(account, kinds.USERS.path), id, user)
@@ -94,7 +98,7 @@ def count_new_user(account: str) -> Write:
 
 
 def name_key(account: str, name: str) -> UniqueKey:
-    """Return the unique key of the name of a user. A bot of that name holds it too."""
+    """Return the unique key of a user's name. A bot with this name has the key too."""
     return User(name=name).unique_keys(account, "")[0]
 
 
@@ -142,9 +146,9 @@ def requires_reserved_names(account: str) -> bool:
 
 
 def find_limited_to_reserved(accounts: Iterable[str]) -> frozenset[str]:
-    """Return the accounts with tunnels that can only use reserved names.
+    """Return the accounts whose tunnels can only use reserved names. Includes accounts with a malformed record.
 
-    An account with a malformed record is one of them. One call per hundred accounts. Raises aws.Unavailable.
+    One call per hundred accounts. Raises aws.Unavailable.
     """
     wanted = frozenset(accounts)
     found = map(Item.from_record, table.records((SCOPE, account) for account in wanted).values())

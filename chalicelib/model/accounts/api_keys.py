@@ -20,22 +20,22 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = "token"  # of the unique keys of tokens
-_ID = 27  # characters at the start of a token: the id of its key, without the prefix
+_ID = 27  # characters at the start of a token: the id of the API key, without the prefix of the id
 _HOUR = 60 * 60  # seconds
 _MAX_RECORDED = 10_000
 _DAY = 24 * _HOUR
-_PREFIX = "te_"  # of tokens; those of earlier versions begin with the id
+_PREFIX = "te_"  # of tokens; tokens of earlier versions lack it
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHECKSUM = 6  # characters at the end of a token
 
-# The Unix second at which this process last recorded the use of a key, by its id. The time that a request brings can
-# come from the cache of the gateway's authorizer and be older.
+# The Unix second at which this process last recorded the use of a key, by the key's id. A request can bring an older
+# time, if the gateway has cached the result of its authorizer.
 _recorded: dict[str, int] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Owned):
-    """The stored form of an API key, without its token. A record has an expiry and scopes only if they are set."""
+    """The stored form of an API key, without its token. Only a key with an expiry or scopes has these fields."""
 
     token: None = None
     expires_at: str | None = None
@@ -44,7 +44,7 @@ class ApiKey(Owned):
     limits: dict[str, int] = field(default_factory=dict)
 
     AUDITED = ("scopes", "expires_at", "owner_id", "created_by", "allowed_networks", "limits")
-    IS_SHOWN_ONCE = True  # the token
+    IS_SHOWN_ONCE = True  # the response to the creation shows the token
 
     def audited_fields(self) -> dict[str, Any]:
         return {
@@ -56,7 +56,7 @@ class ApiKey(Owned):
 
     @property
     def end(self) -> int | None:
-        """Return the Unix second at which the key ends, or None if it never does. Raises MalformedRecord."""
+        """Return the Unix second at which the key ends, or None if it has no end. Raises MalformedRecord."""
         return decoding.second("ApiKey", "expires_at", self.expires_at) if self.expires_at else None
 
     def to_record(self) -> dict[str, Any]:
@@ -89,11 +89,11 @@ class _Token(Stored):
 
 @dataclass(frozen=True)
 class KeyLimits:
-    """The limits of an API key. No scopes allow everything; the expiry is a Unix second or None.
+    """The limits of an API key. A key without scopes may do everything. The expiry is a Unix second or None.
 
-    A request must come from `networks` and from `account_networks`, as far as they are not empty. The former are the
-    key's own and never change. `rates` are the key's own, too, by the names in `rates.py`; `account_rates` are those
-    that the operator has set for the account.
+    Requests must come from one of `networks` and from one of `account_networks`. An empty list allows all addresses.
+    `networks` belong to the key and never change. `rates` belong to the key too, by the names in `rates.py`. The
+    operator has set `account_rates` for the account.
     """
 
     scopes: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class KeyLimits:
     account_rates: Mapping[str, int] = field(default_factory=dict)
 
     def covers(self, scope: str) -> bool:
-        """Return whether the key can do all that a scope allows."""
+        """Return whether the key may do everything that a scope allows."""
         return not self.scopes or scopes.covers(self.scopes, scope)
 
 
@@ -115,8 +115,8 @@ UNLIMITED = KeyLimits()
 class VerifiedKey:
     """The API key of a valid token. `key` is its id, `last_used` a Unix second or 0.
 
-    `federated` is the federated credential to whose tree the key belongs, or "". `is_disabled` is true if that is
-    disabled.
+    `federated` are the ids of the federated credentials from which it descends, separated by spaces. `is_disabled` is
+    true if one of them was disabled.
     """
 
     account: str
@@ -129,12 +129,12 @@ class VerifiedKey:
 
 
 def key_of(id: str) -> UniqueKey:
-    """Return the unique key of the token of an API key, without attributes."""
+    """Return the unique key of an API key's token, without attributes."""
     return UniqueKey(KIND, ids.unprefixed(id))
 
 
 def locked(id: str) -> UniqueKey:
-    """Return the unique key of an API key without a digest. Every version rejects its token as unknown."""
+    """Return the unique key of an API key without a digest, so that every version rejects the token."""
     return UniqueKey(KIND, ids.unprefixed(id), {"digest": ""})
 
 
@@ -147,7 +147,7 @@ def new_token(id: str) -> tuple[str, str]:
 
 
 def expires(end: int | None) -> int | None:
-    """Return the Unix second at which the records of a key expire, a day after its end, or None without an end."""
+    """Return the Unix second at which a key's records expire: a day after its end. None for a key without an end."""
     return None if end is None else end + _DAY
 
 
@@ -156,8 +156,8 @@ def unique_key(
 ) -> UniqueKey:
     """Return the unique key of a token, with all attributes that authentication requires.
 
-    So authentication takes one read. `rules` are the attributes that the rules of the account add. The copied fields
-    of the owner can be outdated when the key is stored: `switching.check_new_key` corrects them.
+    So authentication needs only one read. `rules` are the attributes from the rules of the account. The owner may have
+    changed before the key is stored: `switching.check_new_key` then corrects the attributes.
     """
     attributes = {
         "digest": digest,
@@ -176,9 +176,9 @@ def unique_key(
 
 
 def find(token: str) -> VerifiedKey | None:
-    """Return the API key of a valid token, or None.
+    """Return the API key of a valid token, or None if it is invalid, expired or malformed.
 
-    An expired or malformed key is not valid. One read, none if the checksum is wrong. Raises aws.Unavailable.
+    One read, or none if the checksum is wrong. Raises aws.Unavailable.
     """
     key = _key_in(token)
     record = dynamodb.get(f"{KIND}#{key}", unique_keys.ID) if key else None
@@ -201,9 +201,9 @@ def find(token: str) -> VerifiedKey | None:
 
 
 def record_use(key: str, used: int) -> None:
-    """Store that a key is used now, at most once an hour.
+    """Record that a key is used now, at most once an hour.
 
-    `used` is the last recorded Unix second that the request knows of. Raises aws.Unavailable.
+    `used` is the last recorded use, as the request brings it (a Unix second). Raises aws.Unavailable.
     """
     now = int(time.time())
     if now - max(used, _recorded.get(key, 0)) < _HOUR:
@@ -213,9 +213,9 @@ def record_use(key: str, used: int) -> None:
 
 
 def remember(seconds: dict[str, int], key: str, second: int) -> None:
-    """Remember a second for a key in this process, for a bounded number of keys."""
+    """Store a Unix second for a key in memory. Clear the memory first if it is full."""
     if len(seconds) >= _MAX_RECORDED:
-        seconds.clear()  # then some keys are written twice within an hour
+        seconds.clear()  # as a result, the use of some keys is recorded twice within an hour
     seconds[key] = second
 
 
@@ -237,7 +237,7 @@ def _checksum(text: str) -> str:
 
 
 def _limits(found: _Token) -> KeyLimits:
-    """Return the limits of a key. A key that ignores the account's rules is not bound by its networks."""
+    """Return the limits of a key. The account's networks do not apply to a key that ignores the account's rules."""
     bounds = () if found.ignores_rules else found.account_networks or ()
     rates = found.limits, found.account_limits or {}
     return KeyLimits(tuple(found.scopes), found.expires_at, tuple(found.networks), tuple(bounds), *rates)

@@ -1,4 +1,4 @@
-"""The fields of owners and accounts that unique keys repeat, so that authentication and exchanges read once."""
+"""The fields of owners and accounts that their unique keys copy, so that one read suffices for authentication."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,26 +24,26 @@ def read_owner_and_account(account: str, id: str) -> tuple[Item, Item]:
 
 
 def fields_of(key: UniqueKey, pair: Sequence[Item]) -> dict[str, Any]:
-    """Return the fields of an owner and its account that a unique key repeats."""
+    """Return the fields of an owner and its account that a unique key copies."""
     name = next((stored.name for _, stored in records.decoded(User, pair[:1])), "")
     return {"active": are_active(pair), "name": name, **rules_of(key.kind, pair[1])}
 
 
 def rules_of(kind: str, account: Item) -> dict[str, Any]:
-    """Return the rules of an account that a kind of unique keys repeats.
+    """Return the rules of an account that unique keys of a kind copy.
 
-    Malformed rules leave the keys unchanged.
+    Returns no rules if they are malformed, so that the copies stay unchanged.
     """
     copied = {api_keys.KIND: key_rules.copied_fields, federated_credentials.KIND: key_rules.fields_for_exchanges}
     try:
         return copied[kind](key_rules.of_account(account)) if account.body and kind in copied else {}
-    except MalformedRecord as malformed:  # keys must still be switched off
+    except MalformedRecord as malformed:  # a malformed rule must not prevent that keys are switched off
         decoding.report(account.scope, account.id, malformed)
         return {}
 
 
 def differs(attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return whether a unique key lacks some fields. A missing attribute is like None."""
+    """Return whether a unique key lacks some of these fields. None is like a missing attribute."""
     return any((attributes.get(name) or None) != (value or None) for name, value in fields.items())
 
 

@@ -1,4 +1,4 @@
-"""The usage of federated credentials: their exchanges, which the audit events show, and their refusals."""
+"""The usage of federated credentials: exchanges, counted from audit events, and recorded refusals."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,20 @@ from chalicelib.model.base import records
 from chalicelib.storage.client import dynamodb
 from chalicelib.storage.client.dynamodb import Condition, ConditionFailed, Write
 
-MAX_COUNTED = 100  # exchanges and refusals of an hour
+MAX_COUNTED = 100  # per hour, for exchanges and for refusals
 
-_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # actions of exchanges
+_ISSUED = ("api_key.create", "ssh_user_certificate.create")  # audit actions of exchanges
 _REFUSALS = "refused"  # the id of the record
 _MINUTE, _HOUR = 60, 60 * 60  # seconds
 
-# The Unix second at which this process last tried to record a refusal, by the id of the credential.
+# The Unix second at which this process last recorded a refusal, by the credential's id.
 _recorded: dict[str, int] = {}
 _MAX_RECORDED = 10_000
 
 
 @dataclass(frozen=True)
 class Refusals:
-    """The recorded refusals of a credential. `at` is the Unix second of the last one, `reason` its reason."""
+    """The recorded refusals of a credential. `at` is the Unix second of the latest one, `reason` its reason."""
 
     at: int | None = None
     reason: str = ""

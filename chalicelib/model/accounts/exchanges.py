@@ -1,4 +1,7 @@
-"""Exchanges of tokens: verified tokens and used ones. Only exchanges import this file: it takes long."""
+"""Exchanges of tokens: their verification, and the record that each token is used once.
+
+Only exchanges import this file, because its imports take long.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.federation.tokens import Claims
 
 _TOLERANCE = 60  # seconds by which clocks may differ
-_MAX_ENTRIES = 20  # of a claim in an event
+_MAX_ENTRIES = 20  # of a claim in an audit event
 
 
 class Refused(Exception):
@@ -39,9 +42,8 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedCredential(Stored):
-    """The attributes of the unique key of a federated credential.
-
-    They repeat the credential, its owner and the rules of the account.
+    """The attributes of a federated credential's unique key: copies of the credential, its owner and the account's
+    rules.
     """
 
     account: str
@@ -63,16 +65,16 @@ class TrustedCredential(Stored):
     max_idle_days: int | None = None
     account_lifetime: int | None = None
     require_scopes: bool = False
-    federated: str = ""  # the chain to whose tree the key belonged that created the credential
+    federated: str = ""  # the credentials from which the key descends that created this credential
 
     @property
     def owner(self) -> Owner:
-        """Return the owner that the credential names."""
+        """Return the owner in the credential."""
         return Owner(self.owner_id, self.admin, self.active, self.name)
 
     @property
     def rules(self) -> dict[str, Any]:
-        """Return the rules that the token of an issued key repeats."""
+        """Return the account's rules, which the token of the new key copies."""
         return {
             "account_networks": self.account_networks,
             "max_idle_days": self.max_idle_days,
@@ -90,21 +92,21 @@ class VerifiedToken:
 
     @property
     def chain(self) -> str:
-        """Return the ids of this credential and of those in whose trees it is, with spaces between them."""
+        """Return the ids of this credential and of those from which it descends, separated by spaces."""
         return f"{self.credential_id} {self.credential.federated}".strip()
 
     @property
     def details(self) -> Details:
-        """Return what events show of the token: the claims that the credential names, and no others."""
+        """Return the claims for audit events: only those that the credential names."""
         own = {"issuer": self.claims.issuer, "subject": self.claims.subject, "token_id": self.claims.token_id}
         named = {f"claims.{name}": self.claims.all.get(name) for name in self.credential.claims}
         return {name: _shown(value) for name, value in {**own, **named}.items() if value is not None}
 
 
 def verify(audience: str, token: str) -> VerifiedToken:
-    """Return a token that the credential with the id `audience` trusts. One read if the issuer's keys are cached.
+    """Return a token that the credential with the id `audience` trusts.
 
-    Raises Refused, issuer_keys.IssuerUnreachable, aws.Unavailable.
+    One read if the issuer's keys are cached. Raises Refused, issuer_keys.IssuerUnreachable, aws.Unavailable.
     """
     from chalicelib.federation import tokens  # here, because only exchanges need PyJWT
 
@@ -130,9 +132,9 @@ def use_once(token: VerifiedToken) -> list[Write]:
 
 
 def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any] | None]:
-    """Return an enabled credential, and the record of the keys of its issuer.
+    """Return an enabled credential, and the record with its issuer's keys.
 
-    `issuer` is what the token names: only the keys of the credential's own issuer are ever fetched.
+    `issuer` is the name in the token. Only keys of the credential's own issuer are ever fetched.
     """
     if not kinds.FEDERATED_CREDENTIALS.has(audience):
         raise Refused("credential", is_signed=False)
@@ -156,7 +158,7 @@ def _read(audience: str, issuer: str) -> tuple[TrustedCredential, dict[str, Any]
 
 
 def _shown(value: Any) -> str | list[str]:
-    """Return a claim as events show it: texts without control characters, cut at 255 bytes."""
+    """Return a claim for audit events: texts without control characters, cut at 255 bytes."""
     if isinstance(value, list):
         return [_shown_text(entry) for entry in value if isinstance(entry, str | int)][:_MAX_ENTRIES]
     return _shown_text(value)

@@ -17,7 +17,7 @@ KIND = "federated"  # of the unique keys that exchanges read
 IDENTITY = "identity"  # of the unique keys of users by issuer and subject
 MAX_COUNT = 200  # of an account
 MAX_BYTES = 4096  # of the attributes of a unique key, as JSON
-MAX_CHAIN = 8  # credentials, each of which was created by a key of the next one's tree
+MAX_CHAIN = 8  # credentials in a chain: a key of each credential created the previous one
 MIN_LIFETIME, MAX_LIFETIME, DEFAULT_LIFETIME = 60, 43_200, 900  # seconds
 
 
@@ -46,7 +46,7 @@ class FederatedCredential(Traced):
     enabled: bool = True
     sign_in: SignIn | None = None
 
-    # The fields that an exchange needs, so that it takes one read.
+    # The fields that an exchange needs. The unique key copies them, so one read suffices.
     _REPEATED: ClassVar[tuple[str, ...]] = (
         *("issuer", "audiences", "claims", "owner_id", "owner_claim", "provision"),
         *("scopes", "max_lifetime", "single_use", "enabled"),
@@ -85,9 +85,10 @@ def count_new(account: str) -> Write:
 
 
 def still_enabled(ids: Sequence[str], failing: Exception) -> list[Write]:
-    """Return the conditions that no credential of a chain is disabled, and that the first exists.
+    """Return the conditions that no credential of a chain is disabled, and that the first one exists.
 
-    The others may have been deleted: none of their keys is live then. `failing` is raised if one does not hold.
+    The others may have been deleted, which is possible only without live keys. Raises `failing` if a condition is
+    false.
     """
     enabled, values = "#body.#enabled = :enabled", {"enabled": True}
     first, others = Condition(enabled, values), Condition(f"attribute_not_exists(#id) OR {enabled}", values)

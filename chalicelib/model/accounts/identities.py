@@ -1,4 +1,4 @@
-"""Identities: the users that the subjects of issuers are bound to. The first sign-in binds a user by its name."""
+"""Identities: the users to which an issuer's subjects are bound. The first sign-in binds a user by its name."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
 KIND = federated_credentials.IDENTITY
-MAX_NAME = 255  # bytes of the name of a user
+MAX_NAME = 255  # bytes of a user's name
 
 _EMAIL = "email"
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The owner for whom an exchange acts. `binding` are further writes of a first sign-in, `user` is a new user."""
+    """The owner for whom an exchange acts. `binding` are the writes that bind a user, `user` is a new user or None."""
 
     owner: Owner
     binding: tuple[Write, ...] = ()
@@ -31,7 +31,7 @@ class Resolved:
 
 
 def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
-    """Return the owner that a credential or a claim of its token names.
+    """Return the owner in a credential, or in a claim of its token.
 
     `check_name` raises ValueError for a name that a new user cannot have. Raises Refused, aws.Unavailable.
     """
@@ -43,7 +43,7 @@ def resolve(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolv
 
 
 def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) -> Resolved:
-    """Return the user that is bound to the subject of a token, or else the user of the name."""
+    """Return the user bound to a token's subject, else the user with the name in the claim."""
     account, name = token.credential.account, token.claims.owner_name or ""
     if len(name.encode()) > MAX_NAME:
         raise Refused("owner")
@@ -55,13 +55,13 @@ def _resolve_claim(token: VerifiedToken, check_name: Callable[[str], object]) ->
         return Resolved(owner)
     if found is None:
         return _provision(token, identity, name, check_name)
-    if not kinds.USERS.has(found.get("holder", "")):  # a bot
+    if not kinds.USERS.has(found.get("holder", "")):  # a bot has the name
         raise Refused("owner")
     return _bind(token, identity, found["holder"])
 
 
 def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
-    """Return a user that the transaction binds to an identity."""
+    """Return a user, with the writes that bind it to an identity."""
     account, is_email = token.credential.account, token.credential.owner_claim == _EMAIL
     pair = copies.read_owner_and_account(account, id)
     item = pair[0]
@@ -77,7 +77,7 @@ def _bind(token: VerifiedToken, identity: UniqueKey, id: str) -> Resolved:
 
 
 def _provision(token: VerifiedToken, identity: UniqueKey, name: str, check_name: Callable[[str], object]) -> Resolved:
-    """Return a new user of a name."""
+    """Return a new user with a name, if the credential may create users. Raises Refused."""
     account = token.credential.account
     if not token.credential.provision:
         raise Refused("owner")

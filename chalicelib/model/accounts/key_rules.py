@@ -1,4 +1,7 @@
-"""Rules for the API keys of an account, a module of the account. Every maker of keys calls `find_violations`."""
+"""Rules for the API keys of an account, stored as a module of the account.
+
+All code that creates keys calls `find_violations`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ NAME = "api_key_rules"
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeyRules(StoredModule):
-    """The rules of an account. None and False are no rule; times are in seconds."""
+    """The rules of an account. None and False mean that there is no rule. Times are in seconds."""
 
     max_lifetime: int | None = None
     require_scopes: bool = False
@@ -27,7 +30,7 @@ class ApiKeyRules(StoredModule):
 
 @dataclass(frozen=True, kw_only=True)
 class AccountRules(ApiKeyRules):
-    """The rules of an account with the limits of its requests. Only the operator changes the limits."""
+    """The rules of an account with the limits of its requests, which only the operator changes."""
 
     limits: dict[str, int] | None = None
 
@@ -39,10 +42,7 @@ def read(account: str) -> AccountRules:
 
 
 def of_account(item: Item) -> AccountRules:
-    """Return the rules in the record of an account. They are empty if they are not set or disabled.
-
-    Raises MalformedRecord.
-    """
+    """Return the rules in the record of an account. They are empty if not set or disabled. Raises MalformedRecord."""
     if item.malformed:
         raise item.malformed
     limits = {"limits": item.body.get("limits")}
@@ -51,7 +51,7 @@ def of_account(item: Item) -> AccountRules:
 
 
 def copied_fields(rules: AccountRules) -> dict[str, Any]:
-    """Return the attributes that the record of each token repeats, None for those that are not set."""
+    """Return the rules that the account's tokens copy, None for a rule that is not set."""
     return {
         "account_networks": rules.allowed_networks,
         "max_idle_days": rules.max_idle_days,
@@ -60,13 +60,13 @@ def copied_fields(rules: AccountRules) -> dict[str, Any]:
 
 
 def fields_for_exchanges(rules: AccountRules) -> dict[str, Any]:
-    """Return the attributes that the record of each federated credential repeats, None for those that are not set."""
+    """Return the rules that the account's federated credentials copy, None for a rule that is not set."""
     bounds = {"account_lifetime": rules.max_lifetime, "require_scopes": rules.require_scopes or None}
     return {**copied_fields(rules), **bounds}
 
 
 def find_violations(rules: ApiKeyRules, limits: KeyLimits, created: int) -> dict[str, str]:
-    """Return the bounds that a new key exceeds, by field of its request. `created` is a Unix second."""
+    """Return the rules that a new key breaks, by field of its request. `created` is a Unix second."""
     return dict(_violations(rules, limits, created))
 
 

@@ -1,6 +1,6 @@
 """The usage of API keys: when each was last used, and how many of its requests were denied.
 
-Denied requests have a record of their own, so that the record that authenticates a key stays small.
+Denied requests have a separate record, so that the record for authentication stays small.
 """
 
 import secrets
@@ -19,7 +19,7 @@ MAX_DENIED = 100  # counted requests of a key per hour, so that a client cannot 
 _DENIED = "denied"  # the id of the record
 _HOUR = 60 * 60  # seconds
 
-# The Unix second until which no further denied requests of a key are counted, by its id.
+# The Unix second until which denied requests of a key are not counted, by the key's id.
 _denied_enough: dict[str, int] = {}
 
 
@@ -34,7 +34,7 @@ class KeyUsage:
 def record_denied(key: str) -> None:
     """Count a denied request of a key, up to MAX_DENIED per hour. Raises aws.Unavailable.
 
-    Each is a member of a set, so that concurrent requests do not overwrite each other.
+    Each request is one member of a set, so that concurrent requests do not overwrite each other.
     """
     now = clock.seconds()
     if now < _denied_enough.get(key, 0):
@@ -55,15 +55,15 @@ def read_usage(key: str) -> KeyUsage:
     """Return the last use and denied requests of a key. The last use is accurate to an hour. Raises aws.Unavailable."""
     places = [(_scope(key), id) for id in (unique_keys.ID, _DENIED)]
     token, denied = (record or {} for record in dynamodb.get_each(*places))
-    # Versions before counted denied requests in the record of the token.
+    # Earlier versions counted denied requests in the record of the token.
     recent = [*_select_denied(denied, clock.seconds() - _HOUR), *_select_denied(token, clock.seconds() - _HOUR)]
     return KeyUsage(token.get("body", {}).get("used_at"), min(len(recent), MAX_DENIED))
 
 
 def _remove_old_denied(key: str, now: int) -> bool:
-    """Remove denied requests older than an hour; return whether any were removed.
+    """Remove denied requests older than an hour. Return whether any were removed.
 
-    Otherwise remember when the oldest will be an hour old. Raises ConditionFailed if the record was deleted,
+    If there were none, remember when the oldest will be an hour old. Raises ConditionFailed if the record was deleted,
     aws.Unavailable.
     """
     found = dynamodb.get(_scope(key), _DENIED) or {}
@@ -78,7 +78,7 @@ def _remove_old_denied(key: str, now: int) -> bool:
 
 
 def _select_denied(record: Mapping[str, Any], second: int) -> set[str]:
-    """Return the denied requests after a Unix second. Each begins with its second."""
+    """Return the denied requests after a Unix second. Each text starts with its second."""
     return {member for member in record.get("denied", ()) if int(member.partition(".")[0]) > second}
 
 

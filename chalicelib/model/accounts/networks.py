@@ -20,7 +20,7 @@ def check(text: str) -> str:
 
 
 def contain(networks: Iterable[str], address: str) -> bool:
-    """Return whether one of some networks contains an address. A text that is no address is in none."""
+    """Return whether one of some networks contains an address. False if the text is not an address."""
     import ipaddress
 
     try:
@@ -32,7 +32,7 @@ def contain(networks: Iterable[str], address: str) -> bool:
 
 
 def find_outside(networks: Sequence[str], bounds: Sequence[str]) -> str | None:
-    """Return the first network that lies within none of the bounds, or None."""
+    """Return the first network that is not within one of the bounds, or None."""
     import ipaddress
 
     outer = [ipaddress.ip_network(bound) for bound in bounds]

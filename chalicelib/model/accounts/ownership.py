@@ -11,12 +11,12 @@ from chalicelib.storage.records.unique_keys import UniqueKey
 
 
 def list_keys_and_credentials(account: str, owner: str) -> list[Item]:
-    """Return the API keys and SSH credentials of a user or bot. Includes malformed ones. Raises aws.Unavailable."""
+    """Return the API keys and SSH credentials of a user or bot, including malformed ones. Raises aws.Unavailable."""
     return [item for kind in (kinds.API_KEYS, kinds.SSH_CREDENTIALS) for item in _owned(account, kind, owner)]
 
 
 def list_credentials(account: str, owner: str) -> list[Item]:
-    """Return the SSH credentials of a user or bot, also malformed ones. Raises aws.Unavailable."""
+    """Return the SSH credentials of a user or bot, including malformed ones. Raises aws.Unavailable."""
     return list(_owned(account, kinds.SSH_CREDENTIALS, owner))
 
 
@@ -36,7 +36,7 @@ def unique_keys_of(found: Sequence[Item]) -> list[UniqueKey]:
 
 
 def owner_of(item: Item) -> str:
-    """Return the owner of an API key or SSH credential. A malformed one has it in its unique keys."""
+    """Return the owner of an API key or SSH credential. Unique keys name the owner of a malformed one."""
     owner = item.body.get("owner_id")
     if isinstance(owner, str):
         return owner

@@ -1,8 +1,8 @@
 """Scopes of API keys: their forms, what each covers, and what a request requires. No function has I/O.
 
 A scope is `*`, `*:read`, `<collection>:<right>` or `<collection>:<right>@<id>`. A collection is the first segment of a
-path and includes all paths below it. `write` includes `create` and `revoke`, but not `read`. The id is the id of a
-resource of the collection, for SSH certificates the id of their authority. No scopes allow everything.
+path and includes all paths below it. `write` includes `create` and `revoke`, but not `read`. The id names a resource of
+the collection, for SSH certificates their authority. A key without scopes may do everything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from chalicelib.model.base import kinds
 from chalicelib.model.base.kinds import Kind
 
 ALL, READ_ALL = "*", "*:read"
-MAX_COUNT, MAX_BYTES = 50, 2048  # of the scopes of one key: it is then authenticated by one read unit
+MAX_COUNT, MAX_BYTES = 50, 2048  # of one key's scopes, so that authentication costs one read unit
 
 READ, WRITE, CREATE, REVOKE = "read", "write", "create", "revoke"
 ACCOUNT = "account"  # the collection of the account's own settings
@@ -21,10 +21,10 @@ CERTIFICATES = ("ssh_host_certificates", "ssh_user_certificates")
 _AUTHORITIES = "ssh_certificate_authorities"
 _WITHOUT_CREATE = frozenset((ACCOUNT, "audit_events", "tunnels"))
 _WITHOUT_ID = frozenset((ACCOUNT, "api_keys", "audit_events", "bot_users", "federated_credentials", "users"))
-_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths
+_WITHOUT_SCOPE = frozenset(("/me", "/api_keys/self", "/gateways"))  # paths that every key may use
 _NO_IDS: Mapping[str, str] = {}
 
-# Fields of bodies that name other resources, except those that have rules of their own.
+# Fields of bodies that name other resources. Fields with a separate rule are left out.
 _REFERENCES = frozenset(name for kind in kinds.TABLE for name in kind.named_by) - {
     *("edge_id", "owner_id", "ssh_certificate_authority_id")
 }
@@ -60,7 +60,7 @@ def check_size(scopes: list[str]) -> list[str]:
 
 
 def is_recent(scope: str) -> bool:
-    """Return whether versions before the fourth format of records do not know a scope."""
+    """Return whether a scope requires record format 4, because earlier versions do not know it."""
     return "@" in scope or scope.endswith((f":{CREATE}", f":{REVOKE}"))
 
 
@@ -73,7 +73,7 @@ def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> s
     """Return the narrowest scope that permits a request, or None if every key may send it.
 
     `template` is the path of the endpoint, `path` has the values of its variables. For SSH certificates the scope has
-    no id: `of_authority` returns the scope once the authority is known.
+    no id. Once the authority is known, `of_authority` returns the scope with its id.
     """
     if template in _WITHOUT_SCOPE:
         return None
@@ -86,10 +86,10 @@ def required(method: str, template: str, path: Mapping[str, str] = _NO_IDS) -> s
 
 
 def find_missing(held: Sequence[str], method: str, template: str, path: Mapping[str, str]) -> str | None:
-    """Return the scope that a key lacks for a request, or None if it may be sent.
+    """Return the scope that a key lacks for a request, or None if it may send the request.
 
-    Scopes with an id suffice for lists, which are then limited to these ids, and for SSH certificates, whose authority
-    is checked later.
+    For a list, scopes with an id suffice: the list then contains only these ids. They also suffice for SSH
+    certificates: a later check compares their authority.
     """
     if not _general(method, template).isdisjoint(held):
         return None
@@ -107,7 +107,7 @@ def of_authority(method: str, kind: Kind, authority: str) -> str:
 
 
 def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
-    """Return the ids to which lists of a kind are limited, or None if they contain everything.
+    """Return the only ids that lists of a kind may contain, or None for all.
 
     For SSH certificates these are the ids of authorities.
     """
@@ -120,7 +120,7 @@ def readable_ids(held: Sequence[str], kind: Kind) -> frozenset[str] | None:
 def find_unreadable(held: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
     """Return the missing scopes for resources that a body names, by dotted path.
 
-    Only keys with an id in a scope need them.
+    The result is empty for keys without an id in a scope.
     """
     if not any("@" in scope for scope in held):
         return {}
@@ -143,7 +143,7 @@ def _covering(wanted: str) -> Iterator[str]:
 
 @cache
 def _general(method: str, template: str) -> frozenset[str]:
-    """Return the scopes without an id that permit a request."""
+    """Return the scopes without an id of which each permits a request."""
     scope = required(method, template)
     return frozenset((ALL, *_covering(scope))) if scope else frozenset()
 
@@ -158,7 +158,7 @@ def _right(method: str, template: str) -> str:
 
 
 def _covers_one(held: Sequence[str], wanted: str) -> bool:
-    """Return whether some scopes cover a scope at least for one id."""
+    """Return whether some scopes cover a scope, at least for one id."""
     ids = [scope.partition("@")[2] for scope in held if "@" in scope]
     return any(covers(held, f"{wanted}@{id}") for id in ids)
 
@@ -204,7 +204,7 @@ def _rights_with_id(collection: str) -> tuple[str, ...]:
 
 @cache
 def _named_kinds(collection: str) -> tuple[Kind, ...]:
-    """Return the kinds of the resources that a scope can name."""
+    """Return the kinds of resources whose ids a scope can contain."""
     if collection in CERTIFICATES:
         return (kinds.SSH_CERTIFICATE_AUTHORITIES,)
     found = [kind for kind in kinds.TABLE if kind.path and _collection_of(kind) == collection and "{" not in kind.path]

@@ -1,8 +1,9 @@
-"""Activating and deactivating users, bots and accounts. Their keys repeat the state, so authentication reads once.
+"""Switching users, bots and accounts on and off. Their keys copy the state, so one read authenticates.
 
 A switch changes the record of the owner or account first, then the keys. A new key is stored first, then the state of
-its owner is read. So a key never misses a concurrent switch. Until all keys and SSH credentials are updated, the record
-has a marker and is shown as active: so a crash in between is visible, and each function can be repeated.
+its owner is read. So a key never misses a concurrent switch. A switched-off record has a marker, and is shown as
+active, until all keys and SSH credentials are updated. So a crash in between is visible, and each function can be
+repeated.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,11 +24,11 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 from chalicelib.storage.records.writes import Overtaken
 
-_MARKER = "may_let_in"  # in an inactive record while some of its keys may still be active
+_MARKER = "may_let_in"  # in an inactive record, as long as some of its keys may be active
 
 
 class LastAdmin(Exception):
-    """The account would have no active admin."""
+    """The change would leave the account without an active admin."""
 
 
 def switch(account: str, id: str, to: Switch, *, by: Trail) -> bool:
@@ -46,14 +47,14 @@ def switch_account(change: Change, account: str, to: Switch) -> bool:
         return False
     for owner in accounts.list_owners(account):
         update_keys(account, owner.id)
-    remove_marker(switched)  # unless the record has changed: then the other switch updates the keys
+    remove_marker(switched)  # a record that changed keeps its marker, because another switch updates the keys
     return True
 
 
 def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) -> Item:
-    """Copy the name and state of a user or bot to its keys. Return its record.
+    """Copy the name and state of a user or bot to its keys. Return the owner's record.
 
-    SSH credentials are updated too; `keys` are the unique keys of both, if the caller has read them. Restarts if the
+    SSH credentials are updated too. `keys` are the unique keys of both, if the caller has read them. Restarts if the
     record or the account changes meanwhile, so that it never undoes a later switch. The record of an unknown owner has
     an empty body. Raises aws.Unavailable.
     """
@@ -74,10 +75,10 @@ def update_keys(account: str, id: str, keys: Sequence[UniqueKey] | None = None) 
 def check_new_key(item: Item) -> None:
     """Update a new key or federated credential if its owner has changed meanwhile. Raises aws.Unavailable.
 
-    Call it before the token is returned: no client knows it until then.
+    Call this function before you return the token, because a client must not use the key before.
     """
     owner = ownership.owner_of(item)
-    if not owner:  # a federated credential with `owner_claim`
+    if not owner:  # a federated credential with `owner_claim` has no owner
         copy_rules(item.account)
         return
     pair = copies.read_owner_and_account(item.account, owner)
@@ -86,9 +87,9 @@ def check_new_key(item: Item) -> None:
 
 
 def copy_rules(account: str) -> None:
-    """Copy the rules of an account to the tokens of all its keys, so that authentication reads once.
+    """Copy the rules of an account to the tokens of all its keys, so that authentication needs one read.
 
-    Federated credentials repeat them too. Keys that already have them are only read, so a call that was cut off can be
+    Federated credentials copy them too. Keys that already have the rules are only read, so an interrupted call can be
     repeated. Restarts if the account changes meanwhile. Raises aws.Unavailable.
     """
 
@@ -101,14 +102,17 @@ def copy_rules(account: str) -> None:
 
 
 def set_all(changes: Sequence[tuple[UniqueKey, Mapping[str, Any]]], *, unchanged: Iterable[Item]) -> None:
-    """Set attributes of unique keys while some items stay unchanged. Raises Overtaken, aws.Unavailable."""
+    """Set attributes of unique keys, on the condition that some items have not changed.
+
+    Raises Overtaken, aws.Unavailable.
+    """
     same = [Write.check(item.scope, item.id, items.unchanged(item)) for item in unchanged]
     if not direct_writes.set_all(changes, checks=same):
         raise Overtaken
 
 
 def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]]]:
-    """Yield the unique keys that lack rules of an account, with these rules."""
+    """Yield the unique keys whose copies of an account's rules are outdated, with these rules."""
     for kind, key_of in (
         (kinds.API_KEYS, api_keys.key_of),
         (kinds.FEDERATED_CREDENTIALS, federated_credentials.key_of),
@@ -122,9 +126,10 @@ def _rules_to_copy(account: Item) -> Iterator[tuple[UniqueKey, Mapping[str, Any]
 
 
 def update_new_credential(item: Item) -> None:
-    """Copy the state of its owner to a new SSH credential.
+    """Copy the state of the owner to a new SSH credential.
 
-    Does nothing if a switch has already done so. Until then each sign-in reads the owner. Raises aws.Unavailable.
+    Does nothing if a switch has already done so. Until the copy exists, each sign-in reads the owner. Raises
+    aws.Unavailable.
     """
     active = copies.are_active(copies.read_owner_and_account(item.account, ownership.owner_of(item)))
     for key in item.unique_keys:
@@ -134,15 +139,15 @@ def update_new_credential(item: Item) -> None:
 def is_shown_active(item: Item) -> bool:
     """Return whether to show a user, bot or account as active.
 
-    It is until all its keys are inactive too.
+    It is shown as active until all its keys are inactive too.
     """
     return switches.is_on(item) or _MARKER in item.unseen
 
 
 def rewrite(change: Change, scope: str, id: str, edit: Callable[[Item], Item]) -> Item | None:
-    """Change a user or bot as `changes.rewrite` does. `update_keys` must follow.
+    """Change a user or bot as `changes.rewrite` does. The caller must call `update_keys` afterwards.
 
-    Raises LastAdmin if no active admin would be left, and what `changes.rewrite` does.
+    Raises LastAdmin if no active admin would be left, and the errors of `changes.rewrite`.
     """
 
     def attempt() -> Item | None:
@@ -160,7 +165,7 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
     """Remove a user or bot. Return False if it does not exist.
 
     Its keys are deactivated first, so that none is valid after a crash. Raises LastAdmin unless the last active admin
-    may be removed, InUse, and what `Change.commit` does.
+    may be removed, InUse, and the errors of `Change.commit`.
     """
 
     def attempt() -> bool:
@@ -173,14 +178,15 @@ def remove(change: Change, scope: str, id: str, *, may_be_last: bool = False) ->
         try:
             removal.commit()
         finally:
-            update_keys(bot.account, id)  # also new keys, and the keys of a bot that could not be removed
+            # for keys that were created meanwhile, and for a bot that could not be removed
+            update_keys(bot.account, id)
         return True
 
     return writes.retried(attempt)
 
 
 def mark_switch(before: Item, after: Item) -> Item:
-    """Return a changed item, with the marker if it became inactive."""
+    """Return a changed item, with the marker if the change made it inactive."""
     if switches.is_on(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if switches.is_on(before) else after
@@ -192,7 +198,7 @@ def deactivate_keys(account: str, owner: str) -> None:
 
 
 def _without_expired_referrers(bot: Item) -> Item:
-    """Remove the references of API keys that have expired from a bot, and return it. Raises aws.Unavailable."""
+    """Return a bot without the references of expired API keys, which are removed. Raises aws.Unavailable."""
     scope = items.scope(bot.account, kinds.API_KEYS.path)
     keys = {path for path in bot.referrers if path.startswith(f"{kinds.API_KEYS.path}/")}
     expired = {path for path in keys if table.find(scope, path.rpartition("/")[2]) is None}
@@ -203,7 +209,7 @@ def _without_expired_referrers(bot: Item) -> Item:
 
 
 def _require_other_admin(item: Item) -> list[Write]:
-    """Return the check that another admin remains active. It is empty if the item is no active admin.
+    """Return the check that another admin stays active. No check is needed for an item that is not an active admin.
 
     Raises LastAdmin, aws.Unavailable.
     """
@@ -224,6 +230,6 @@ def _switch(change: Change, scope: str, id: str, to: Switch) -> Item | None:
 
 
 def remove_marker(item: Item, name: str = _MARKER) -> Item | None:
-    """Remove a marker from a record. Return the result, or None if it has changed. Raises aws.Unavailable."""
+    """Remove a marker from a record. Return the record, or None if it has changed. Raises aws.Unavailable."""
     after = switches.remove_marker(item, name)
     return item if after == item else direct_writes.exchange(item, after)

@@ -1,9 +1,9 @@
-"""The tree of a federated credential: the keys that its exchanges issued, and those that such keys made.
+"""The tree of a federated credential: the keys that its exchanges issued, and all keys that descend from them.
 
-Keys of federated credentials that keys of the tree created belong to it too. The records of all these keys name the
-chain of credentials, the nearest first, and so do their tokens. No such key lives longer than MAX_LIFETIME, so
-the keys of this time are the whole tree. The transaction that creates a key checks that the credential is enabled. So
-whoever disables a credential first and then reads the keys misses none.
+A key descends from a key that created it, and from one that created a federated credential whose exchange issued it.
+The records and tokens of all these keys contain the chain of their credentials, the nearest first. No such key lives
+longer than MAX_LIFETIME, so only keys of this period can be live. The transaction that creates a key checks that the
+credential is enabled. So after a credential is disabled, a read of its keys finds all of them.
 """
 
 from contextlib import suppress
@@ -19,9 +19,9 @@ from chalicelib.storage.records import direct_writes, items, table, writes
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.writes import Overtaken
 
-ROOT = "federated"  # names the chain, in the record and the token of a key and in what exchanges read
+ROOT = "federated"  # the attribute with the chain of credentials: of keys, of tokens, and of what exchanges read
 
-_MARKER = "may_let_in"  # in a disabled credential while keys of its tree may still be active
+_MARKER = "may_let_in"  # in a disabled credential, as long as keys of its tree may be active
 _MARGIN = 300  # seconds by which clocks may differ
 
 
@@ -35,9 +35,9 @@ def live_keys(account: str, credential: str) -> list[Item]:
 
 
 def update_keys(account: str, credential: str) -> Item:
-    """Disable the keys of a tree, or enable them if no credential of their chain is disabled. Return its record.
+    """Disable the keys of a tree, or enable them if no credential of their chain is disabled.
 
-    Restarts if one of the credentials changes meanwhile. Raises aws.Unavailable.
+    Returns the credential's record. Restarts if one of the credentials changes meanwhile. Raises aws.Unavailable.
     """
     scope = items.scope(account, kinds.FEDERATED_CREDENTIALS.path)
 
@@ -64,19 +64,22 @@ def _chain(key: Item) -> set[str]:
 
 
 def close(credential: Item) -> None:
-    """Reject exchanges from now on, although the record is unchanged. Raises aws.Unavailable."""
+    """Reject exchanges from now on, without a change of the credential's record. Raises aws.Unavailable."""
     direct_writes.set_attributes(federated_credentials.KIND, ids.unprefixed(credential.id), {"enabled": False})
 
 
 def reopen(credential: Item) -> None:
-    """Permit exchanges again as the record says, unless it has changed meanwhile. Raises aws.Unavailable."""
+    """Permit exchanges again if the credential's record does, unless it has changed meanwhile.
+
+    Raises aws.Unavailable.
+    """
     key, sets = federated_credentials.key_of(credential.id), {"enabled": is_enabled(credential)}
     with suppress(Overtaken):
         switching.set_all([(key, sets)], unchanged=[credential])
 
 
 def mark(before: Item, after: Item) -> Item:
-    """Return a changed credential, with the marker if it was disabled."""
+    """Return a changed credential, with the marker if the change disabled it."""
     if is_enabled(after):
         return switches.remove_marker(after, _MARKER, switches.OFFBOARDED, switches.WALK)
     return switches.add_marker(after, _MARKER) if is_enabled(before) else after
@@ -88,7 +91,7 @@ def is_enabled(credential: Item) -> bool:
 
 
 def shown(credential: Item) -> Item:
-    """Return a credential as it is shown: enabled until the last key of its tree is disabled."""
+    """Return a credential as it is shown: enabled until all keys of its tree are disabled."""
     if _MARKER not in credential.unseen:
         return credential
     body: dict[str, Any] = {**credential.body, "enabled": True}

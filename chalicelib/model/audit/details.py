@@ -1,6 +1,6 @@
 """Values in the `details` of audit events: printable texts, digests and fingerprints.
 
-Details are strings and lists of strings by dotted path. A sealed value is shown as "(secret)", a long one as a digest.
+Details are strings and lists of strings by dotted path. A sealed value becomes "(secret)", a long one a digest.
 """
 
 import base64
@@ -25,9 +25,9 @@ def digest(text: str) -> str:
 
 
 def ssh_fingerprint(line: str) -> str:
-    """Return the fingerprint of an authorized_keys line, as ssh-keygen -l prints it; "" for another form.
+    """Return the fingerprint of an authorized_keys line, as ssh-keygen -l prints it.
 
-    Needs no cryptography, which takes long to import.
+    Returns "" for a text of another form. Does not import cryptography, which takes long.
     """
     words = line.split()
     if len(words) < 2 or line.startswith("-"):
@@ -45,7 +45,7 @@ def pem_fingerprint(pem: str) -> str:
 def are_shown(value: Any) -> bool:
     """Return whether a value has the form of event details.
 
-    That is a map of strings and lists of strings, also one level down. Checks events that the edge wrote.
+    That is a map of strings, lists of strings, and maps of these. Checks events that the edge wrote.
     """
     if not isinstance(value, dict):
         return False

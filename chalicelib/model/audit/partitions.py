@@ -1,7 +1,7 @@
-"""Partitions of an account's audit events: one or more for the API, and one that the edge writes.
+"""Partitions of an account's audit events: one or more for the API, and one for the edge.
 
-A new account is marked as one for which the edge cannot have written events, so the edge's partition is not read.
-The mark is removed before the account gets anything that lets the edge act for it.
+A mark shows that the edge cannot have written events for an account, so that its partition does not have to be read.
+New accounts have it. It is removed before the account gets anything for which the edge writes events.
 """
 
 from chalicelib.model.base import kinds
@@ -15,7 +15,7 @@ MARK, WITHOUT_EDGE = places.MARK, f"{places.MARKS}without-edge"
 
 
 def first(account: str) -> str:
-    """Return the storage scope of the first shard, the only one of a quiet account."""
+    """Return the storage scope of the first shard. A quiet account has no other."""
     return items.scope(account, kinds.AUDIT_EVENTS.path)
 
 
@@ -25,7 +25,7 @@ def scopes(account: str) -> list[str]:
 
 
 def possible(account: str, id: str) -> tuple[str, str]:
-    """Return the storage scopes of the shards that can hold an event."""
+    """Return the storage scopes of the shards in which an event can be."""
     return first(account), further(first(account)).scope_of(id)
 
 
@@ -51,10 +51,10 @@ def without_edge(account: str) -> Write:
 
 
 def with_edge(account: str) -> Write:
-    """Return the write that removes the mark of `without_edge`."""
+    """Return the write that removes this mark, so that the edge can act."""
     return Write.delete(first(account), WITHOUT_EDGE)
 
 
 def spread(account: str) -> None:
-    """Mark an account as busy, so that this process puts its events into shards. Raises aws.Unavailable."""
+    """Mark an account as busy. This process then divides its events among shards. Raises aws.Unavailable."""
     direct_writes.spread(first(account))

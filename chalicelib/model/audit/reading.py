@@ -1,7 +1,7 @@
 """Reads of audit events: by account, by resource and by actor, from all partitions.
 
-A page merges one page of each partition: the shards of the account and the partition of the edge. The edge can write
-anything to its partition, so items without the form of an event are skipped.
+A page merges one page of each partition: of the account's shards, and of the edge. The edge can write anything to its
+partition, so items without the form of an event are skipped.
 """
 
 import heapq
@@ -21,10 +21,10 @@ from chalicelib.storage.records.places import merged
 Page = tuple[list[Item], bool]  # the newest events first, and whether there are more
 
 _SKEW = 60  # seconds by which the clocks of two processes may differ
-_READ = 500  # items at once after a page without an event
-_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # after the ids of all events
+_READ = 500  # items in one read, after a page without an event
+_END = f"{kinds.AUDIT_EVENTS.prefix}_~"  # an id after all ids of events
 _KEYS = 100  # of an owner, in one page
-_MAX_KEYS = 20  # of one owner; for more keys the newest events of the account are filtered
+_MAX_KEYS = 20  # per owner; with more keys, the newest events of the account are filtered instead
 
 
 def read(account: str, id: str) -> Item | None:
@@ -61,7 +61,7 @@ def page_of_resource(account: str, id: str, *, before: str | None, count: int) -
 def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> Page | None:
     """Return at most `count` events of a key or federated credential, or of all keys of a user or bot.
 
-    Returns None for an owner of too many keys: filter the events of all actors then. Raises aws.Unavailable.
+    Returns None for an owner of too many keys: then filter the account's events. Raises aws.Unavailable.
     """
     keys = [id] if _is_actor(id) else _keys(account, id)
     if len(keys) > _MAX_KEYS:
@@ -73,7 +73,7 @@ def page_of_actor(account: str, id: str, *, before: str | None, count: int) -> P
 
 
 def of_operator() -> list[Item]:
-    """Return the events that concern no account, newest first. Raises aws.Unavailable."""
+    """Return the events without an account, newest first. They are about the service. Raises aws.Unavailable."""
     return table.newest(trail.OF_THE_OPERATOR)
 
 
@@ -92,7 +92,7 @@ def keys_of(account: str, owner: str) -> list[str]:
 def page_of_keys(account: str, owner: str, *, before: str | None) -> tuple[list[str], bool]:
     """Return the ids of some present and former API keys of an owner, newest first, and whether there are more.
 
-    They are older than the key `before`. Raises aws.Unavailable.
+    The ids are older than the key `before`. Raises aws.Unavailable.
     """
     last = ids.unprefixed(before) if before else None
     found, has_more = table.page(trail.keys_scope(account, owner), before=last, count=_KEYS)
@@ -114,9 +114,9 @@ def actions_of(account: str, actor: str, actions: Collection[str], *, since: int
 
 
 def latest(account: str, seconds: int, actions: Collection[str], *, is_busy: bool) -> Iterator[Item]:
-    """Yield the events with some actions in the last seconds, except events of the edge.
+    """Yield the API's events with some actions in the last seconds. None is missing.
 
-    All of them are found. One query, in a busy account one for each shard. Raises aws.Unavailable.
+    One query, in a busy account one for each shard. Raises aws.Unavailable.
     """
     after = ids.first_at(kinds.AUDIT_EVENTS.prefix, clock.seconds() - seconds)
     for scope in partitions.scopes(account)[: None if is_busy else 1]:
@@ -134,7 +134,7 @@ def _is_actor(id: str) -> bool:
 
 
 def _keys(account: str, owner: str) -> list[str]:
-    """Return the ids of present and former API keys of an owner, at most one above the limit."""
+    """Return the ids of an owner's present and former API keys, at most _MAX_KEYS and one more."""
     found, _ = table.page(trail.keys_scope(account, owner), before=None, count=_MAX_KEYS + 1)
     return [f"{kinds.API_KEYS.prefix}_{item.id}" for item in found]
 
@@ -151,7 +151,7 @@ def _indexed(index: str, account: str, name: str, before: str | None, count: int
 
 
 def _sound(read: Callable[[str | None, int], Page], own: AbstractSet[str], before: str | None, count: int) -> Page:
-    """Return a page of events. Items outside the scopes `own` have a forged index key and are skipped."""
+    """Return a page of events. Items of scopes other than `own` have a forged index key and are skipped."""
     most = count
     while True:
         found, has_more = read(before, most)
@@ -170,7 +170,7 @@ def _edge(account: str) -> str:
 
 
 def _trusted(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the events among items. Events of the edge are restricted to its rights."""
+    """Yield the events among items. An event of the edge keeps only what the edge may claim."""
     for item in items:
         if not trail.is_of_the_edge(item):
             yield item
@@ -179,10 +179,10 @@ def _trusted(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _restricted(event: Item) -> Item:
-    """Return an event of the edge with the actor, time and path that the edge can claim.
+    """Return an event of the edge with only what the edge may claim: actor, time and path.
 
-    Its time is the time in its id: another time could end a list early. Its path starts with a slash, so that it can
-    only point into this API.
+    Its time is read from its id, because another time could end a list early. Its path starts with a slash, so that it
+    can only point into this API.
     """
     known = {
         "created_at": ids.time_of(event.id),

@@ -1,7 +1,7 @@
-"""Audit events: who changed what, when and from where. Each is written in the transaction of its change.
+"""Audit events: who changed what, when and from where. The transaction of a change also writes its event.
 
-An event never holds a secret, nor free text except the operator's reason, and cannot be changed. The events of an
-account are in one partition, in more if the account is busy. The edge writes to a partition of its own, because it has
+An event never contains a secret, and no free text except the operator's reason. It cannot be changed. The events of an
+account are in one partition, or in more if the account is busy. The edge writes to a separate partition, because it has
 no right to write to the others.
 """
 
@@ -31,19 +31,19 @@ from chalicelib.storage.records.items import Item
 
 Verb = Literal["create", "update", "replace", "delete", "verified", "lapsing", "lapsed"]
 
-BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which hold only events
+BY_RESOURCE, BY_ACTOR = "by-resource", "by-actor"  # indexes of the table, which contain only events
 OF_THE_EDGE = f"{kinds.AUDIT_EVENTS.path}/edge"
-OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of events that concern no account
+OF_THE_OPERATOR = f"operator#{kinds.AUDIT_EVENTS.path}"  # the scope of events without an account
 _MAX_BYTES = 4096  # of a value in the details of an event, so that events stay small
 _DAY = 24 * 60 * 60  # seconds
-_MAX_KNOWN = 10_000  # accounts
+_MAX_KNOWN = 10_000  # accounts in the set below
 _with_edge: set[str] = set()  # accounts for which this process has called `let_edge_act`
-_MAX_REVISION = 1 << 53  # every reader of JSON accepts smaller numbers
+_MAX_REVISION = 1 << 53  # larger integers are inexact in some JSON readers
 
 
 @dataclass(frozen=True)
 class EventActor:
-    """An actor. `key_id` is the id of an API key or federated credential, `name` names its owner or the operator."""
+    """An actor: the id of its API key or federated credential, and the name of its owner or the operator."""
 
     type: Literal["api_key", "federated", "operator", "edge"]
     key_id: str = ""
@@ -53,10 +53,9 @@ class EventActor:
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Created):
-    """The stored form of an event.
+    """The stored form of an event. `resource_path` is the address of the resource or module, or "".
 
-    `resource_path` is the address of the resource or module, "" if it has none. `revision` is the revision of the
-    resource after the change, None in events of 2.0.0.
+    `revision` is the resource's revision after the change, None in events of 2.0.0.
     """
 
     action: str
@@ -75,9 +74,9 @@ class Event(Created):
 
 @dataclass(frozen=True)
 class Trail:
-    """One operation of an actor: who acted, from where, and why, if it is the operator.
+    """One operation of an actor: who acted, from where, and the operator's reason.
 
-    `find_name` returns the name of an actor that `actor` does not name. It may raise aws.Unavailable.
+    `find_name` returns the actor's name if `actor` lacks it. It may raise aws.Unavailable.
     """
 
     actor: EventActor
@@ -87,7 +86,7 @@ class Trail:
     find_name: Callable[[], str] | None = field(default=None, compare=False)
 
     def identified(self) -> "Trail":
-        """Return the trail with the name of its actor. Raises aws.Unavailable."""
+        """Return the trail with its actor's name. Raises aws.Unavailable."""
         if self.find_name:
             return replace(self, actor=replace(self.actor, name=self.find_name()))
         return _person.get() or _as(_user()) if self == OPERATOR else self
@@ -100,7 +99,7 @@ _person: ContextVar[Trail | None] = ContextVar("person", default=None)
 
 @contextmanager
 def operated_by(name: str, reason: str = "") -> Iterator[None]:
-    """Attribute the operator's changes in this block to a person, "" for the system's user."""
+    """Attribute the operator's changes in this block to a person. For "" this is the user of the system."""
     before = _person.set(replace(_as(name or _user()), reason=details.cleaned(reason)))
     try:
         yield
@@ -117,7 +116,7 @@ def _as(name: str) -> Trail:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the system has no name for this user, as in a container
+    except (KeyError, OSError):  # the system has no name for this user, for example in a container
         return str(os.getuid())
 
 
@@ -130,14 +129,14 @@ def event(
     changed: Sequence[str] = (),
     shown: Details = MappingProxyType({}),
 ) -> Item:
-    """Return the audit event of a changed item or module, given the item's new state.
+    """Return the audit event of a changed item or module. `item` has its new state.
 
-    It is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
+    The event is stored for AUDIT_DAYS (400). Raises aws.Unavailable.
     """
     by, id = by.identified(), ids.new(kinds.AUDIT_EVENTS.prefix)
     moment, created_at = ids.created_at(id), ids.time_of(id)
     account, _, path = item.scope.partition("#")
-    account = account if path else item.id  # the event of an account belongs to that account itself
+    account = account if path else item.id  # an event about an account is stored in that account
     scope, shard = places.next_place(f"{account}#{kinds.AUDIT_EVENTS.path}", id)
     if by.actor.type == "edge":
         scope, shard = f"{account}#{OF_THE_EDGE}", 0
@@ -164,7 +163,7 @@ def reason() -> str:
 
 
 def operator_event(action: str, subject: str) -> Write:
-    """Return the write of an event that concerns no account, with the operator's reason."""
+    """Return the write of an event without an account, with the operator's reason."""
     id, by = ids.new(kinds.AUDIT_EVENTS.prefix), OPERATOR.identified()
     shown = Event(
         created_at=ids.time_of(id),
@@ -181,7 +180,7 @@ def operator_event(action: str, subject: str) -> Write:
 
 
 def kept_until(moment: datetime) -> int:
-    """Return the Unix second when records of a moment expire, AUDIT_DAYS later."""
+    """Return the Unix second at which a record from a moment expires, AUDIT_DAYS later."""
     return int(moment.timestamp()) + audit_days() * _DAY
 
 
@@ -212,7 +211,7 @@ def is_event(item: Item) -> bool:
 def let_edge_act(account: str) -> None:
     """Allow the edge to write events for an account. Raises aws.Unavailable.
 
-    Called before the account gets what lets the edge act for it.
+    Call this function before the account gets anything for which the edge acts.
     """
     if account in _with_edge:
         return
@@ -223,9 +222,9 @@ def let_edge_act(account: str) -> None:
 
 
 def spread(event: Item) -> Item:
-    """Divide the events of an account into shards.
+    """Divide the events of an account into shards. Return a throttled event with its new shard.
 
-    Return a throttled event, moved to its shard. Raises aws.Unavailable.
+    Raises aws.Unavailable.
     """
     partitions.spread(event.account)
     collection, actor = items.scope(event.account, kinds.AUDIT_EVENTS.path), event.body["actor"]
@@ -235,19 +234,19 @@ def spread(event: Item) -> Item:
 
 
 def acting(key: str, shard: int) -> str:
-    """Return the name of an actor in the index of events, for one shard."""
+    """Return an actor's value in the index of events by actor, for one shard."""
     return f"{key}#{shard}" if shard else key
 
 
 def keys_scope(account: str, owner: str) -> str:
-    """Return the storage scope of the ids of all present and former API keys of an owner, without prefix."""
+    """Return the storage scope of the list of an owner's present and former API keys. The ids there have no prefix."""
     return items.scope(account, f"{kinds.AUDIT_EVENTS.path}/keys/{owner}")
 
 
 def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
-    """Return the write that lists a key under its owner, so that events can be found by owner.
+    """Return the write that lists a key under its owner, to find events by owner.
 
-    It is listed until AUDIT_DAYS after its end, a Unix second, or forever without one.
+    The entry expires AUDIT_DAYS after the key's end, a Unix second. Without an end it stays.
     """
     place = {"scope": keys_scope(account, owner), "id": ids.unprefixed(key)}
     expires = {} if end is None else {"expires": kept_until(clock.at(end))}
@@ -255,12 +254,12 @@ def keep_key(account: str, owner: str, key: str, *, end: int | None) -> Write:
 
 
 def details_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of a resource that was created or removed."""
+    """Return the values of a created or removed resource as event details."""
     return {path: _shown(value) for path, value in flat(told).items()}
 
 
 def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that differ, under "before" and "after", or {} without a difference."""
+    """Return the values that differ, under "before" and "after", or {} if none differ."""
     old, new = flat(before), flat(after)
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     if not differing:
@@ -270,7 +269,7 @@ def details_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the names that only one record has, or that have different values."""
+    """Return the names that are in only one of two records, or have different values there."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 

@@ -1,7 +1,7 @@
 """Idempotency keys: a key of an account identifies one request and the item it created, for 24 hours.
 
-The item is stored with the key, in the transaction that creates it: without modules, which a repeated request contains
-again, and without secrets, which would outlive the item.
+The transaction that creates an item also stores it with the key. The stored item has no modules, because a repeated
+request contains them again, and no secrets, because they would outlive the item.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ _KEPT_FOR = 24 * 60 * 60  # seconds
 
 
 class Repeated(Exception):
-    """Another request has used the idempotency key."""
+    """A different request has used the idempotency key."""
 
 
 @dataclass(frozen=True)
 class Done:
     """The digest of an earlier request, and the item it created without modules and secrets.
 
-    `once` is set if the response showed a secret that no other response shows.
+    `once` is true if the response contained a secret that is shown only once.
     """
 
     digest: str
@@ -41,10 +41,7 @@ class Request:
     digest: str
 
     def find(self) -> Done | None:
-        """Return the request that used the key in the last 24 hours, or None. One read.
-
-        Raises aws.Unavailable.
-        """
+        """Return what an earlier request with this key created, or None. One read. Raises aws.Unavailable."""
         record = dynamodb.get(self._scope, _ID)
         if record is None or record["expires"] <= clock.seconds():
             return None
@@ -52,7 +49,7 @@ class Request:
         return Done(body["digest"], Item.from_record(body["made"]), body["once"])
 
     def keep(self, item: Item, *, once: bool) -> Write:
-        """Return the write that stores the key. It fails with Repeated if another request has the key."""
+        """Return the write that stores the key. It fails with Repeated if another request has stored it."""
         made = replace(item, modules={}, sealed={}).to_record()
         record = {
             "scope": self._scope,

@@ -15,12 +15,11 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of resource.
+    """A kind of resource. `prefix` is the prefix of its ids, or a pattern of prefixes.
 
-    `prefix` is the prefix of its ids, or a pattern of prefixes. `path` is the path of its list, or "".
-    `name` names one resource, `array` is the JSON field of its list. `stored` is the dotted path of its stored type,
-    which is imported when it is first needed: it may import this table. `named_by` are the body fields that can hold
-    one of its ids. A kind that is not `served` has no address.
+    `path` is the path of its list, or "". `name` names one resource, `array` is the JSON field of its list. `stored` is
+    the dotted path of its stored type, which is imported at its first use, because it may import this table. `named_by`
+    are the body fields that can contain one of its ids. A kind that is not `served` has no address.
     """
 
     prefix: str
@@ -30,9 +29,10 @@ class Kind:
     stored: str = ""
     named_by: tuple[str, ...] = ()
     served: bool = True
-    variable: str = "id"  # its id's name in paths: API Gateway allows one name for each position of a path
-    is_shown_in_parent: bool = False  # a change then raises the revision of the parent too
-    lets_edge_act: bool = False  # the edge can write audit events for accounts with such a resource
+    # the variable of its id in paths: API Gateway allows only one name for each position of a path
+    variable: str = "id"
+    is_shown_in_parent: bool = False  # if true, a change also raises the revision of the parent
+    lets_edge_act: bool = False  # if true, the edge can write audit events for accounts with such a resource
 
     def has(self, id: str) -> bool:
         """Return whether a text has the form of an id of this kind."""
@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def may_be_elsewhere(self) -> bool:
-        """Return whether a resource of this kind can exist without being registered here, like an edge or route."""
+        """Return whether a resource of this kind can exist without being registered, like an edge or route."""
         return self.path.startswith("/edges/")
 
     @cached_property
@@ -68,11 +68,11 @@ class Kind:
 
     @cached_property
     def stored_type(self) -> type[Stored]:
-        """Return the type of what is stored, or Stored if the table names none."""
+        """Return the stored type, or Stored if the table names none."""
         return _type(self.stored) if self.stored else Stored
 
 
-EDGE = "edge"  # stands in place of the account in the scopes of internal records, which have no kind
+EDGE = "edge"  # in scopes of internal records, which have no account
 
 _BACKEND = ("backend_id", "backends")
 _OWNER = ("owner_id",)
@@ -213,19 +213,20 @@ RESERVED_ADDRS = Kind(
 TLS_EDGES = Kind("edgtls", "/edges/tls", "TLS edge", "tls_edges", "chalicelib.model.edges.edges.Edge")
 TCP_EDGES = Kind("edgtcp", "/edges/tcp", "TCP edge", "tcp_edges", "chalicelib.model.edges.edges.Edge")
 
-# Named in responses and by the operator, but without an address.
+# Named in responses and by the operator. Accounts have no address.
 ACCOUNTS = Kind("acct", name="account", stored="chalicelib.model.accounts.accounts.Account", served=False)
 ENDPOINTS = Kind("ep", served=False)
 TUNNEL_SESSIONS = Kind("ts", served=False)
-OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)  # provisioned elsewhere: SPEC 2.1 lists some
+# backends that other systems provide: SPEC 2.1 lists some
+OTHER_BACKENDS = Kind("bkd[a-z]*", "/backends", named_by=_BACKEND)
 
 EDGES = (HTTPS_EDGES, TLS_EDGES, TCP_EDGES)
 
 # Every kind above.
 TABLE: tuple[Kind, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Kind))
 
-_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a folder with a file for each module, which declares it
-_OTHER_MODULES: Mapping[str, str] = {  # stored types by the names of the modules
+_MODULES_OF_EDGES = "chalicelib.model.edges.modules"  # a folder with one file for each module, which declares it
+_OTHER_MODULES: Mapping[str, str] = {  # the stored types of other modules, by module name
     "api_key_rules": "chalicelib.model.accounts.key_rules.ApiKeyRules",
     "policy": "chalicelib.model.ssh.policies.PolicyModule",
 }
@@ -244,7 +245,7 @@ class UnknownKind(LookupError):
 
 
 def is_internal(scope: str) -> bool:
-    """Return whether a scope holds internal records, which no account sees."""
+    """Return whether the records of a scope are internal, so that no account sees them."""
     return scope.startswith(f"{EDGE}#")
 
 

@@ -1,6 +1,6 @@
 """Packings of texts that are stored as bytes: lines of SSH keys and certificates, and PEM chains.
 
-A text that its bytes do not reproduce exactly is stored as text.
+If the bytes do not reproduce a text exactly, the text itself is stored.
 """
 
 import base64
@@ -12,12 +12,12 @@ from chalicelib import crypto
 _CERTIFICATE = "-cert-v01@openssh.com"
 # The number of fields of a key in the wire form of its type (RFC 4253, 5656, 8709).
 _FIELDS = {"ssh-ed25519": 1, "ssh-rsa": 2, **dict.fromkeys((f"ecdsa-sha2-nistp{it}" for it in (256, 384, 521)), 2)}
-_NUMBERS = 12  # bytes of a certificate's serial and type, before its key id (PROTOCOL.certkeys)
+_NUMBERS = 12  # bytes of a certificate's serial and type, which precede its key id (PROTOCOL.certkeys)
 
 
 @dataclass(frozen=True)
 class FunctionPacking:
-    """A packing by two functions."""
+    """A packing that uses two functions."""
 
     _to_bytes: Callable[[str], bytes]
     _to_text: Callable[[bytes], str]
@@ -34,9 +34,9 @@ class FunctionPacking:
 
 
 def _of_line(line: str) -> bytes:
-    """Return the wire form of a key and its comment; of a certificate only the wire form.
+    """Return the wire form of a line, and the comment of a key.
 
-    The comment of a certificate is its key id, which the wire form contains.
+    A certificate's comment is its key id, which the wire form contains.
     """
     name, encoded, *rest = line.split(" ", 2)
     content = base64.b64decode(encoded, validate=True)

@@ -1,6 +1,6 @@
 """Stored types: frozen dataclasses with defaults for fields that older records lack.
 
-Add a field with a default. Older records then read as if they had it, and `migrate` writes it.
+Add a field with a default. Older records are then read with the default, and `migrate` writes it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,32 +13,32 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-References = Mapping[str, Iterable[str]]  # ids by field
+References = Mapping[str, Iterable[str]]  # ids of other resources, by the field that names them
 
 
 class Packing(Protocol):
     """A conversion of texts of one form to bytes and back."""
 
     def packed(self, text: str) -> bytes | str:
-        """Return a text as bytes, or unchanged if the bytes would lose a part of it."""
+        """Return a text as bytes, or unchanged if the bytes would not reproduce it."""
 
     def text(self, kept: bytes | str) -> str:
-        """Return the text of bytes or text that `packed` returned."""
+        """Return the text that `packed` converted, or returned unchanged."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """Details of the audit event and writes that go with the end of an item."""
+    """The details of an ended item's audit event, and further writes of its transaction."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
     writes: Sequence[Write] = ()
 
 
 class NotReady(Exception):
-    """The table does not have what a change requires."""
+    """A change requires something that the table does not have yet."""
 
     def make_room(self) -> bool:
-        """Return whether the change can be tried again. Raises aws.Unavailable."""
+        """Try to make the change possible. Return whether it can be tried again. Raises aws.Unavailable."""
         return False
 
 
@@ -48,11 +48,11 @@ class LimitReached(NotReady):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The base of every stored value, of a resource or a module. Its secrets are sealed: `vault` opens them.
+    """The base of every stored value, of a resource or a module. Its secrets are sealed, and `vault` opens them.
 
-    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. If a
-    field contains other stored values, events show only the fields in `AUDITED` of these. `PACKED` fields are stored as
-    bytes. `IS_SHOWN_ONCE` is set if the response to a creation shows a secret that no other response shows.
+    `AUDITED` are the fields that audit events show: limits, references and rights, never secrets or free text. Of a
+    nested stored value, events show only its own `AUDITED` fields. `PACKED` fields are stored as bytes. `IS_SHOWN_ONCE`
+    is set if only the response to the creation shows a secret.
     """
 
     AUDITED: ClassVar[tuple[str, ...]] = ()
@@ -80,13 +80,13 @@ class Stored:
         return {**record, **{name: packing.packed(record[name]) for name, packing in self.PACKED.items()}}
 
     def over(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record of this value, extended by the unknown fields of an earlier record."""
+        """Return the record of this value, with the unknown fields of an earlier record."""
         own = {field.name for field in fields(self)}
         unknown = {name: value for name, value in record.items() if name not in own}
         return {**unknown, **{name: _over(record.get(name), value) for name, value in self._with_values().items()}}
 
     def _with_values(self) -> dict[str, Any]:
-        """Return the packed record, except that nested stored values stay values."""
+        """Return the packed record. Nested stored values are not converted."""
         return {
             name: getattr(self, name) if _holds_stored(getattr(self, name)) else value
             for name, value in self.packed().items()
@@ -94,17 +94,17 @@ class Stored:
 
     @classmethod
     def completed(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with its missing fields added. `PACKED` fields stay as they are."""
+        """Return a record with defaults for its missing fields. `PACKED` fields stay as they are."""
         return {**cls.of(record).over(record), **{name: record[name] for name in cls.PACKED if name in record}}
 
     @classmethod
     def converted(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record with its `PACKED` fields in the written format."""
+        """Return a record with its `PACKED` fields as the written format requires."""
         packed = cls.of(record).packed() if cls.PACKED else {}
         return {name: packed[name] if name in cls.PACKED else value for name, value in record.items()}
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return the fields that audit events show. Events show only the presence of sealed bytes."""
+        """Return the fields that audit events show. For sealed bytes, events show only that they exist."""
         return {name: _told(getattr(self, name)) for name in self.AUDITED}
 
     def references(self) -> References:
@@ -116,39 +116,39 @@ class Stored:
         return ()
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of format 2, which the next change replaces."""
+        """Return the unique keys of record format 2. The next change replaces them."""
         return ()
 
     @classmethod
     def prepare(cls, before: Item | None, after: Item | None, writes: Sequence[Write]) -> Sequence[Write]:
         """Return further writes for the transaction of a changed item.
 
-        `before` is None for a new item, `after` for a removed one. What must be stored even if the transaction fails
-        is written here. Called again when the transaction is tried again. Raises aws.Unavailable.
+        `before` is None for a new item, `after` for a removed one. This function itself writes what must stay if the
+        transaction fails. It is called again for each try. Raises aws.Unavailable.
         """
         return ()
 
     @classmethod
     def find_lease(cls, attributes: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the place of the record with the lease of an item, if it can be another record than its own.
+        """Return the place of the record with an item's lease, or None if the item's own record has it.
 
-        `attributes` are those of a unique key of the item.
+        `attributes` are from a unique key of the item.
         """
         return None
 
     @classmethod
     def end_lease(cls, lease: Mapping[str, Any] | None) -> Sequence[Write] | None:
-        """Return the writes after which a lease cannot run again, or None while it runs.
+        """Return the writes that prevent that a lease runs again, or None while it runs.
 
-        `lease` is the record at `find_lease`, or None if it is gone.
+        `lease` is the record at `find_lease`, or None if it was deleted.
         """
         return None
 
     @classmethod
     def ending(cls, item: Item, lease: Mapping[str, Any] | None = None) -> Ending | None:
-        """Return what goes with the end of an item, or None if it is not recorded.
+        """Return the event details and writes for the end of an item, or None if its end is not recorded.
 
-        `lease` is the record with its lease, if its own record has none.
+        `lease` is the record with its lease, unless the item's own record has it.
         """
         return None
 
@@ -168,7 +168,7 @@ class StoredModule(Stored):
     def requested(cls, values: Mapping[str, Any], context: Mapping[str, str], before: Self | None) -> Self:
         """Return the module of a request, with its secrets sealed for the context.
 
-        Secrets that did not change keep their sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
+        Unchanged secrets keep the sealed bytes of `before`. Raises aws.Unavailable if there is a secret.
         """
         return cls.of(values)
 
@@ -190,10 +190,9 @@ class Described(Created):
 
 @dataclass(frozen=True, kw_only=True)
 class Traced(Described):
-    """The stored form of a resource that names its creator.
+    """The stored form of a resource with its creator. `created_by` is the id of an API key, or `operator`.
 
-    `created_by` is the id of an API key, `operator`, or "" if unknown, as in records of 2.0.0. The record has no
-    such field then.
+    It is "" if the creator is unknown, as in records of 2.0.0, which lack the field.
     """
 
     created_by: str = ""
@@ -229,7 +228,7 @@ def decode(form: type[S], item: Item) -> S:
 
 
 def _told(value: Any) -> Any:
-    """Return what audit events show of the value of a field."""
+    """Return the value of a field as audit events show it."""
     if isinstance(value, Stored):
         return value.audited_fields()
     if isinstance(value, Mapping):
@@ -244,7 +243,7 @@ def _holds_stored(value: Any) -> bool:
 
 
 def _over(before: Any, value: Any) -> Any:
-    """Return the record of a field's value, extended by the unknown fields of an earlier record."""
+    """Return the record of a field's value, with the unknown fields of an earlier record."""
     known = before if isinstance(before, Mapping) else {}
     if isinstance(value, Stored):
         return value.over(known)
@@ -254,7 +253,7 @@ def _over(before: Any, value: Any) -> Any:
 
 
 def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
-    """Return the body of a changed item. Unchanged fields stay as they were written."""
+    """Return the body of a changed item. Unchanged fields keep their stored form."""
     if after == before:
         return item.body
     old, own, new = vars(before), after.packed(), after.over(item.body)
@@ -263,7 +262,7 @@ def body_of_change(item: Item, before: Stored, after: Stored) -> dict[str, Any]:
 
 
 def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey, ...]:
-    """Return the unique keys of a changed item, with only the changed attributes of those that stay."""
+    """Return the unique keys of a changed item. A key that it already had contains only changed attributes."""
     if after == before:
         return item.unique_keys
     known = {key: key.attributes for key in before.unique_keys(item.account, item.id)}
@@ -272,7 +271,7 @@ def keys_of_change(item: Item, before: Stored, after: Stored) -> tuple[UniqueKey
     for key in after.unique_keys(item.account, item.id):
         if key not in known or (former and key not in item.unique_keys):
             keys.append(key)
-        elif key in item.unique_keys:  # it can be missing: users of 2.0.0 have only one of their keys
+        elif key in item.unique_keys:  # records of 2.0.0 can lack it: their users have only one of the two keys
             changed = {name: value for name, value in key.attributes.items() if value != known[key].get(name)}
             keys.append(replace(key, attributes=changed))
     return tuple(keys)

@@ -1,6 +1,6 @@
-"""References between resources.
+"""References between resources. With STRICT_REFERENCES, referenced resources must exist.
 
-With STRICT_REFERENCES their targets must exist. Otherwise only the form of the ids is checked.
+Without it, only the form of the ids is checked.
 """
 
 import os
@@ -17,7 +17,7 @@ def are_strict() -> bool:
 
 
 def recorded(account: str, named: References, *, module: str = "") -> tuple[Reference, ...]:
-    """Return the references to record at their targets, none unless references are strict.
+    """Return the references to record at their targets. Without STRICT_REFERENCES there are none.
 
     A target with a recorded reference cannot be deleted.
     """
@@ -27,5 +27,5 @@ def recorded(account: str, named: References, *, module: str = "") -> tuple[Refe
         Reference(module, items.scope(account, kind.path), id, field)
         for field, ids in named.items()
         for id in ids
-        if (kind := kinds.of(id)) is not kinds.USERS  # their keys and SSH credentials prevent a deletion
+        if (kind := kinds.of(id)) is not kinds.USERS  # a user's keys and SSH credentials already prevent its deletion
     )

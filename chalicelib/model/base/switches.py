@@ -1,7 +1,7 @@
-"""Switching items off, so that they cannot be used until they are switched on again.
+"""Switching items off and on. An item that is off cannot be used.
 
-Accounts, users and bots store the field `active`, which clients see. Other items are suspended: their records have a
-hidden attribute, and their unique keys repeat it, because gateways read only these.
+Accounts, users and bots have the field `active`, which clients see. Other items are suspended: their records have a
+hidden attribute. Their unique keys copy it, because gateways read only these.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from chalicelib.storage.records.items import Item
 Switch: TypeAlias = Literal["on", "off"]
 
 SUSPENDED = "suspended"
-WITHOUT_KEY = "without_key"  # imported without its private key, which no export contains
+WITHOUT_KEY = "without_key"  # an authority that was imported without its private key, because exports do not contain it
 WALK = "walk"  # the progress of an offboarding
-OFFBOARDED = "offboarded"  # the Unix second from which the last walk of an offboarding may begin
+OFFBOARDED = "offboarded"  # the Unix second from which a walk can complete an offboarding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Switchable(Created):
 
 
 def is_on(item: Item) -> bool:
-    """Return whether an item is switched on. A malformed account, user or bot is not."""
+    """Return whether an item is switched on. Malformed accounts, users and bots are off."""
     if _has_field(item):
         return any(stored.active for _, stored in records.decoded(Switchable, [item]))
     return not item.unseen.get(SUSPENDED)
@@ -43,7 +43,7 @@ def is_key_on(attributes: Mapping[str, Any]) -> bool:
 
 
 def turn(item: Item, to: Switch) -> Item:
-    """Return an item that is switched on or off."""
+    """Return the item switched on or off."""
     if _has_field(item):
         return replace(item, body={**item.body, "active": to == "on"})
     keys = tuple(replace(key, attributes={SUSPENDED: to == "off"}) for key in item.unique_keys)
@@ -52,12 +52,12 @@ def turn(item: Item, to: Switch) -> Item:
 
 
 def add_marker(item: Item, name: str, value: int = True) -> Item:
-    """Return an item with a record that has a hidden attribute."""
+    """Return the item with a hidden attribute."""
     return replace(item, unseen={**item.unseen, name: value})
 
 
 def remove_marker(item: Item, *names: str) -> Item:
-    """Return an item with a record that lacks some hidden attributes."""
+    """Return the item without some hidden attributes."""
     return replace(item, unseen={name: value for name, value in item.unseen.items() if name not in names})
 
 

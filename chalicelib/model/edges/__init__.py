@@ -1,1 +1,1 @@
-"""Edges, routes, modules and backends, and what the live edge reports of them."""
+"""Edges, routes, modules and backends, and the live edge's reports about them."""

@@ -1,7 +1,6 @@
-"""Errors that the sign-in service met with modules of routes, for the status of edges. One record for each edge.
+"""Errors of routes' modules in the sign-in service, for the status of edges. One record for each edge.
 
-An error counts for a day, and only for the module with which it happened. A later sign-in that succeeds removes that of
-an application.
+An error is shown for a day, unless its module changes. The next successful sign-in removes an application's error.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,8 @@ _SENTENCES = {
     "secret": "The client secret cannot be decrypted: set client_secret again.",
     "webhook": "The webhook secret cannot be decrypted: set the secret again.",
 }
-_UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}  # reasons by module
+# what could not be decrypted, by module
+_UNREADABLE: Mapping[str, str] = {"basic_auth": "passwords", "webhook_verification": "webhook"}
 
 
 @dataclass(frozen=True)
@@ -35,30 +35,30 @@ class ApplicationError:
 
     @property
     def sentence(self) -> str:
-        """Return the error for users."""
+        """Return the sentence that describes the error to users."""
         return _SENTENCES[self.reason]
 
 
 def place(account: str, edge_id: str) -> tuple[str, str]:
-    """Return the place of the record of an edge."""
+    """Return the place of an edge's record."""
     return items.scope(account, "/oauth_errors"), edge_id
 
 
 def write(rule: SignInRule, reason: str) -> None:
-    """Replace the error of a route's application. Raises aws.Unavailable."""
+    """Store an error of the OAuth application of a route. It replaces an earlier one. Raises aws.Unavailable."""
     _write(rule.account, rule.edge, rule.route, rule.digest, reason)
 
 
 def write_unreadable(account: str, edge_id: str, route: str, module: str, digest: str) -> None:
     """Store that the secret of a route's module cannot be decrypted. Raises aws.Unavailable.
 
-    `digest` is that of the module's rule.
+    `digest` is the digest of the module's rule.
     """
     _write(account, edge_id, key_of(route, module), digest, _UNREADABLE[module])
 
 
 def key_of(route: str, module: str) -> str:
-    """Return the key of the error of a route's module, except of OAuth, whose key is the route."""
+    """Return the key of an error of a module other than OAuth. The key of an OAuth error is the route."""
     return f"{route}_{module}"
 
 
@@ -74,7 +74,7 @@ def _write(account: str, edge_id: str, key: str, digest: str, reason: str) -> No
 
 
 def remove(rule: SignInRule) -> None:
-    """Remove the error of a route's application, if there is one. Raises aws.Unavailable."""
+    """Remove the error of a route's OAuth application, if there is one. Raises aws.Unavailable."""
     exists = Condition(f"attribute_exists(#body.#{rule.route})")
     with suppress(ConditionFailed):
         dynamodb.do(Write.update(*place(rule.account, rule.edge), exists, sets={f"body.{rule.route}": None}))

@@ -1,4 +1,4 @@
-"""Backends, which answer traffic. Labels decide which tunnels belong to a group."""
+"""Backends, which answer traffic. A tunnel group contains the tunnels with its labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,10 @@ class HttpResponse(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelGroup(Described):
-    """The stored form of a group of tunnels: all online tunnels with all its labels. Without labels it is empty."""
+    """The stored form of a group of tunnels. It contains all online tunnels that have all its labels.
+
+    A group without labels is empty.
+    """
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -52,13 +55,14 @@ def find_tunnels(account: str, groups: Mapping[str, TunnelGroup]) -> dict[str, t
 
 
 def find_groups(account: str, online: Sequence[Item]) -> dict[str, str]:
-    """Return the id of the oldest matching group for each tunnel, by tunnel id. Tunnels without a group are left out.
-    One query, or none if no tunnel has labels. Raises aws.Unavailable.
+    """Return the id of the oldest matching group for each tunnel, by tunnel id.
+
+    Tunnels without a group are left out. One query, or none if no tunnel has labels. Raises aws.Unavailable.
     """
     labelled = [tunnel for tunnel in online if tunnel.body.get("labels")]
     found = table.newest(items.scope(account, kinds.TUNNEL_GROUPS.path)) if labelled else []
     groups = [(group.id, stored.labels) for group, stored in records.decoded(TunnelGroup, found)]
-    # A later entry replaces an earlier one of the same tunnel, and the oldest group comes last.
+    # A later entry of a tunnel replaces an earlier one, and the oldest group comes last.
     return {
         tunnel.id: id for id, labels in groups for tunnel in labelled if online_tunnels.has_all_labels(tunnel, labels)
     }

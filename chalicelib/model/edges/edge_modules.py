@@ -1,4 +1,4 @@
-"""What the API and the edge must know of a module of edges, routes and reservations."""
+"""The declarations of modules, which the API and the edge share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ V = TypeVar("V", covariant=True)
 class Memory:
     """The estimated memory of a module in Envoy, in KiB.
 
-    `route_kib` counts once for a route, `entry_kib` for each of Envoy's entries of the route. A module with
-    `cluster_kib` has its own clusters for each backend of the route, which take that much more than shared ones.
+    `route_kib` counts once for a route, `entry_kib` for each of Envoy's entries of the route. With `cluster_kib`, the
+    module gives each backend of the route separate clusters, which take that much more than shared ones.
     """
 
     route_kib: float = 0
@@ -29,19 +29,22 @@ class Memory:
 class EdgeModule(Generic[S, V]):
     """The declaration of a module. Each file of `chalicelib.model.edges.modules` has one.
 
-    - `name` is the last segment of its path, `holders` are the kinds that can have it.
-    - `stored` is its stored type. Audit events show its `AUDITED` fields only.
-    - `read` returns what the edge obeys, without secrets, or None for malformed values, which close the holder.
-    - `restricts_visitors` is set if it keeps some visitors out. A route with it then never keeps earlier routes.
-    - `admits_ambiguous_paths` is set if no path can lead past it that an upstream reads as another route's path.
+    - `name` is the last segment of the module's path, `holders` are the kinds that can have the module.
+    - `stored` is the stored type. Audit events show only its `AUDITED` fields.
+    - `read` returns the settings that the edge enforces, without secrets. For malformed values it returns None, and the
+      edge closes the holder.
+    - `restricts_visitors` is set if the module can refuse visitors. If Envoy rejects a change of such a route, its
+      earlier version does not stay.
+    - `admits_ambiguous_paths` is set if no visitor can bypass the module with a path that the upstream reads
+      differently.
     - `needs_plaintext` is set if TLS must end at the edge.
-    - `budget` are the most characters that it takes of a response, counted as JSON inside a JSON string. `make openapi`
-      computes them from the shape of its requests, and fails if they are more.
-    - `memory` estimates what it takes in Envoy.
-    - `excludes` names the modules that its holder cannot have at the same time.
-    - `configures_route` names the function of `edge.envoy` that is called for each of Envoy's routes of a route with
-      the module. `built_by` names the function that reads the module instead, if it configures something else.
-      Without both the edge does not enforce the module, and closes what has it.
+    - `budget` is the module's maximum share of a response, in characters of JSON inside a JSON string. `make openapi`
+      computes it from the shape of the module's requests, and fails if it is larger.
+    - `memory` estimates the module's memory in Envoy.
+    - `excludes` names the modules that a holder cannot have at the same time.
+    - `configures_route` names the function of `edge.envoy` that adds the module to each of Envoy's routes for a route.
+      `built_by` names the function for a module that configures something else. Without both, the edge cannot enforce
+      the module, and closes its holder.
     """
 
     name: str
@@ -59,7 +62,7 @@ class EdgeModule(Generic[S, V]):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return its paths in the API, one for each kind that can have it."""
+        """Return the module's paths in the API, one for each kind that can have it."""
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
 
     @property

@@ -1,7 +1,7 @@
 """The reports of edge hosts: parts of edges and certificates that Envoy rejected, and the results of trials.
 
-Each host writes to a separate scope, so that its reports can be removed with it. A trial stays if its host ends.
-The record of the edge does not change and no audit event is written.
+Each host writes to a separate scope, so that its reports can be removed with it. A trial's result stays when its host
+ends. Reports change no record of an edge and have no audit events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,9 @@ HOSTS = items.scope(EDGE, "/hosts")
 MAX_ERROR = 400  # characters: the statuses of the largest edge fit one record
 
 _AT_ONCE = 100  # records in one request
-_VALIDITY = timedelta(days=1)  # of the result of a trial with errors; a live host repeats the trial more often
-_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}  # for earlier versions
+_VALIDITY = timedelta(days=1)  # for which a trial's errors are shown; a live host repeats the trial more often
+# additional fields that earlier versions read
+_FORMER = {"state": "refused", "hostports": [], "routes": [], "backends": []}
 _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 
 
@@ -33,8 +34,8 @@ _WORST_STATES: tuple[State, ...] = ("refused", "unproved", "waiting")
 class HostportStatus:
     """The status of a hostport. `since` is the time at which its state began, `error` a sentence or "".
 
-    `certificate_id` is "" if it is served with the operator's certificate; `not_after` is the end of the certificate
-    in both cases. Times are RFC 3339.
+    `certificate_id` is "" if it is served with the operator's certificate. `not_after` is the end of the served
+    certificate. Times are RFC 3339.
     """
 
     hostport: str
@@ -65,7 +66,7 @@ class BackendStatus:
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """The status of an edge revision on one host, since `at`."""
+    """The status of an edge revision, for all hosts together, since `at`."""
 
     state: State
     revision: int
@@ -77,9 +78,9 @@ class EdgeStatus:
 
 @dataclass(frozen=True)
 class Report:
-    """A host's report about a revision of an edge, or about a certificate, with the revision 0.
+    """A host's report about a revision of an edge, or about a certificate (with the revision 0).
 
-    `errors` are Envoy's sentences, by hostport or by the id of a route or a certificate. Envoy accepted all other
+    `errors` are Envoy's error messages, by hostport or by the id of a route or a certificate. Envoy accepted all other
     parts.
     """
 
@@ -91,9 +92,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """The reports about an edge: of live hosts, by id, of the last trial, and of the sign-in service, by route.
+    """The reports about an edge: of live hosts by id, of the latest trial, and of the sign-in service by route.
 
-    `hosts` is the number of live hosts, and `operator_names` are the names in their operator certificates.
+    `hosts` is the number of live hosts. `operator_names` are the names in their operator certificates.
     """
 
     hosts: int = 0
@@ -104,7 +105,7 @@ class Reports:
 
 
 class RejectedCertificate(NamedTuple):
-    """A certificate of an account that Envoy rejects on a live edge host."""
+    """A certificate of an account that Envoy rejects on at least one live edge host."""
 
     account: str
     certificate_id: str
@@ -114,7 +115,7 @@ NO_STATUS = EdgeStatus("waiting", 0, "")
 
 
 def announce(host: str, operator_names: Iterable[str] = (), *, lease: int) -> None:
-    """Register an edge host for `lease` seconds. Only statuses of live hosts count. Raises aws.Unavailable.
+    """Register an edge host for `lease` seconds. Reports of other hosts are ignored. Raises aws.Unavailable.
 
     `operator_names` are the names in the operator's certificate.
     """
@@ -137,12 +138,12 @@ def remove_trial(account: str, edge_id: str) -> None:
 
 
 def write(account: str, edge_id: str, report: Report) -> None:
-    """Replace what a host reports about an edge. Raises aws.Unavailable."""
+    """Replace a host's report about an edge. Raises aws.Unavailable."""
     _put(_scope(report.host), _id(account, edge_id), report)
 
 
 def remove(account: str, edge_id: str, host: str) -> None:
-    """Remove the status of an edge on a host. Raises aws.Unavailable."""
+    """Remove a host's report about an edge. Raises aws.Unavailable."""
     dynamodb.do(Write.delete(_scope(host), _id(account, edge_id)))
 
 
@@ -158,7 +159,7 @@ def list_rejected_certificates() -> frozenset[RejectedCertificate]:
 
 
 def remove_host(host: str) -> None:
-    """Remove a host with its statuses. Can be repeated. Raises aws.Unavailable."""
+    """Remove a host with its reports. The call can be repeated. Raises aws.Unavailable."""
     written = [item.id for item in table.every(_scope(host))]
     for start in range(0, len(written), _AT_ONCE):
         dynamodb.transact([Write.delete(_scope(host), id) for id in written[start : start + _AT_ONCE]])
@@ -174,7 +175,7 @@ def remove_expired_hosts(*, grace: int) -> list[str]:
 
 
 def read_reports(account: str, edge_id: str) -> Reports:
-    """Return what hosts, trial and sign-in service report about an edge. Two calls. Raises aws.Unavailable."""
+    """Return the reports about an edge from hosts, trial and sign-in service. Two calls. Raises aws.Unavailable."""
     hosts = table.newest(HOSTS)
     own = [_trial_place(account, edge_id), application_errors.place(account, edge_id)]
     places = [*own, *((_scope(host.id), _id(account, edge_id)) for host in hosts)]
@@ -202,7 +203,7 @@ def _put(scope: str, id: str, report: Report) -> None:
 
 
 def _decode(host: str, body: Mapping[str, Any]) -> Report:
-    """Return a stored report. Hosts of earlier versions wrote the state of each part."""
+    """Return a stored report. In earlier versions a report has the state of each part."""
     parts = [*body.get("hostports", ()), *body.get("routes", ())]
     refused = {it.get("hostport") or it["id"]: it["error"] for it in parts if it["state"] == "refused"}
     return Report(body["revision"], body["at"], host, body.get("errors", refused))

@@ -23,7 +23,7 @@ from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 from chalicelib.storage.records.unique_keys import UniqueKey
 
-_TRIES = 3  # to delete an edge while other requests add routes to it
+_TRIES = 3  # to delete an edge, because other requests can add routes to it
 _NO_ROUTES: tuple[str, Iterator[Item]] = ("", iter(()))
 
 
@@ -36,10 +36,10 @@ class Edge(Described):
     AUDITED: ClassVar[tuple[str, ...]] = ("hostports",)
 
     def unique_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of the hostports and their base names. A hostport is unique in the account.
+        """Return the keys of the hostports and their base names.
 
-        Two accounts can have an edge on the same hostport that is not below TUNNEL_DOMAIN. The live edge serves the one
-        that has proved the domain.
+        A hostport is unique in the account. Outside TUNNEL_DOMAIN, edges of two accounts can have the same hostport.
+        The live edge serves the edge of the account that has proved the domain.
         """
         named, edge = enumerate(self.hostports), {"account": account, "id": id}
         found = (
@@ -49,7 +49,7 @@ class Edge(Described):
         return (*found, *base_names.list_keys(kinds.of(id), self.hostports))
 
     def former_keys(self, account: str, id: str) -> tuple[UniqueKey, ...]:
-        """Return the keys of format 2, unique among all accounts."""
+        """Return the unique keys of record format 2, in which a hostport belongs to only one account."""
         return tuple(UniqueKey(base_names.HOSTPORTS, hostport) for hostport in self.hostports)
 
     @classmethod
@@ -99,7 +99,7 @@ def routes_scope(scope: str, id: str) -> str:
 
 
 def list_routes(scope: str) -> list[Item]:
-    """Return the routes in a scope of `routes_scope`, newest first. `complete_routes` adds what is missing.
+    """Return the routes in a scope of `routes_scope`, newest first. They can be incomplete: see `complete_routes`.
 
     Raises aws.Unavailable.
     """
@@ -107,9 +107,9 @@ def list_routes(scope: str) -> list[Item]:
 
 
 def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
-    """Return the routes of an edge that was read after them.
+    """Return the routes of an edge that was read after `routes`.
 
-    Routes that the edge names but `routes` lacks are read: they are newer, or in the second record format. Raises
+    Reads the routes that the edge names but `routes` lacks: they are newer, or stored in record format 2. Raises
     aws.Unavailable.
     """
     return _add_old_routes(edge, list(routes))
@@ -118,8 +118,8 @@ def complete_routes(edge: Item, routes: Sequence[Item]) -> list[Item]:
 def read_routes(found: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield the routes of each edge, newest first.
 
-    The edges must be HTTPS edges of one account, newest first. Routes are read when they are needed, of many edges at
-    once, 1 MB per call. Raises aws.Unavailable.
+    The edges must be HTTPS edges of one account, newest first. One call reads up to 1 MB of routes, of many edges, when
+    the caller needs them. Raises aws.Unavailable.
     """
     scopes = [routes_scope(edge.scope, edge.id) for edge in found]
     read = groupby(table.beneath(scopes) if scopes else (), key=lambda route: route.scope)
@@ -148,9 +148,9 @@ def find_by_hostport(account: str, hostport: str) -> str | None:
 
 
 def list_hostports(name: str) -> list[str]:
-    """Return the hostports of edges that can serve a name, most specific first.
+    """Return the hostports at which an edge can serve a name, most specific first.
 
-    The name is a host, served at port 443 also by wildcards, or host:port.
+    The name is a host, or host:port. A host is served at port 443, also by edges with a wildcard.
     """
     return [name] if ":" in name else [f"{host}:443" for host in proofs.list_proving_domains(name)]
 
@@ -158,7 +158,7 @@ def list_hostports(name: str) -> list[str]:
 def find_by_name(name: str, tunnel_domain: str) -> Item | None:
     """Return the edge that serves a name, or None. Raises aws.Unavailable.
 
-    The name is a host, served at port 443, or host:port. The edge is of the account that owns the name.
+    The name is a host, served at port 443, or host:port. Only edges of the account that owns the name are considered.
     """
     host = name.partition(":")[0]
     if domains.is_below(host, tunnel_domain):
@@ -184,8 +184,8 @@ def close_tunnels(account: str, hostports: Sequence[str], *, by: Trail) -> None:
 def delete_https_edge(change: Change, scope: str, id: str) -> bool:
     """Remove an HTTPS edge with its routes. Return False if it does not exist.
 
-    Its hostports are removed first, so that no request is served without the modules of its route. This change and the
-    deletion of each route have separate audit events. Can be repeated after a crash. Raises what `change.check` does,
+    Its hostports are removed first, so that no request is served without the modules of its route. Removing them and
+    deleting each route have separate audit events. Can be repeated after a crash. Raises the errors of `change.check`,
     aws.Unavailable.
     """
 
@@ -208,9 +208,9 @@ def delete_https_edge(change: Change, scope: str, id: str) -> bool:
 
 
 def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
-    """Return the routes of an edge, format 2 included.
+    """Return the routes of an edge, including routes in record format 2.
 
-    Their scope is read only if a route that the edge names is missing. Raises aws.Unavailable.
+    Reads the scope of format 2 only if a route that the edge names is missing. Raises aws.Unavailable.
     """
     missing = _referring_routes(edge) - {route.id for route in found}
     if not missing:
@@ -218,7 +218,7 @@ def _add_old_routes(edge: Item, found: list[Item]) -> list[Item]:
     scope = routes_scope(edge.scope, edge.id)
     former = table.in_format_2(scope)
     if missing - {route.id for route in former}:
-        found = list(table.beneath([scope]))  # some were moved here since the first read
+        found = list(table.beneath([scope]))  # a migration can have moved some to this scope since the first read
     routes = {route.id: route for route in (*former, *found)}
     return sorted(routes.values(), key=lambda route: route.id, reverse=True)
 
@@ -230,7 +230,7 @@ def _referring_routes(edge: Item) -> set[str]:
 
 
 def _delete_route(change: Change, route: Item) -> None:
-    """Remove a route, even if only its modules were ever stored."""
+    """Remove a route. It may consist of modules only."""
     if not route.malformed and not (route.body and route.is_live):
         direct_writes.drop(route)
         return

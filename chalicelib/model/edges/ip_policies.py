@@ -1,6 +1,6 @@
-"""IP policies and their rules, which decide about visitors by their address.
+"""IP policies and their rules, which allow or deny visitors by their address.
 
-A policy's record has a copy of its rules. The edge reads all of them at once, and their number has a limit.
+A policy's record has a copy of its rules, so that the edge reads all of them at once. Their number is limited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,20 +20,20 @@ from chalicelib.storage.records.decoding import MalformedRecord
 from chalicelib.storage.records.items import Item
 from chalicelib.storage.records.references import InUse
 
-MAX_POLICIES = 100  # of an account
-MAX_RULES = 100  # of a policy
-MAX_NETWORKS = 2000  # of an edge, where each route counts with the networks of the edge and its own
+MAX_POLICIES = 100  # per account
+MAX_RULES = 100  # per policy
+MAX_NETWORKS = 2000  # per edge; the networks of the edge count again for each route
 REFUSE_ALL = (Constant(True),)
 TOO_MANY = (
     f"The IP policies of the edge and its routes have more than {MAX_NETWORKS:,} networks: no visitor is admitted."
 )
 ALLOW, DENY = "allow", "deny"
 Action = Literal["allow", "deny"]
-_RULES = "rules"  # the copies in the record of a policy, "<action> <network>" by the id of the rule
+_RULES = "rules"  # the field of the copies in a policy's record: "<action> <network>" by the id of the rule
 
 
 class TooManyRules(Exception):
-    """The policy has MAX_RULES rules already."""
+    """The policy already has MAX_RULES rules."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class ServedPolicy:
-    """An IP policy, which decides about visitors. `rules` is None if its record is malformed."""
+    """An IP policy, as the edge enforces it. `rules` is None if its record is malformed."""
 
     account: str
     id: str
@@ -91,7 +91,7 @@ _MALFORMED = "The record of the IP policy {} is malformed: no visitor is admitte
 
 
 def parse_cidr(text: str) -> Network:
-    """Return the network of a rule. An IPv4-mapped one is of IPv4. Raises ValueError."""
+    """Return the network of a rule. An IPv4-mapped network becomes one of IPv4. Raises ValueError."""
     try:
         return policy_expressions.parse_network(text)
     except UnsupportedPolicy:
@@ -112,10 +112,10 @@ def _read_rules(policy: Item) -> Rules:
 
 
 def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> tuple[Condition, ...]:
-    """Return the condition under which a module refuses a visitor, none without a module.
+    """Return the condition under which a module refuses a visitor. Empty without a module.
 
-    A visitor passes if an allow rule of any policy matches and no deny rule of any does. `policies` has None for
-    malformed records, which refuse all visitors.
+    A visitor passes if any policy has an allow rule that matches and no policy has a deny rule that matches. In
+    `policies`, None is a malformed record, which refuses all visitors.
     """
     if module is None:
         return ()
@@ -129,19 +129,19 @@ def find_refusals(module: IpRestrictionModule | None, policies: Mapping[str, Rul
 
 
 def has_too_many(refusals: Iterable[tuple[Condition, ...]]) -> bool:
-    """Return whether the conditions of an edge have too many networks. Equal ones count once."""
+    """Return whether the conditions of an edge have too many networks. Equal conditions count once."""
     return sum(count_networks(it) for conditions in set(refusals) for it in conditions) > MAX_NETWORKS
 
 
 def describe_problems(module: IpRestrictionModule | None, policies: Mapping[str, Rules | None]) -> str:
-    """Return a sentence about each policy of a module that is gone or malformed, or ""."""
+    """Return a sentence about the policies of a module that are deleted or malformed, or ""."""
     ids = module.ip_policy_ids if module else []
     gone = [_GONE.format(id) for id in ids if id not in policies]
     return " ".join([*gone, *(_MALFORMED.format(id) for id in ids if policies.get(id, _NO_RULES) is None)])
 
 
 def find_missing(account: str, ids: Sequence[str]) -> list[str]:
-    """Return the ids that are no IP policy of an account. Raises aws.Unavailable."""
+    """Return the ids that do not belong to an IP policy of the account. Raises aws.Unavailable."""
     scope = items.scope(account, kinds.IP_POLICIES.path)
     found = table.records((scope, id) for id in ids)
     known = [item for record in found.values() if (item := items.live_item(record)) and item.body]
@@ -154,9 +154,10 @@ def find_policy(account: str, id: str) -> Item | None:
 
 
 def list_copies(item: Item) -> set[tuple[str, str, str]]:
-    """Return the policy, the rule and the text of copies: those of a policy's record, or the one that a rule needs.
+    """Return copies of rules, each as policy id, rule id and text.
 
-    Raises MalformedRecord and ValueError.
+    For a policy, these are the copies in its record. For a rule, it is the copy that the policy must have. Raises
+    MalformedRecord and ValueError.
     """
     if kinds.IP_POLICIES.has(item.id):
         return {(item.id, rule, text) for rule, text in _copies(item).items()}
@@ -165,7 +166,7 @@ def list_copies(item: Item) -> set[tuple[str, str, str]]:
 
 
 def put_copy(policy: Item, rule: Item) -> list[Write]:
-    """Return the writes that copy a rule into the record of its policy. They fail if the policy changes.
+    """Return the writes that copy a rule into the record of its policy. They fail if the policy has changed.
 
     Raises TooManyRules.
     """
@@ -177,7 +178,7 @@ def put_copy(policy: Item, rule: Item) -> list[Write]:
 
 
 def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
-    """Replace a rule and its copy. Raises what `Change.commit` does."""
+    """Replace a rule and its copy. Raises the errors of `Change.commit`."""
     changed = change.rewrite(rule, lambda _: after)
     policy = find_policy(rule.account, IpPolicyRule.of(after.body).ip_policy_id)
     if changed.steps[0].writes and policy and rule.id in _copies(policy):
@@ -186,7 +187,7 @@ def change_rule(change: Change, rule: Item, after: Item) -> Item | None:
 
 
 def remove_rule(change: Change, scope: str, id: str) -> bool:
-    """Remove a rule and its copy. Return False if it does not exist. Raises what `Change.commit` does."""
+    """Remove a rule and its copy. Return False if it does not exist. Raises the errors of `Change.commit`."""
 
     def attempt() -> bool:
         rule = table.find(scope, id)
@@ -204,8 +205,8 @@ def remove_rule(change: Change, scope: str, id: str) -> bool:
 def remove_policy(change: Change, scope: str, id: str) -> bool:
     """Remove a policy with its rules. Return False if it does not exist.
 
-    Rules that allow are removed first, so that no visitor is admitted meanwhile. Each removal has its own audit event.
-    Can be repeated after a crash. Raises InUse, and what `Change.commit` does.
+    Rules that allow are removed first, so that no visitor passes meanwhile. Each removal has a separate audit event.
+    Can be repeated after a crash. Raises InUse, and the errors of `Change.commit`.
     """
     policy = table.find(scope, id)
     if policy is None:
@@ -219,12 +220,13 @@ def remove_policy(change: Change, scope: str, id: str) -> bool:
 
     def attempt() -> bool:
         copies = _copies(table.find(scope, id))
-        for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):  # "allow …" before "deny …"
+        # the copies of rules that allow sort first
+        for rule in sorted(copies.keys() - removed, key=lambda it: copies[it]):
             remove_rule(Change(change.by), rules, rule)
             removed.add(rule)
         emptied = table.find(scope, id)
         if _copies(emptied).keys() - removed:
-            raise writes.Overtaken  # by a new rule
+            raise writes.Overtaken  # another request has added a rule
         if emptied:
             Change(change.by).remove(emptied).commit()
         return True

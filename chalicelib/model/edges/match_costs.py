@@ -11,7 +11,7 @@ from typing import Any
 
 _ONE = (
     r"\\[dDsSwW]|\\[!-/:-@\[-`{-~]"  # classes and escaped characters
-    r"|\[\^?[^]\[\\]+\]"  # a class without escapes
+    r"|\[\^?[^]\[\\]+\]"  # a class without escaped characters
     r"|[^\\^$.|?*+()\[\]{}]|\."
 )
 _TOKENS = rf"(?s)({_ONE})([*+?]\??)?"
@@ -65,8 +65,8 @@ def _sequence_cost(text: str, flag: str) -> int:
 def _simultaneous_steps(piece: list[int]) -> int:
     """Return the maximal number of simultaneous partial matches, including the empty one.
 
-    `piece` has the bytes that each element matches. A text can match the piece from two starting points at the same
-    time only if all elements that then match the same byte have a byte in common.
+    `piece` has the bytes that each element matches. Two partial matches with different starts can exist at the same
+    time only if their elements for the same byte of the text have a byte in common.
     """
     changes = [1, *(0 for _ in piece)]
     for shift in range(1, len(piece)):

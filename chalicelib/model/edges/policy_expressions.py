@@ -1,6 +1,7 @@
-"""The expressions of traffic policies: a closed part of CEL. Pure.
+"""The expressions of traffic policies: a small part of CEL. Pure.
 
-What is outside of the grammar is an error, never a condition that does not match: a `deny` would then admit clients.
+Anything outside this grammar is an error. If it were a condition that does not match, a `deny` rule would admit
+clients.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ class ClientIn:
 
 @dataclass(frozen=True)
 class PortIs:
-    """A comparison of the server's port with a number."""
+    """A comparison of a number with the server's port."""
 
     operator: str
     number: int
@@ -92,7 +93,7 @@ def parse_address(text: str) -> Network:
 
 
 def parse_network(text: str) -> Network:
-    """Return a network. An IPv4-mapped one is of IPv4. Raises UnsupportedPolicy."""
+    """Return a network. An IPv4-mapped network becomes one of IPv4. Raises UnsupportedPolicy."""
     try:
         network = ip_network(text)
     except ValueError:
@@ -145,7 +146,7 @@ class _Parser:
         return found[0] if len(found) == 1 else AllOf(tuple(found))
 
     def _parse_operand(self) -> Condition:
-        """Parse a comparison or a truth value. A negation applies to a truth value only."""
+        """Parse a comparison or a boolean. A negation before a comparison is an error."""
         if self._token.kind == "string":
             return self._parse_reversed()
         if compare := _COMPARISONS.get(self._token.text):
@@ -181,7 +182,7 @@ class _Parser:
         return ClientIn(tuple(networks))
 
     def _parse_reversed(self) -> Condition:
-        """Parse a comparison of a string with the client's address."""
+        """Parse a comparison with a string on the left and the client's address on the right."""
         address = self.read_address()
         sign = self._expect("==", "!=")
         self._expect(CLIENT_IP)
@@ -250,7 +251,7 @@ class _Parser:
         return token.text
 
     def _error(self, expected: str) -> UnsupportedPolicy:
-        """Return the error about the next token. It names variables and functions outside of the grammar."""
+        """Return the error about the next token. It names variables and functions that are not supported."""
         token = self._token
         if token.kind == "name" and token.text not in _NAMES:
             return UnsupportedPolicy(f"{show(token)} is not supported by this version.")

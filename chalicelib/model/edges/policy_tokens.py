@@ -1,4 +1,4 @@
-"""The tokens of expressions in traffic policies, a closed part of CEL, and their bounds. Pure."""
+"""The tokens of expressions in traffic policies, and their limits. Pure."""
 
 import json
 import re
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 CLIENT_IP, SERVER_PORT, SERVER_REGION = "conn.client_ip", "conn.server_port", "conn.server_region"
-MAX_OPERATORS = 500  # of an expression
-MAX_DEPTH = 32  # of an expression, and of a document
+MAX_OPERATORS = 500  # per expression
+MAX_DEPTH = 32  # of nesting, in an expression and in a document
 _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
     |(?P<string>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
     |(?P<integer>-?(?:0[xX][0-9a-fA-F]+|[0-9]+)(?![\w.]))
@@ -16,15 +16,15 @@ _WORD = r"""(?P<blank>[ \t\n\f\r]+|//[^\r\n]*)
 _OPERATORS = frozenset(["||", "&&", "!", "==", "!=", "<", "<=", ">", ">=", "in"])
 _ESCAPE = r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))"
 _ESCAPED = dict(zip("abfnrtv\\?\"'`", "\a\b\f\n\r\t\v\\?\"'`", strict=True))
-_SHOWN = 40  # characters of a document in an error
+_SHOWN = 40  # characters of a document that an error quotes
 
 
 class UnsupportedPolicy(Exception):
-    """A policy that cannot be enforced. The message says why, in one sentence."""
+    """The edge cannot enforce a policy. The message gives the reason in one sentence."""
 
 
 class Token(NamedTuple):
-    """A word of an expression, and the number of characters before it."""
+    """A token of an expression, and its position in characters."""
 
     kind: Literal["string", "integer", "name", "sign", "end"]
     text: str
@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of an expression, with an end token last. Raises UnsupportedPolicy, also above the bounds."""
+    """Return the tokens of an expression, with an end token. Raises UnsupportedPolicy, also if it exceeds a limit."""
     tokens = [*_read_tokens(text), Token("end", "", len(text))]
     if sum(it.text in _OPERATORS for it in tokens if it.kind == "sign") > MAX_OPERATORS:
         raise UnsupportedPolicy(f"has more than {MAX_OPERATORS} operators.")
@@ -42,7 +42,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def count_addresses(tokens: Sequence[Token]) -> int:
-    """Return the number of strings in an expression that are not regions."""
+    """Return the number of addresses and networks in an expression: its strings, except regions."""
     count, subject = 0, ""
     for token in tokens:
         if token.kind == "name":
@@ -54,17 +54,17 @@ def count_addresses(tokens: Sequence[Token]) -> int:
 
 
 def unquote(text: str) -> str:
-    """Return the value of a string. Raises UnsupportedPolicy if CEL lacks one of its escape sequences."""
+    """Return the value of a string. Raises UnsupportedPolicy for an escape sequence that CEL does not have."""
     return re.sub(_ESCAPE, _unescape, text[1:-1], flags=re.DOTALL)
 
 
 def quote(text: str) -> str:
-    """Return a text of a document for an error: quoted, shortened, and in ASCII."""
+    """Return a text of a document as an error quotes it: quoted, shortened, in ASCII."""
     return json.dumps(_shorten(text))
 
 
 def show(token: Token) -> str:
-    """Return a token for an error, shortened, and in ASCII."""
+    """Return a token as an error shows it: shortened, in ASCII."""
     return _shorten(token.text).encode("ascii", "backslashreplace").decode() or "the end"
 
 
@@ -73,7 +73,7 @@ def _shorten(text: str) -> str:
 
 
 def _read_tokens(text: str) -> Iterator[Token]:
-    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # here, because few processes read a policy
+    start, pattern = 0, re.compile(_WORD, re.VERBOSE | re.ASCII)  # here, because few processes parse policies
     while start < len(text):
         found = pattern.match(text, start)
         if found is None:
@@ -85,7 +85,7 @@ def _read_tokens(text: str) -> Iterator[Token]:
 
 
 def _measure_depth(tokens: Sequence[Token]) -> int:
-    """Return how deep brackets and negations are nested. A loop, since the text can be hostile."""
+    """Return the depth of nested brackets and negations. Uses no recursion, because the text can be hostile."""
     opened: list[int] = []
     negations = depth = deepest = 0
     for token in tokens:

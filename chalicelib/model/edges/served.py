@@ -45,10 +45,10 @@ class ServedRoute:
 
 @dataclass(frozen=True)
 class ServedEdge:
-    """An edge of any kind, with routes if HTTPS. Each change of a part raises `revision`.
+    """An edge of any kind. An HTTPS edge has routes. Each change of a part raises `revision`.
 
-    Backends of the TCP hostports in `proxied` receive the PROXY protocol, as their reserved addresses require. `error`
-    says why the edge is closed, for example UNREADABLE, or is "".
+    Backends of the TCP hostports in `proxied` receive the PROXY protocol, because their reserved addresses require it.
+    `error` gives the reason why the edge is closed, for example UNREADABLE, or is "".
     """
 
     account: str
@@ -68,7 +68,7 @@ class ServedEdge:
 
     @property
     def named(self) -> frozenset[str]:
-        """Return the ids of all backends, authorities and IP policies of its modules and routes."""
+        """Return the ids of all backends, authorities and IP policies that the edge's modules and routes name."""
         return frozenset(
             id for modules in (self.modules, *(it.modules for it in self.routes)) for id in _referenced_ids(modules)
         )
@@ -85,7 +85,7 @@ class ServedBackend:
 
 @dataclass(frozen=True)
 class ServedAuthority:
-    """An authority that an edge with mutual TLS trusts. `pem` is its certificate, "" if malformed."""
+    """An authority that an edge with mutual TLS trusts. `pem` is its certificate, "" if the record is malformed."""
 
     account: str
     id: str
@@ -98,7 +98,7 @@ ServedPart: TypeAlias = ServedBackend | ServedAuthority | ServedPolicy
 def decode_edge(item: Item, routes: Iterable[Item] = ()) -> ServedEdge:
     """Return the edge of an item, with its routes.
 
-    If one is malformed, the edge has an `error` and the hostports in its unique keys.
+    If the item or a route is malformed, the edge has an `error`, and the hostports in its unique keys.
     """
     try:
         stored = records.decode(HttpsEdge, item)
@@ -139,7 +139,7 @@ def decode_part(item: Item) -> ServedPart:
 
 
 def empty_part(account: str, id: str) -> ServedPart:
-    """Return a backend, authority or IP policy with a malformed record."""
+    """Return a backend, authority or IP policy for a malformed record."""
     if kinds.of(id) is kinds.IP_POLICIES:
         return ServedPolicy(account, id, None)
     is_ca = kinds.of(id) is kinds.CERTIFICATE_AUTHORITIES
@@ -158,7 +158,7 @@ def _decode_authority(item: Item) -> ServedAuthority:
     return ServedAuthority(item.account, item.id, records.decode(ClientAuthority, item).ca_pem)
 
 
-_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # the others are backends
+_PART_DECODERS: Mapping[Kind, Callable[[Item], ServedPart]] = {  # all other kinds are backends
     kinds.CERTIFICATE_AUTHORITIES: _decode_authority,
     kinds.IP_POLICIES: ServedPolicy.of,
 }

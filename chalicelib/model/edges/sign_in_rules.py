@@ -8,10 +8,10 @@ _DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class SignInRule:
-    """The enabled OAuth module of a route. `of_route` sets the ids. Times are in seconds, 0 is no limit.
+    """The enabled OAuth module of a route. `of_route` sets the ids. Times are in seconds; 0 means no limit.
 
-    With `client_id` "" the operator's managed application signs visitors in. `digest` changes with every field that
-    decides about access, and with the client secret.
+    If `client_id` is "", the operator's managed application signs visitors in. `digest` changes with every field that
+    decides who may pass, and with the client secret.
     """
 
     provider: str
@@ -32,7 +32,7 @@ class SignInRule:
     auth_check_interval: int = 0
 
     def of_route(self, account: str, edge: str, route: str) -> "SignInRule":
-        """Return the rule with the ids of a route."""
+        """Return the rule of a route: with the route's ids."""
         return replace(self, account=account, edge=edge, route=route)
 
     @property
@@ -42,7 +42,7 @@ class SignInRule:
 
     @property
     def session_cookie(self) -> str:
-        """Return the name of the cookie with the session token. Two routes of a host can use two providers."""
+        """Return the name of the cookie with the session token. It differs for two routes of a host."""
         return f"{self.cookie_prefix}session.{self.route[-6:]}"
 
     @property
@@ -62,7 +62,7 @@ class SignInRule:
 
     @property
     def check_interval(self) -> int:
-        """Return the seconds after which the provider is asked again."""
+        """Return the seconds after which the service asks the provider about the user again."""
         return self.auth_check_interval or _DAY
 
     @property

@@ -1,4 +1,4 @@
-"""The entries of edges in the list of special names, which special_names.py describes."""
+"""The entries of edges in the list of special names. special_names.py describes the list."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from chalicelib.storage.client.dynamodb import Write
 from chalicelib.storage.records import items, table
 from chalicelib.storage.records.items import Item
 
-_DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS
+_DEFAULT_VERSIONS = (None, "", "1.2")  # of TLS: an edge with one of these is not special
 
 
 def list_edge(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an edge. It is empty if the entry stays the same.
+    """Return the write that changes an edge's entry, or none if the entry stays the same.
 
     Reads whether a route has OAuth if nothing else makes the edge special. Raises aws.Unavailable.
     """
@@ -28,9 +28,9 @@ def list_edge(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def list_route(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of a route's edge. It is empty unless OAuth is switched on or off.
+    """Return the write that changes the entry of a route's edge. There is none unless OAuth is switched on or off.
 
-    Reads the edge and its other routes then. Raises aws.Unavailable.
+    In that case it reads the edge and its other routes. Raises aws.Unavailable.
     """
     route = after or before
     if route is None or _requires_sign_in(before) == _requires_sign_in(after):
@@ -46,12 +46,12 @@ def list_route(before: Item | None, after: Item | None) -> list[Write]:
 
 
 def owner_of(route: Item) -> SpecialOwner:
-    """Return the owner of the entry of a route's edge."""
+    """Return the owner (account and id) of the entry of a route's edge."""
     return SpecialOwner(route.account, (items.above(route.scope) or ("", ""))[1])
 
 
 def _follow_hostports(before: Item | None, after: Item | None) -> list[Write]:
-    """Return the write that changes the entry of an HTTPS edge that is listed because of a route."""
+    """Return the write that changes the hostports of an HTTPS edge that is special because of a route."""
     if before is None or before.path != kinds.HTTPS_EDGES.path:
         return []
     old, new = (listed_edges.hostports(item) if item else () for item in (before, after))

@@ -1,4 +1,4 @@
-"""Traffic policies of TCP edges: from a stored document to the condition that closes a connection. Pure."""
+"""Traffic policies of TCP edges: converts a stored document to the condition that closes a connection. Pure."""
 
 import json
 import re
@@ -11,8 +11,8 @@ from chalicelib.model.edges import policy_expressions, policy_tokens
 from chalicelib.model.edges.policy_expressions import AllOf, AnyOf, ClientIn, Condition, Constant, Not
 from chalicelib.model.edges.policy_tokens import MAX_DEPTH, UnsupportedPolicy, quote
 
-MAX_RULES = 1000  # of a document
-MAX_ADDRESSES = 2000  # addresses and networks of a document
+MAX_RULES = 1000  # per document
+MAX_ADDRESSES = 2000  # addresses and networks per document
 _Object: TypeAlias = Mapping[str, Any]
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|(?P<opened>[\[{])|(?P<closed>[\]}])', re.DOTALL)
 _WORD = re.compile(r"[\w.-]{1,40}", re.ASCII)
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[\w.-]{1,40}", re.ASCII)
 def parse(document: str) -> Condition:
     """Return the condition under which a connection is closed. Raises UnsupportedPolicy.
 
-    Bounds are checked before expressions and networks are parsed.
+    Limits are checked before expressions and networks are parsed.
     """
     rules = _read_rules(document)
     if len(rules) > MAX_RULES:
@@ -50,7 +50,7 @@ def describe_unsupported(document: str) -> str:
 
 
 def _read_rules(document: str) -> list[Any]:
-    """Return the rules of a document, each with expressions and actions."""
+    """Return the rules of a document. Each has expressions and actions."""
     policy = _read_json(document)
     _require(isinstance(policy, dict), "value", "must be a JSON object.")
     _require_known("value", policy, ("inbound", "outbound"))
@@ -94,7 +94,7 @@ def _check_rule(place: str, rule: Any) -> None:
 
 
 def _list_expressions(rules: Sequence[_Object]) -> Iterator[tuple[str, str]]:
-    """Yield the expressions of rules, each with its place."""
+    """Yield the expressions of rules, each with its position in the document."""
     for number, rule in enumerate(rules):
         for index, text in enumerate(rule.get("expressions", [])):
             yield f"inbound[{number}].expressions[{index}]", text
@@ -106,7 +106,7 @@ def _tokenize(place: str, text: str) -> list[policy_tokens.Token]:
 
 
 def _count_networks(rule: _Object) -> int:
-    """Return the number of networks in a rule's actions, in any form."""
+    """Return the number of networks in a rule's actions. Malformed ones count too."""
     configs = [action.get("config") for action in rule["actions"] if isinstance(action, dict)]
     every = [it for config in configs if isinstance(config, dict) for it in (config.get("allow"), config.get("deny"))]
     return sum(len(it) for it in every if isinstance(it, list))
@@ -155,7 +155,7 @@ def _parse_networks(place: str, texts: Sequence[str]) -> ClientIn:
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """Add a place to errors."""
+    """Add a position in the document to errors in this block."""
     try:
         yield
     except UnsupportedPolicy as error:
@@ -177,5 +177,5 @@ def _is_texts(value: Any) -> bool:
 
 
 def _name(text: str) -> str:
-    """Return a key or type of a document for an error."""
+    """Return a key or type of a document as an error shows it."""
     return text if _WORD.fullmatch(text) else quote(text)

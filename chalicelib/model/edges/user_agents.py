@@ -1,6 +1,6 @@
 """The RE2 expressions of a user agent filter, and their worst cost.
 
-The average cost does not matter, since a visitor chooses the text.
+A visitor chooses the text, so the average cost does not matter.
 """
 
 import re
@@ -10,9 +10,9 @@ from functools import lru_cache
 from chalicelib.model.edges import match_costs
 from chalicelib.model.edges.modules.user_agent_filter import UserAgentModule
 
-MAX_BYTES = 512  # of a User-Agent that is matched
-MAX_COST = 300  # instructions of RE2
-_STEP = 40  # instructions that take as long as the overhead of an expression per byte
+MAX_BYTES = 512  # of the User-Agent header
+MAX_COST = 300  # RE2 instructions per byte
+_STEP = 40  # instructions that take as long as the fixed cost of one expression per byte
 _MAX_WORD = 64
 _LITERAL = r"""(?:[A-Za-z0-9 _/,:;@#%&=!"'<>~`-]|\\[!-/:-@\[-`{-~])"""
 _ALTERNATIVES = rf"{_LITERAL}+(?:\|{_LITERAL}+)*"
@@ -21,11 +21,10 @@ _WORD = rf"{_LITERAL}+"
 
 
 def build_expressions(patterns: Sequence[str]) -> list[str]:
-    r"""Return expressions that match a whole text that contains a pattern.
+    """Return the expressions of a list of patterns. One of them matches a whole text if the text contains a pattern.
 
-    At least one of them matches then. All plain words share an expression, which RE2 compiles to a tree. All other
-    patterns share one, too. A pattern with named groups gets a separate expression, because an expression cannot
-    contain a name twice.
+    All plain words share an expression, which RE2 compiles to a tree. All other patterns share one, too. A pattern with
+    named groups gets a separate expression, because an expression cannot contain a name twice.
     """
     words, others = _split_words(patterns)
     named = [it for it in others if "(?P<" in it or "(?<" in it]
@@ -44,7 +43,7 @@ def _cost(patterns: tuple[str, ...]) -> int:
     words, others = _split_words(patterns)
     every = build_expressions(patterns)
     programs = sum(match_costs.program_size(it) for it in every[any(words.values()) :])
-    # Per byte a tree visits one branch for each first letter, and one instruction for each partial match.
+    # For each byte a tree runs one branch for each first letter, and one instruction for each partial match.
     trees = sum(len({word[0] for word in tree}) + max(map(len, tree)) for tree in words.values() if tree)
     return _STEP * len(every) + trees + min(programs, sum(map(match_costs.matching_cost, others)))
 

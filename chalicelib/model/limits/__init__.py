@@ -1,1 +1,1 @@
-"""The rates that requests are limited to, and their approximate counts in each process."""
+"""The rates that limit requests, and their approximate counts in each process."""

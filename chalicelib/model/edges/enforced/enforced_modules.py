@@ -1,6 +1,6 @@
-"""The enabled modules of edges, routes and reservations that the live edge enforces, decoded from their records.
+"""The enabled modules of edges, routes and reservations, decoded for the live edge.
 
-A malformed record is never ignored: its edge, route or tunnel is closed.
+A malformed module is never ignored: its edge, route or tunnel is closed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,10 +27,10 @@ _HELD_BACK = frozenset(module.name for module in EVERY if not module.admits_ambi
 
 @dataclass(frozen=True)
 class Modules:
-    """The enabled modules of an edge, route or reservation, as the edge obeys them, by name.
+    """The enabled modules of an edge, route or reservation by name, with the settings that the edge enforces.
 
-    `unenforced` has the names of enabled modules that are malformed or that the live edge cannot enforce there. An
-    edge, route or tunnel with one of them is closed.
+    `unenforced` has the names of enabled modules that are malformed, or that the live edge cannot enforce there. If
+    there are any, the edge, route or tunnel is closed.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -38,28 +38,28 @@ class Modules:
 
     @staticmethod
     def of(stored: Mapping[str, Any], kind: Kind) -> "Modules":
-        """Return the enabled modules of an item of a kind."""
+        """Return the enabled modules of an item. `kind` is the kind of the item."""
         enabled = {name: it for name, it in stored.items() if not _is_disabled(it)}
         read = {name: module for name in sorted(enabled) if (module := _read(name, enabled[name], kind)) is not None}
         return Modules(read, tuple(sorted(enabled.keys() - read.keys())))
 
     def get(self, module: EdgeModule[Any, V]) -> V | None:
-        """Return a module as the edge obeys it, or None if it is not enabled."""
+        """Return the settings of a module that the edge enforces, or None if it is not enabled."""
         return self.values.get(module.name)
 
     @property
     def restrict_visitors(self) -> bool:
-        """Return whether one of them keeps some visitors out."""
+        """Return whether one of the modules can refuse visitors."""
         return not _RESTRICTING.isdisjoint(self.values)
 
     @property
     def admit_ambiguous_paths(self) -> bool:
-        """Return whether no ambiguous path can lead past one of them."""
+        """Return whether no visitor can bypass a module with a path that the upstream reads differently."""
         return _HELD_BACK.isdisjoint(self.values)
 
     @property
     def declared(self) -> Iterator[tuple[EdgeModule[Any, Any], Any]]:
-        """Yield the declarations of the enabled modules, with what the edge obeys."""
+        """Yield the declarations of the enabled modules with their settings."""
         return ((_BY_NAME[name], value) for name, value in self.values.items())
 
 
@@ -71,7 +71,7 @@ def _is_disabled(record: object) -> bool:
 
 
 def _read(name: str, record: Any, kind: Kind) -> Any:
-    """Return what the edge obeys of an enabled module, or None if it cannot be enforced at the kind."""
+    """Return the settings of an enabled module, or None if the edge cannot enforce it for the kind."""
     module = _BY_NAME.get(name)
     if record is None or module is None or not module.is_enforced or kind not in module.holders:
         return None

@@ -1,1 +1,1 @@
-"""Headers of requests and responses: which visitors must not send, and which routes may change."""
+"""Headers of requests and responses: those that visitors must not send, and those that routes may change."""

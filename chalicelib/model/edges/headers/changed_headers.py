@@ -1,4 +1,4 @@
-"""The stored form of the modules that change headers, and what the edge must know of both."""
+"""The stored form of the two modules that change headers, and their common declarations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ class HeadersModule(StoredModule):
     AUDITED = ("enabled", "add", "remove")
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return digests of the values, which can be credentials of an upstream."""
+        """Return digests of the header values, because a value can be a credential."""
         digests = {name: details.digest(value) for name, value in sorted(self.add.items())}
         return {**super().audited_fields(), "add": digests}
 
 
 def read(module: HeadersModule, check_name: Callable[[str], str]) -> HeadersModule | None:
-    """Return the module if its headers may be changed."""
+    """Return the module, or None if its headers must not be changed."""
     try:
         header_changes.check_changes(module.add, module.remove, check_name)
     except ValueError:
@@ -35,6 +35,6 @@ def read(module: HeadersModule, check_name: Callable[[str], str]) -> HeadersModu
 
 
 def estimate(module: HeadersModule) -> Memory:
-    """Return the memory of changed headers. Envoy stores their text four times."""
+    """Return the memory of changed headers. Envoy keeps their text four times."""
     texts = [*module.remove, *(f"{name}{value}" for name, value in module.add.items())]
     return Memory(entry_kib=0.6 * len(texts) + 4.0 * sum(map(len, texts)) / 1024)

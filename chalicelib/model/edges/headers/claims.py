@@ -1,6 +1,6 @@
 """Headers that upstreams trust because a proxy sets them. Visitors and accounts must not set them. Pure.
 
-In a pattern, `-` matches any character except letters and digits. CGI and WSGI do not distinguish `_` from `-`, and
+In a pattern, `-` matches any character except letters and digits: CGI and WSGI do not distinguish `_` from `-`, and
 some servers distinguish none of these characters.
 """
 
@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-_OWN = "tunnel-auth-.*"  # of the edge alone: an edge cannot choose to keep these headers of visitors
+_OWN = "tunnel-auth-.*"  # set only by the edge, so `keep_headers` cannot contain it
 _PATTERNS = (
     # Address, scheme and host: RFC 7239, nginx, HAProxy, IIS, WebLogic (WL-Proxy-…), Envoy. Readers are request-ip and
     # fastify-ip (npm), python-ipware, chi's RealIP, Rack, Symfony, Spring's ForwardedHeaderFilter.
@@ -34,7 +34,7 @@ _PATTERNS = (
     "x-vercel-(forwarded|proxied|ip)-.*",
     "x-nf-client-connection-ip",
     "x-appengine-.*",
-    # The path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773); the prefix of WSGI.
+    # The path: rewritten URLs of IIS, which Symfony and Zend read (CVE-2018-14773), and WSGI's prefix.
     "x-(original|rewrite)-.*",
     "x-request-ur[il]",
     "(x-)?script-name",
@@ -75,17 +75,22 @@ _PATTERNS = (
     "x-matched-path",
 )
 
-_PASSING = ("token", "key", "secret", "signature", "orization", "agent")  # X-Authorization, X-User-Agent of gRPC-Web
-_FIRST, _LAST = "!", "~"  # of the signs in names
-# ASCII only, as header names are, and without groups: Envoy compiles it for each listener, 0.1 ms faster.
+# for example X-Authorization, and X-User-Agent of gRPC-Web
+_PASSING = ("token", "key", "secret", "signature", "orization", "agent")
+_FIRST, _LAST = "!", "~"  # the range of characters in header names
+# Ranges of ASCII, and no capturing groups: Envoy compiles the expression for each listener, and this form is 0.1 ms
+# faster.
 _READ_AS = {"-": "[!-/:-`{-~]", ".": "[!-~]", "(": "(?:"}
-# Patterns share these, because Envoy has a copy of the expression for each special name.
+# Patterns share these beginnings to make the expression shorter: Envoy has a copy for each special name.
 _BEGINNINGS = ("(.*-)?", "(x-)?", "x-", "")
 _ENDINGS = ("<ending>", "(-.*)?", "-.*", "")
 
 
 def _join(patterns: Iterable[str]) -> str:
-    """Return one pattern for all. It contains each of the common beginnings and endings once."""
+    """Return one pattern that matches what any of the patterns matches.
+
+    It contains each common beginning and ending once.
+    """
     groups: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for pattern in patterns:
         beginning = next(it for it in _BEGINNINGS if pattern.startswith(it))
@@ -107,7 +112,7 @@ def _not_ending_in(words: Sequence[str]) -> str:
 
 
 def _list_others(signs: Sequence[str]) -> str:
-    """Return the ranges of all signs but these, which are sorted letters."""
+    """Return the ranges of all characters of names except some letters, which must be sorted."""
     begins = [_FIRST, *(chr(ord(it) + 1) for it in signs)]
     ends = [*(chr(ord(it) - 1) for it in signs), _LAST]
     return "".join(f"{begin}-{end}" for begin, end in zip(begins, ends, strict=True) if begin <= end)

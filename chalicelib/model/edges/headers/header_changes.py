@@ -1,6 +1,7 @@
-"""Which headers a route may set and remove. Pure.
+"""The headers that a route may set and remove. Pure.
 
-Never those that the edge sets or that the protocol needs: an upstream would read something else than the edge.
+A route must not change headers that the edge sets or that the protocol needs, because the upstream would then read
+something else than the edge.
 """
 
 import re
@@ -9,12 +10,12 @@ from typing import TypeVar
 
 N = TypeVar("N", bound=Iterable[str])
 
-MAX_CHANGES = 10  # headers in `add`, and in `remove`
+MAX_CHANGES = 10  # headers in `add`, and as many in `remove`
 MAX_NAME, MAX_VALUE = 64, 1024  # characters
 
 NAME = rf"[A-Za-z0-9!#$%&'*+.^_`|~-]{{1,{MAX_NAME}}}"
 _VALUE = r"[\t\x20-\x7e]*"
-VALUE = r"([!-~]([\t -~]*[!-~])?)?"  # neither begins nor ends with a space or tab
+VALUE = r"([!-~]([\t -~]*[!-~])?)?"  # a value without spaces or tabs at its start and end
 _CONNECTION = r"connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade"
 _REQUEST = rf"(?:{_CONNECTION}|expect|x-request-id)"
 _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"
@@ -22,7 +23,8 @@ _RESPONSE = rf"(?:{_CONNECTION}|alt-svc|content-encoding|x-envoy-.*)"
 
 def check_request_name(name: str) -> str:
     """Return the name of a request header. Raises ValueError if a route may not change it."""
-    from chalicelib.model.edges.headers import claims  # here, because its expression is long and only a body needs it
+    # here, because compiling its long expression takes time, and only a body needs it
+    from chalicelib.model.edges.headers import claims
 
     _check_form(name)
     if re.fullmatch(_REQUEST, _as_read(name)) or re.fullmatch(claims.REGEX, name.lower()):
@@ -44,7 +46,7 @@ def check_response_name(name: str) -> str:
 
 
 def check_value(value: str) -> str:
-    """Return the value of a header. Raises ValueError if it cannot be one."""
+    """Return the value of a header. Raises ValueError if it is not allowed in a header."""
     if not re.fullmatch(_VALUE, value) or len(value) > MAX_VALUE:
         raise ValueError(f"must be at most {MAX_VALUE:,} printable characters of ASCII")
     if value != value.strip():
@@ -53,7 +55,7 @@ def check_value(value: str) -> str:
 
 
 def check_changes(add: Mapping[str, str], remove: Collection[str], check: Callable[[str], str]) -> None:
-    """Raise ValueError unless a route may make these changes. `check` is for the names."""
+    """Raise ValueError unless a route may make these changes. `check` checks each name."""
     for names in (add, remove):
         check_once(names)
         if len(names) > MAX_CHANGES:
@@ -78,5 +80,5 @@ def _check_form(name: str) -> None:
 
 
 def _as_read(name: str) -> str:
-    """Return a name with only letters, digits and hyphens. Some servers treat all other characters like a hyphen."""
+    """Return a name as some servers read it: all characters except letters and digits become hyphens."""
     return re.sub("[^a-z0-9]", "-", name.lower())

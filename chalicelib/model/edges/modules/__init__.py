@@ -1,4 +1,4 @@
-"""The modules of edges, routes and reservations: what the API and the edge must know of each, one file each.
+"""The modules of edges, routes and reservations: one file each, named like the module.
 
-A file is named like the module, and declares it as MODULE.
+Each file has the stored type, and the declaration MODULE, which the API and the edge share.
 """

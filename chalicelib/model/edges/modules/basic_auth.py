@@ -36,12 +36,12 @@ class BasicAuthModule(StoredModule):
 
     @property
     def rule(self) -> "BasicAuthRule | None":
-        """Return what the edge obeys, None without users."""
+        """Return the rule that the edge enforces, or None without users."""
         digest = hashlib.sha256("\n".join(self.usernames).encode() + self.passwords).hexdigest()[:16]
         return BasicAuthRule(digest) if self.usernames and self.passwords else None
 
     def open_passwords(self, context: Mapping[str, str]) -> Mapping[str, bytes]:
-        """Return the digests by user, with the context of the route or reservation.
+        """Return the digests by user. `context` is the context of the route or reservation.
 
         Raises aws.Unavailable, and vault.Unreadable if they cannot be decrypted.
         """
@@ -50,7 +50,7 @@ class BasicAuthModule(StoredModule):
         return vault.unseal_readable(self.passwords, password_context(context), _parse_digests)
 
     def _has(self, users: Mapping[str, str], context: Mapping[str, str]) -> bool:
-        """Return whether the module has these users with these passwords. One that cannot be decrypted has none."""
+        """Return whether the module has these users with these passwords. False if it cannot be decrypted."""
         if [*users] != self.usernames:
             return False
         try:
@@ -66,7 +66,7 @@ def _parse_digests(text: bytes) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class BasicAuthRule:
-    """The passwords of a route or tunnel, by a digest that changes with them."""
+    """The passwords of a route or tunnel, without the digests. `digest` changes with the passwords."""
 
     digest: str
 

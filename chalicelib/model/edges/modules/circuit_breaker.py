@@ -28,7 +28,7 @@ class CircuitBreakerModule(StoredModule):
 
 
 def _read(module: CircuitBreakerModule) -> CircuitBreakerModule | None:
-    """Return the module if Envoy can obey its values."""
+    """Return the module, or None if Envoy cannot use its values."""
     numbers = (module.tripped_duration, module.rolling_window, module.num_buckets, module.volume_threshold)
     is_whole = all(1 <= number < 1 << 31 for number in numbers) and 1 <= module.error_percent <= 100
     return module if is_whole else None
@@ -43,6 +43,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=True,
     needs_plaintext=True,
     budget=300,
-    memory=lambda _: Memory(cluster_kib=4.0),  # the detector of failures in the two clusters of a backend
+    memory=lambda _: Memory(cluster_kib=4.0),  # the failure detectors in the two clusters of a backend
     built_by="names.circuits.build_circuits",
 )

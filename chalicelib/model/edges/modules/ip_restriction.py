@@ -7,7 +7,7 @@ from chalicelib.model.base.records import References, StoredModule
 from chalicelib.model.edges import edge_modules
 from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 
-MAX_NAMED = 10  # IP policies of a module or tunnel
+MAX_NAMED = 10  # IP policies per module, and per tunnel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,6 @@ MODULE = EdgeModule(
     admits_ambiguous_paths=False,
     needs_plaintext=False,
     budget=2_100,
-    memory=lambda _: Memory(),  # edge/plan/sizes.py counts the networks of the policies
+    memory=lambda _: Memory(),  # edge/plan/sizes.py counts the policies' networks
     configures_route="filters.visitor_addresses.restrict_route",
 )

@@ -39,9 +39,9 @@ class StoredProvider(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthModule(StoredModule):
-    """The OAuth module of a route. `provider` has all eight providers by name, one of them set. Times in seconds.
+    """The OAuth module of a route. `provider` has all eight providers by name. One of them is set.
 
-    The client secret is sealed for its route and cannot be opened for another one.
+    Times are in seconds. The client secret is sealed for its route, and cannot be opened for another one.
     """
 
     provider: Mapping[str, StoredProvider | None]
@@ -58,7 +58,7 @@ class OAuthModule(StoredModule):
 
     @property
     def providers(self) -> list[tuple[str, StoredProvider]]:
-        """Return the providers that are set, by name. A well-formed module has one."""
+        """Return the providers that are set, by name. A well-formed module has exactly one."""
         return [(name, it) for name, it in sorted(self.provider.items()) if it]
 
     @classmethod
@@ -98,9 +98,9 @@ def make_rule(module: OAuthModule) -> SignInRule | None:
 
 
 def _digest(name: str, provider: StoredProvider, module: OAuthModule) -> str:
-    """Return a digest of a module, without its `options_passthrough`, which decides nothing about users.
+    """Return a digest of a module, without `options_passthrough`, which does not decide who may pass.
 
-    The same secret keeps its sealed bytes, so they stand for it.
+    An unchanged secret keeps its sealed bytes, so the digest includes these in place of the secret.
     """
     times = (module.inactivity_timeout, module.maximum_duration, module.auth_check_interval)
     lists = [getattr(provider, it) or [] for it in _LISTS]

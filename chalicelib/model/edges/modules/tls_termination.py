@@ -15,7 +15,7 @@ _VERSIONS = (None, "", "1.0", "1.1", "1.2", "1.3")
 
 @dataclass(frozen=True, kw_only=True)
 class TlsTerminationModule(StoredModule):
-    """The lowest TLS version that an edge accepts, None for a safe default. The edge stores where TLS ends."""
+    """The lowest TLS version that an edge accepts, None for a safe default. The edge itself stores where TLS ends."""
 
     min_version: str | None = None
 

@@ -18,7 +18,7 @@ class TrafficPolicyModule(StoredModule):
     AUDITED = ("enabled", "value")
 
     def audited_fields(self) -> dict[str, Any]:
-        """Return a digest of the document, since its rules can contain secrets."""
+        """Return a digest of the document, because its rules can contain secrets."""
         return {**super().audited_fields(), "value": details.digest(self.value)}
 
 

@@ -19,7 +19,7 @@ WebhookProvider = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookModule(StoredModule):
-    """The provider of a route's webhooks, by its name in capitals, and the secret that it signs with.
+    """The provider of a route's webhooks, by its name in capitals, and the provider's secret for signatures.
 
     The secret is sealed for this module of its route, and cannot be opened as another secret of the route.
     """
@@ -36,9 +36,9 @@ class WebhookModule(StoredModule):
 
     @property
     def rule(self) -> "WebhookRule | None":
-        """Return what the edge obeys, None for an unknown provider or without a secret.
+        """Return the rule that the edge enforces, or None for an unknown provider or without a secret.
 
-        The same secret keeps its sealed bytes, so they stand for it.
+        An unchanged secret keeps its sealed bytes, so the digest includes these in place of the secret.
         """
         known = next((it for it in get_args(WebhookProvider) if it == self.provider), None)
         digest = hashlib.sha256(f"{known}\n".encode() + self.secret).hexdigest()[:16]

@@ -60,7 +60,7 @@ class ChallengeServer:
         socket = self._settings.challenge_socket
         socket.unlink(missing_ok=True)
         with files.shorten_socket_path(socket) as path:
-            server = await asyncio.start_unix_server(self._handle, str(path), limit=_READ_SIZE)
+            server = await asyncio.start_unix_server(self._handle, str(path), limit=_READ_SIZE, **files.KEEP_SOCKET)
         socket.chmod(0o660)
         async with server:
             await server.serve_forever()

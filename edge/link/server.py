@@ -92,7 +92,7 @@ async def serve_locally(path: Path, accept: Callable[[asyncio.Transport], Find])
     try:
         with files.shorten_socket_path(path) as short:
             server = await asyncio.get_running_loop().create_unix_server(
-                lambda: _LocalPending(accept, pending), str(short), backlog=1024
+                lambda: _LocalPending(accept, pending), str(short), backlog=1024, **files.KEEP_SOCKET
             )
     finally:
         os.umask(before)

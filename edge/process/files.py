@@ -3,8 +3,13 @@
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+
+# Arguments of asyncio's Unix servers: from Python 3.13 on they would remove the short path, which is invalid by then.
+KEEP_SOCKET: Mapping[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 
 
 def replace(file: Path, content: bytes, *, mode: int = 0o600) -> None:

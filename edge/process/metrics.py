@@ -131,7 +131,8 @@ async def serve_at_socket(socket: Path, process: Readable, checks: Sequence[Find
     """Serve the metrics and the readiness of a process at a Unix socket."""
     socket.unlink(missing_ok=True)
     with files.shorten_socket_path(socket) as short:
-        server = await asyncio.start_unix_server(_MetricsServer({"": process.read}, checks).handle, str(short))
+        handle = _MetricsServer({"": process.read}, checks).handle
+        server = await asyncio.start_unix_server(handle, str(short), **files.KEEP_SOCKET)
     socket.chmod(0o666)  # the folder's mode limits who can open it
     async with server:
         yield

@@ -126,14 +126,15 @@ def test_of_two_instances_one_that_is_ready_suffices_and_both_are_told_apart(tmp
     asyncio.run(run())
 
 
-def test_a_process_is_read_at_its_socket(tmp_path: Path) -> None:
+def test_a_process_is_read_at_its_socket(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     process = ProcessMetrics("test", lambda: {"open": 3}, lambda: {"requests": 7}, ["never_logged"])
 
     async def run() -> str:
-        async with AsyncExitStack() as stack:
+        async with AsyncExitStack() as files, AsyncExitStack() as stack:
             await stack.enter_async_context(metrics.serve_at_socket(folder / "m.sock", process))
+            files.enter_context((tmp_path / "file").open("w"))  # with the descriptor that the folder had
             with pytest.raises(OSError, match="404"):
                 await metrics.read_from(folder / "m.sock", "/other")()
             return (await metrics.read_from(folder / "m.sock")()).decode()
@@ -141,6 +142,7 @@ def test_a_process_is_read_at_its_socket(tmp_path: Path) -> None:
     lines = asyncio.run(run()).splitlines()
     assert {"edge_test_open 3.0", "edge_test_requests_total 7.0"} <= {*lines}
     assert 'edge_test_events_total{event="never_logged"} 0.0' in lines
+    assert caplog.messages == []  # such as an error of asyncio
 
 
 def test_a_process_that_does_not_run_is_an_error_of_the_system(tmp_path: Path) -> None:

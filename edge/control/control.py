@@ -256,7 +256,7 @@ class Control:
     async def _read_other_metrics(self) -> bytes:
         """Return the metrics of names, of the sign-in service and of the issuer if they run."""
         found = await self._read_name_metrics()
-        for socket in (self._settings.sign_in_metrics_socket, self._settings.directory / metrics.ISSUER_SOCKET):
+        for socket in (self._settings.sign_in_metrics_socket, self._settings.issuer_metrics_socket):
             with suppress(OSError):
                 found += await metrics.read_from(socket)()
         return found

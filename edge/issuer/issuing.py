@@ -63,7 +63,7 @@ async def serve(settings: Settings, parameters: Parameters | None = None) -> Non
     work = [issuer.serve(), retired.serve(), account.serve()]
     if own.orders_operator:
         work.append(_order_for_operator(settings, attempt, parameters.pace))
-    async with metrics.serve_at_socket(settings.directory / metrics.ISSUER_SOCKET, measured):
+    async with metrics.serve_at_socket(settings.issuer_metrics_socket, measured):
         await tasks.run_all(*work)
 
 

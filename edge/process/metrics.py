@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 
 from edge.process import exposition, files, log, tasks
 
-ISSUER_SOCKET = "issuer-metrics.sock"  # in the folder of the edge
 _TIMEOUT = 2.0  # seconds for each process
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ReadMetrics = Callable[[], Awaitable[bytes]]  # raises OSError if a process does not answer

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
-from chalicelib import domains
-from chalicelib.model.names import base_names
 from chalicelib.model.tunnels.gateways import CLOCK_SKEW
+from edge.process.variables import texts
+from edge.process.variables.texts import InvalidText
 
 ADMIN_SOCKET, STATS_SOCKET = "admin.sock", "stats.sock"  # of Envoy, in the folder of the edge
 BOOTSTRAP = "bootstrap.json"  # Envoy's configuration at its start, which control writes
@@ -87,7 +87,8 @@ class Settings:
     `ssh_proxy_protocol_from` is the same for SSH clients. `instance` is one of INSTANCES, of the gateway or Envoy that
     this process runs. `metrics_by` names the process, gateway or control, that serves `metrics_port`; 0 turns that
     off. `ssh_address` is the address of the gateway that the API shows; `public_ssh_address` returns its default.
-    `oauth_endpoints` is a file with other endpoints of identity providers.
+    `oauth_endpoints` is a file with other endpoints of identity providers. The sockets of the sign-in service are in
+    `sign_in_dir`, those of the issuer in `issuer_dir`; by default both are `directory`.
     """
 
     tunnel_domain: str = "tunnels.localhost"
@@ -115,6 +116,8 @@ class Settings:
     metrics_by: str = "control"
     gateway_metrics: str = ""
     link_dir: str = ""
+    sign_in_dir: str = ""
+    issuer_dir: str = ""
     ssh_address: str = ""
     oauth_endpoints: str = ""
     limits: Limits = field(default_factory=Limits)
@@ -161,16 +164,25 @@ class Settings:
     @property
     def sign_in_socket(self) -> Path:
         """Return the socket of the sign-in service for Envoy."""
-        return self.directory / "sign-in.sock"
+        return self._folder(self.sign_in_dir) / "sign-in.sock"
 
     @property
     def sign_in_metrics_socket(self) -> Path:
         """Return the socket of the sign-in service's metrics."""
-        return self.directory / "sign-in-metrics.sock"
+        return self._folder(self.sign_in_dir) / "sign-in-metrics.sock"
+
+    @property
+    def issuer_metrics_socket(self) -> Path:
+        """Return the socket of the issuer's metrics."""
+        return self._folder(self.issuer_dir) / "issuer-metrics.sock"
 
     def link_socket(self, gateway: str) -> Path:
         """Return the socket of a gateway for an Envoy on its host."""
-        return (Path(self.link_dir).resolve() if self.link_dir else self.directory) / f"{gateway}.sock"
+        return self._folder(self.link_dir) / f"{gateway}.sock"
+
+    def _folder(self, given: str) -> Path:
+        """Return an absolute path to a folder, because Envoy runs in another one. The default is that of the edge."""
+        return Path(given).resolve() if given else self.directory
 
     @property
     def public_ssh_address(self) -> str:
@@ -203,30 +215,37 @@ _VARIABLES = {
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings. Raises SettingError for an invalid one."""
-    limits = {limit.name: _count(environment, limit.name) for limit in fields(Limits)}
+    try:
+        return _read(environment)
+    except InvalidText as error:
+        raise SettingError(str(error)) from None
+
+
+def _read(environment: Mapping[str, str]) -> Settings:
+    named = {limit.name: environment.get(limit.name.upper()) for limit in fields(Limits)}
+    limits = {name: texts.count(name.upper(), text) for name, text in named.items() if text}
     given: dict[str, object] = {}
     for setting in fields(Settings):
         name = _VARIABLES.get(setting.name, setting.name.upper())
         if text := environment.get(name):
-            given[setting.name] = _port(name, text) if setting.type == "int" or setting.type is int else text
+            given[setting.name] = texts.port(name, text) if setting.type == "int" or setting.type is int else text
     if ("certificate" in given) != ("private_key" in given):
         raise SettingError("EDGE_CERTIFICATE and EDGE_KEY belong together: set both or neither.")
     _check_texts(str(given.get("abuse_contact", "")), str(given.get("metrics_by", "control")))
     _check_instance(str(given.get("instance", "")), str(given.get("hop_port", "0")))
     if text := str(given.get("tunnel_domain", "")):
-        given["tunnel_domain"] = _domain(text)
+        given["tunnel_domain"] = texts.domain(text)
     if text := str(given.get("tcp_ports", "")):
-        given["tcp_ports"] = _ports(text)
+        given["tcp_ports"] = texts.ports(text)
     for name, read in _LISTS.items():
-        if texts := str(given.get(name, "")):
-            given[name] = tuple(read(name.upper(), text.strip()) for text in texts.split(","))
+        if listed := str(given.get(name, "")):
+            given[name] = tuple(read(name.upper(), text.strip()) for text in listed.split(","))
     for name in ("envoy", "access_log"):
         if "/" in (path := str(given.get(name, ""))):
             given[name] = str(Path.cwd() / path)  # Envoy runs in another folder
     local = Path(environment.get("LOCAL_DIR") or ".local") / "edge"  # in the folder of make run
     given["directory"] = Path(str(given.get("directory", local)))
-    present = {name: value for name, value in limits.items() if value is not None}
-    return Settings(**given, limits=Limits(**present))  # type: ignore[arg-type]
+    return Settings(**given, limits=Limits(**limits))  # type: ignore[arg-type]
 
 
 def _check_texts(contact: str, metrics_by: str) -> None:
@@ -243,57 +262,8 @@ def _check_instance(instance: str, hop_port: str) -> None:
         raise SettingError(f"HOP_PORT={hop_port} is too high, since gateways also use the five ports after it.")
 
 
-def _count(environment: Mapping[str, str], field_name: str) -> int | None:
-    name = field_name.upper()
-    text = environment.get(name)
-    if not text:
-        return None
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise SettingError(f"{name}={text} is not a limit: choose a whole number of at least 1.")
-    return int(text)
-
-
-def _port(name: str, text: str) -> int:
-    least = 0 if name == "HOP_PORT" else 1
-    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
-        raise SettingError(f"{name}={text} is not a port: choose one from {least} to 65535.")
-    return int(text)
-
-
-def _ports(text: str) -> range:
-    try:
-        return base_names.parse_ports(text)
-    except ValueError:
-        raise SettingError(f"TCP_PORTS={text} is not a range of ports: write 20000-20099, or one port.") from None
-
-
-def _domain(text: str) -> str:
-    try:
-        return domains.normal(text.strip())
-    except ValueError as error:
-        raise SettingError(f"TUNNEL_DOMAIN={text} is invalid: it {error}.") from None
-
-
-def _network(name: str, text: str) -> str:
-    try:
-        return str(ipaddress.ip_network(text))
-    except ValueError:
-        raise SettingError(f"{name} names {text}, which is not a network: write 10.0.0.0/8.") from None
-
-
-def _server(name: str, text: str) -> tuple[str, int]:
-    """Parse a name server: an address or address:port, with brackets around IPv6."""
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, "53"
-    try:
-        return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))), _port(name, port)
-    except ValueError:
-        raise SettingError(f"{name} names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53.") from None
-
-
 _LISTS: Mapping[str, Callable[[str, str], object]] = {
-    "dns_servers": _server,
-    "proxy_protocol_from": _network,
-    "ssh_proxy_protocol_from": _network,
+    "dns_servers": texts.server,
+    "proxy_protocol_from": texts.network,
+    "ssh_proxy_protocol_from": texts.network,
 }

@@ -31,9 +31,10 @@ def build(settings: Settings) -> tuple[Resource, ...]:
 def _build_cluster(settings: Settings, name: str, most: int) -> Resource:
     """Return a cluster of the sign-in service on this host, with the most requests at once.
 
-    Envoy runs in the folder of its socket.
+    Without SIGN_IN_DIR, the socket is in the folder in which Envoy runs.
     """
-    address = v3.Address(pipe=v3.Pipe(path=settings.sign_in_socket.name))
+    socket = settings.sign_in_socket
+    address = v3.Address(pipe=v3.Pipe(path=str(socket) if settings.sign_in_dir else socket.name))
     limits = v3.CircuitBreakers.Thresholds(max_requests=parts.number(most), max_pending_requests=parts.number(most))
     cluster = v3.Cluster(
         name=name,

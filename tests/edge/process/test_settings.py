@@ -1,5 +1,6 @@
 """The settings of the edge: what each text in the environment becomes, and the errors of invalid ones."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,21 @@ def test_the_url_of_a_name_has_a_port_only_if_it_is_not_the_default(port: int, u
 @pytest.mark.parametrize(("given", "folder"), [({"LINK_DIR": "near"}, Path.cwd() / "near"), ({}, Path("/edge"))])
 def test_the_socket_of_a_gateway_lies_in_its_folder(given: dict[str, str], folder: Path) -> None:
     assert from_environment({"EDGE_DIR": "/edge", **given}).link_socket("gw-1") == folder / "gw-1.sock"
+
+
+@pytest.mark.parametrize(
+    ("variable", "sockets"),
+    [
+        ("SIGN_IN_DIR", lambda it: [it.sign_in_socket, it.sign_in_metrics_socket]),
+        ("ISSUER_DIR", lambda it: [it.issuer_metrics_socket]),
+    ],
+)
+def test_the_sockets_of_another_process_lie_in_its_folder(
+    variable: str, sockets: Callable[[Settings], list[Path]]
+) -> None:
+    assert {it.parent for it in sockets(from_environment({"EDGE_DIR": "/edge"}))} == {Path("/edge")}
+    other = from_environment({"EDGE_DIR": "/edge", variable: "near"})
+    assert {it.parent for it in sockets(other)} == {Path.cwd() / "near"}
 
 
 def test_files_are_in_the_folder_of_the_edge_unless_set() -> None:

@@ -1,5 +1,7 @@
 """The host of the sign-in service in Envoy."""
 
+import pytest
+
 from edge.envoy import v3
 from edge.envoy.names import sign_in_host
 from edge.process.settings import Settings
@@ -30,3 +32,13 @@ def test_the_host_needs_no_account_and_only_the_service_answers() -> None:
     route.typed_per_filter_config["sign-in"].Unpack(asked)
     assert (asked.disabled, dict(asked.check_settings.context_extensions)) == (False, {"host": "sign-in"})
     assert "sign-in" in [it.name for it in manager.http_filters]
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"), [("", "sign-in.sock"), ("/run/tunnel-edge-sign-in", "/run/tunnel-edge-sign-in/sign-in.sock")]
+)
+def test_envoy_finds_the_socket_in_its_own_folder_or_in_that_of_the_service(folder: str, path: str) -> None:
+    made = {it.key.name: it for it in sign_in_host.build(Settings(sign_in_dir=folder)) if it.key.kind == "cluster"}
+    for name in ("sign-in", "passwords", "webhooks"):
+        (group,) = v3.Cluster.FromString(made[name].encoded).load_assignment.endpoints
+        assert group.lb_endpoints[0].endpoint.address.pipe.path == path

@@ -1,0 +1,78 @@
+"""Parsers of environment variables. Each raises InvalidText with a sentence for the operator. Pure."""
+
+import ipaddress
+import re
+
+from chalicelib import domains
+from chalicelib.model.names import base_names
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+
+
+class InvalidText(Exception):
+    """The text of a variable is invalid."""
+
+
+def count(name: str, text: str) -> int:
+    """Return a limit."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise InvalidText(f"{name}={text} is not a limit: choose a whole number of at least 1.")
+    return int(text)
+
+
+def port(name: str, text: str) -> int:
+    """Return a port. HOP_PORT can be 0."""
+    least = 0 if name == "HOP_PORT" else 1
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= 65535:
+        raise InvalidText(f"{name}={text} is not a port: choose one from {least} to 65535.")
+    return int(text)
+
+
+def ports(text: str) -> range:
+    """Return the ports of TCP_PORTS."""
+    try:
+        return base_names.parse_ports(text)
+    except ValueError:
+        raise InvalidText(f"TCP_PORTS={text} is not a range of ports: write 20000-20099, or one port.") from None
+
+
+def domain(text: str) -> str:
+    """Return TUNNEL_DOMAIN in its normal form."""
+    try:
+        return domains.normal(text.strip())
+    except ValueError as error:
+        raise InvalidText(f"TUNNEL_DOMAIN={text} is invalid: it {error}.") from None
+
+
+def network(name: str, text: str) -> str:
+    """Return a network in its normal form."""
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        raise InvalidText(f"{name} names {text}, which is not a network: write 10.0.0.0/8.") from None
+
+
+def server(name: str, text: str) -> tuple[str, int]:
+    """Return a name server: an address or address:port, with brackets around IPv6."""
+    host, colon, number = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, number = text, "53"
+    if address := _address(host):
+        return address, port(name, number)
+    raise InvalidText(f"{name} names {text}, which is not an address: write 127.0.0.1:5353 or [::1]:53.")
+
+
+def peer(name: str, text: str) -> tuple[str, int]:
+    """Return a host and its port: the name or address of the host, with brackets around IPv6."""
+    host, _, number = text.rpartition(":")
+    if found := _address(host) or (host if _HOST.fullmatch(host) else ""):
+        return found, port(name, number)
+    raise InvalidText(f"{name} names {text}, which is not a host with a port: write 10.0.0.5:4440.")
+
+
+def _address(host: str) -> str:
+    """Return an IP address in its normal form, "" for another text."""
+    try:
+        return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        return ""

@@ -31,7 +31,7 @@ from chalicelib.storage.records.items import Item
 
 @dataclass(frozen=True)
 class Switch:
-    """Whether an account is switched on."""
+    """The switch of an account: on if `is_active`."""
 
     is_active: bool
 

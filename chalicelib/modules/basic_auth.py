@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from chalicelib.http.endpoints import Call
 from chalicelib.http.module import Enabled, Module, excluding
 from chalicelib.model.base import kinds
+from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.modules.basic_auth import MODULE, BasicAuthModule
 from chalicelib.schema.fields import SECRET
 from chalicelib.schema.rules import After, entries, form, max_bytes
@@ -81,7 +82,7 @@ MODULES = tuple(
         stored=MODULE.stored,
         shows=_named(ShownBasicAuth, _HOLDERS[kind]),
         to_response=_response,
-        conflicts=excluding(MODULE.excludes, "credentials"),
+        conflicts=excluding(enforced_modules.list_excluded(MODULE.name), "credentials"),
     )
     for kind, path in zip(MODULE.holders, MODULE.paths, strict=True)
 )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from chalicelib.http.endpoints import NO_STORE, Call
 from chalicelib.http.module import Enabled, Module, excluding
+from chalicelib.model.edges.enforced import enforced_modules
 from chalicelib.model.edges.modules.oauth import MODULE, OAuthModule
 from chalicelib.schema.fields import DOMAIN, SECRET, Domain, Name, Text
 from chalicelib.schema.rules import After, WithData, between, entries, form, if_empty, if_null, max_bytes, max_encoded
@@ -160,7 +161,7 @@ MODULES = tuple(
         stored=MODULE.stored,
         to_response=_response,
         headers=NO_STORE,
-        conflicts=excluding(MODULE.excludes, "provider"),
+        conflicts=excluding(enforced_modules.list_excluded(MODULE.name), "provider"),
     )
     for path in MODULE.paths
 )

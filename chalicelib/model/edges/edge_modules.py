@@ -41,7 +41,7 @@ class EdgeModule(Generic[S, V]):
     - `budget` is the module's maximum share of a response, in characters of JSON inside a JSON string. `make openapi`
       computes it from the shape of the module's requests, and fails if it is larger.
     - `memory` estimates the module's memory in Envoy.
-    - `excludes` names the modules that a holder cannot have at the same time.
+    - `excludes` names modules that a holder cannot have at the same time. One of two modules names the other.
     - `configures_route` names the function of `edge.envoy` that adds the module to each of Envoy's routes for a route.
       `built_by` names the function for a module that configures something else. Without both, the edge cannot enforce
       the module, and closes its holder.
@@ -64,6 +64,10 @@ class EdgeModule(Generic[S, V]):
     def paths(self) -> tuple[str, ...]:
         """Return the module's paths in the API, one for each kind that can have it."""
         return tuple(f"{kind.one}/{self.name}" for kind in self.holders)
+
+    def is_excluded_by(self, other: "EdgeModule[Any, Any]") -> bool:
+        """Return whether a holder cannot have both modules."""
+        return self.name in other.excludes or other.name in self.excludes
 
     @property
     def is_enforced(self) -> bool:

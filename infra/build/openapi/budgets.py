@@ -41,11 +41,11 @@ def check(declared: Iterable[EdgeModule[Any, Any]], modules: Iterable[Module]) -
 
 def _check_sum(modules: Iterable[EdgeModule[Any, Any]]) -> None:
     """Check the largest route. Of modules that exclude each other it has the one with the larger budget."""
-    budget, total, counted = ROUTE - OWN_FIELDS, 0, set[str]()
+    budget, counted = ROUTE - OWN_FIELDS, list[EdgeModule[Any, Any]]()
     for module in sorted(modules, key=lambda it: it.budget, reverse=True):
-        if counted.isdisjoint(module.excludes):
-            counted.add(module.name)
-            total += module.budget
+        if not any(map(module.is_excluded_by, counted)):
+            counted.append(module)
+    total = sum(module.budget for module in counted)
     if total > budget:
         raise OverBudget(
             f"The modules of a route have budgets of {total:,} characters together: {total - budget:,} more than fit."

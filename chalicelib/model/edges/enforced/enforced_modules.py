@@ -66,6 +66,11 @@ class Modules:
 NO_MODULES = Modules()
 
 
+def list_excluded(name: str) -> tuple[str, ...]:
+    """Return the modules that cannot be set beside a module."""
+    return tuple(module.name for module in EVERY if _BY_NAME[name].is_excluded_by(module))
+
+
 def _is_disabled(record: object) -> bool:
     return isinstance(record, Mapping) and record.get("enabled") is False
 

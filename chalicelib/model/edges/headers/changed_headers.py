@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.model.audit import details
+from chalicelib.model.base import kinds
 from chalicelib.model.base.records import StoredModule
-from chalicelib.model.edges.edge_modules import Memory
+from chalicelib.model.edges.edge_modules import EdgeModule, Memory
 from chalicelib.model.edges.headers import header_changes
 
 
@@ -25,16 +26,33 @@ class HeadersModule(StoredModule):
         return {**super().audited_fields(), "add": digests}
 
 
-def read(module: HeadersModule, check_name: Callable[[str], str]) -> HeadersModule | None:
-    """Return the module, or None if its headers must not be changed."""
-    try:
-        header_changes.check_changes(module.add, module.remove, check_name)
-    except ValueError:
-        return None
-    return module
+def declare(
+    name: str, check_name: Callable[[str], str], configures_route: str
+) -> EdgeModule[HeadersModule, HeadersModule]:
+    """Return the declaration of a module that changes headers. `check_name` is for the names of its headers."""
+
+    def read(module: HeadersModule) -> HeadersModule | None:
+        try:
+            header_changes.check_changes(module.add, module.remove, check_name)
+        except ValueError:
+            return None
+        return module
+
+    return EdgeModule(
+        name=name,
+        holders=(kinds.HTTPS_EDGE_ROUTES,),
+        stored=HeadersModule,
+        read=read,
+        restricts_visitors=False,
+        admits_ambiguous_paths=True,
+        needs_plaintext=True,
+        budget=3_900,
+        memory=_estimate,
+        configures_route=configures_route,
+    )
 
 
-def estimate(module: HeadersModule) -> Memory:
+def _estimate(module: HeadersModule) -> Memory:
     """Return the memory of changed headers. Envoy keeps their text four times."""
     texts = [*module.remove, *(f"{name}{value}" for name, value in module.add.items())]
     return Memory(entry_kib=0.6 * len(texts) + 4.0 * sum(map(len, texts)) / 1024)

@@ -118,6 +118,5 @@ MODULE = EdgeModule(
     needs_plaintext=True,
     budget=16_800,
     memory=lambda _: Memory(),
-    excludes=("basic_auth",),
     built_by="filters.sign_in.guard_routes",
 )

@@ -1,1 +1,1 @@
-"""From changes in the records to Envoy: reading them, the resources that they touch, discovery."""
+"""Reads changed records, and sends Envoy the resources that they affect."""

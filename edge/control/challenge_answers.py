@@ -7,7 +7,7 @@ from typing import Literal
 from chalicelib.model.serving import pages
 from chalicelib.model.tls.challenge_records import LIFETIME, PendingChallenge
 
-Standing = Literal["known", "unreserved", "unknown"]  # of the host that is requested
+Standing = Literal["known", "unreserved", "unknown"]  # how the records classify the requested host
 
 _MOST = 10_000  # domains
 _PATH = "/.well-known/acme-challenge/"
@@ -31,10 +31,10 @@ class PendingDomains:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._ends: OrderedDict[str, float] = OrderedDict()  # the oldest first
+        self._ends: OrderedDict[str, float] = OrderedDict()  # expiry times by domain, the earliest first
 
     def add(self, domain: str, now: float) -> None:
-        """Remember a domain for an hour, instead of the oldest one if there are too many."""
+        """Remember a domain for an hour. Forget the oldest one if there are too many."""
         self._ends[domain] = now + LIFETIME
         self._ends.move_to_end(domain)
         if len(self._ends) > self._most:
@@ -48,8 +48,8 @@ class PendingDomains:
 def respond(path: str, pending: PendingChallenge | None, standing: Standing, https: str) -> ChallengeResponse:
     """Return the response to a request. `https` is the host's address without a path.
 
-    Only the token of a pending challenge gets its answer. Names that another account may have a minute later get 404,
-    like unknown names. Others are redirected, so that their own upstream answers.
+    A request for the token of a pending challenge gets the answer. Unknown names, and names that another account can
+    have a minute later, get 404. Requests for other names are redirected to their own upstream.
     """
     token = path.partition("?")[0].removeprefix(_PATH)
     if pending and token == pending.token:

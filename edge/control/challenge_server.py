@@ -31,9 +31,9 @@ _READ_SIZE = 65536  # bytes
 
 
 class ChallengeServer:
-    """Answers each request from the records as they are now, so that no host has to prepare an order.
+    """Answers each request from the current records, so that an order needs no preparation on edge hosts.
 
-    `budget` bounds the reads that only distinguish a redirect from 404. They use at most a tenth of it.
+    Some reads only decide between a redirect and 404. They use at most a tenth of `budget`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ChallengeServer:
         self._log_read, self._waiting = asyncio.Event(), 0
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Handle the changes of a read of the log, and release the requests that wait for it."""
+        """Handle the changes of one read of the log. Wake the requests that wait for it."""
         for place in places:
             if domain := challenge_records.find_domain(place):
                 self._domains.add(domain, time.time())
@@ -73,7 +73,7 @@ class ChallengeServer:
         try:
             pending = await self._find_pending(name)
             if not pending and not domains.is_below(name, self._settings.tunnel_domain):
-                await self._wait_for_log()  # it may not have reported an order yet whose challenge this is
+                await self._wait_for_log()  # the order of this challenge may be unread
                 pending = await self._find_pending(name)
             standing: Standing = "known" if pending else await self._standings.get(name)
         except Unavailable:
@@ -92,7 +92,7 @@ class ChallengeServer:
         return await self._reads.for_visitor(self._decide_standing, name) if is_admitted else "unknown"
 
     def _decide_standing(self, name: str) -> Standing:
-        """Return what a name is, by its records. Blocks; raises Unavailable."""
+        """Return whether a name is known, unreserved or unknown. Blocks. Raises Unavailable."""
         domain = self._settings.tunnel_domain
         account = self._reader.find_account(name)
         if not account:
@@ -109,7 +109,7 @@ class ChallengeServer:
         self._waiting += 1
         try:
             async with asyncio.timeout(_LOG_TIMEOUT):
-                for _ in range(2):  # the first of these reads may have begun before
+                for _ in range(2):  # the first read may have begun before this call
                     await self._log_read.wait()
         except TimeoutError:
             pass
@@ -130,7 +130,7 @@ class ChallengeServer:
 
 
 async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """Return a request without its body, or None if there is none. Raises h11.ProtocolError."""
+    """Return a request without its body, or None if the client sends none. Raises h11.ProtocolError."""
     while (event := connection.next_event()) is h11.NEED_DATA:
         connection.receive_data(await reader.read(_READ_SIZE))
     return event if isinstance(event, h11.Request) else None

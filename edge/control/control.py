@@ -57,9 +57,9 @@ from edge.store.records import Store, Unavailable
 POLL = 0.4  # seconds between reads of the log
 _BLOCKS_PERIOD = 2.0  # seconds between reads of blocked networks and banned names
 _SIGN_IN_PERIOD = 4.0  # seconds between two reads of keys and managed applications
-_GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, if no lease of them ends earlier
-_MAX_LOG_AGE = 30.0  # seconds since the last read of the log for which the host counts as ready
-_STATE_TIME = 2.0  # seconds after its connection in which Envoy sends what it already has
+_GATEWAYS_PERIOD = 20.0  # seconds between reads of gateways, unless a gateway's lease ends earlier
+_MAX_LOG_AGE = 30.0  # seconds without a read of the log after which the host is not ready
+_STATE_TIME = 2.0  # seconds after connecting in which Envoy lists the resources that it already has
 
 
 class NameReader(AccountReader, ItemReader, Protocol):
@@ -82,7 +82,7 @@ class Control:
         link_pair = RenewedPair(lambda: link_authority.issue(server.CLIENT))
         self._operator = operator = OperatorPair(settings, store)
         self._pairs = {LINK_SECRET: link_pair.pair, **dict.fromkeys((OPERATOR_SECRET, SIGN_IN_SECRET), operator.pair)}
-        self._published: dict[str, KeyPair] = {}  # the key pairs that Envoy has: of the operator and of the link
+        self._published: dict[str, KeyPair] = {}  # the key pairs of the operator and the link that Envoy has
         self._operator_names = frozenset({settings.tunnel_domain, f"*.{settings.tunnel_domain}"})
         self._resolver = resolver or NameResolver(settings.tunnel_domain, partial(add_socket, settings))
         self._serving = SpecialServing(settings, link_authority.pem)
@@ -99,8 +99,8 @@ class Control:
         self._ports = Ports(store, self.discovery, self._special.tunnel_at, self._open_ports)
         self._gateways_at, self._managed_apps = 0.0, frozenset[str]()  # the time of the next read of gateways
         self._read_at = time.monotonic()  # the last complete read of the log
-        self._blocked: tuple[list[str], list[str]] | None = None  # networks, banned hosts
-        self._is_complete = self.discovery.catalog.is_complete = False  # with it, Envoy can lose what the catalog lacks
+        self._blocked: tuple[list[str], list[str]] | None = None  # blocked networks and banned hosts
+        self._is_complete = self.discovery.catalog.is_complete = False  # then Envoy removes what the catalog lacks
 
     async def serve(self) -> None:
         """Serve Envoy's discovery, until cancelled."""
@@ -109,7 +109,7 @@ class Control:
             files.replace(file, json.dumps(configuration).encode(), mode=0o640)
         pressure.reset(self._settings)
         self._open_ports.clear()
-        self.discovery.catalog.has_all_listeners = False  # without special names, the public one would refuse them
+        self.discovery.catalog.has_all_listeners = False  # without special names, the public listener would refuse them
         always = (*https_listener.build_public(self._settings), *sign_in_host.build(self._settings))
         self.discovery.apply({it.key: it for it in always})
         self.discovery.apply(self._read_renewed())
@@ -126,21 +126,21 @@ class Control:
         self._loader.request(demand.requested)
 
     async def _follow(self) -> None:
-        """Follow the log of changes. The first reads find what changed before this process listened."""
+        """Follow the log of changes. The first read includes the changes during the start."""
         read = partial(self._read_changes, Follower(self._store, time.time()))
         await tasks.retry(self._start, Unavailable)
         changes = PeriodicTask("changes", read, POLL, failures=Unavailable)  # Envoy keeps its configuration meanwhile
         await tasks.run_all(changes.run(), PeriodicTask("answers", self._handle_answers, POLL).run())
 
     def _periodic_tasks(self) -> Iterator[PeriodicTask]:
-        """Yield what needs no names."""
+        """Yield the tasks that run while names are still being loaded."""
         yield PeriodicTask("blocks", self._read_blocks, _BLOCKS_PERIOD, failures=Unavailable)
         yield PeriodicTask("sign_in", self._read_sign_in, _SIGN_IN_PERIOD, failures=Unavailable)
         yield self._sweeps.task
         yield PeriodicTask("progress", self._report_progress, PERIOD, failures=OSError)
 
     async def _start(self) -> None:
-        """Load special names, and then send all listeners. Envoy serves with earlier ones meanwhile.
+        """Load special names, and then send all listeners. Envoy serves with earlier listeners meanwhile.
 
         Raises Unavailable.
         """
@@ -216,7 +216,7 @@ class Control:
         new = {name: pair for name, pair in pairs.items() if self._published.get(name) is not pair}
         self._published |= new
         if pair := new.get(OPERATOR_SECRET):
-            with suppress(ValueError):  # Envoy rejects such a certificate and keeps the earlier one
+            with suppress(ValueError):  # Envoy rejects an unreadable certificate and keeps the earlier one
                 self._operator_names = pair.dns_names()
             self._loader.replan()
             self._special.replan()
@@ -243,12 +243,12 @@ class Control:
         return counts.format_for_prometheus(await read())
 
     async def _find_unready_log(self) -> str:
-        """Return why the log counts as unread, or ""."""
+        """Return a sentence if the last read of the log is too old, or ""."""
         seconds = time.monotonic() - self._read_at
         return "" if seconds <= _MAX_LOG_AGE else f"control has not read the log for {seconds:.0f} s"
 
     async def _find_unready_envoy(self) -> str:
-        """Return why no Envoy serves, or ""."""
+        """Return why no Envoy is ready, or ""."""
         if not self.discovery.has_answered:
             return "Envoy has not answered control"
         return await metrics.find_unready("Envoy", self._settings.list_files(STATS_SOCKET), counts.READY)

@@ -1,7 +1,7 @@
 """Ends the tunnels of gateways that died.
 
-A gateway that dies writes nothing, and its lease ends. One host then ends the gateway by a write to its record, and one
-host ends its tunnels.
+A gateway that dies writes nothing, and its lease ends. Then one edge host marks the gateway's record as ended, and one
+edge host ends its tunnels.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from chalicelib.model.tunnels.gateways import Gateway
 from edge.process.tasks import PeriodicTask
 from edge.store.records import Store, Unavailable
 
-_PERIOD = 20.0  # seconds between two sweeps of gateways that are not swept at once
+_PERIOD = 20.0  # seconds between two sweeps, unless a dead gateway is found earlier
 _CLAIM = 60  # seconds in which no other host sweeps the gateway
-MAX_RATE = 100  # ends per second
-_MAX_AT_ONCE = 8  # ends
+MAX_RATE = 100  # tunnels that are ended per second
+_MAX_AT_ONCE = 8  # tunnels that are ended at the same time
 
 
 class GatewaySweeps:
@@ -33,13 +33,13 @@ class GatewaySweeps:
         self.task = PeriodicTask("sweeps", self.sweep, _PERIOD, failures=Unavailable)
 
     def apply(self, found: Sequence[Gateway]) -> None:
-        """Sweep the gateways among these that are dead."""
+        """Sweep those of the gateways that are dead."""
         self._dead = [it for it in found if it.ended or it.has_lapsed(gateways.clock_skew())]
         if self._dead:
             self.task.wake()
 
     async def sweep(self) -> None:
-        """End the gateways that have lapsed, and the tunnels of those that are ended. Raises Unavailable."""
+        """End gateways with a lapsed lease, and the tunnels of ended gateways. Raises Unavailable."""
         for gateway in self._dead:
             if gateway.ended:
                 await self._end_tunnels(gateway)
@@ -64,7 +64,7 @@ class GatewaySweeps:
             for error in (it for it in results if isinstance(it, BaseException)):
                 raise error
             if True not in results:
-                return  # a lease of a tunnel's own still runs, or another host ends the others
+                return  # another host ends the remaining tunnels, or their own lease still runs
         await self._call(self._store.remove_gateway, gateway.id)
 
     async def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The operator's certificate on one edge host: of the settings, of the issuer, or made on this host."""
+"""The operator's certificate on one edge host: from the settings, from the issuer, or made on this host."""
 
 import base64
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ class OperatorRecords(Protocol):
 
 
 class OperatorPair:
-    """The operator's certificate. Unless EDGE_CERTIFICATE is set, the issuer's one is used until it expires."""
+    """The operator's certificate. Unless EDGE_CERTIFICATE is set, the issuer's certificate is used until it expires."""
 
     def __init__(self, settings: Settings, store: OperatorRecords) -> None:
         self._store, self._is_configured = store, bool(settings.certificate)

@@ -25,7 +25,7 @@ class Ports:
         self, store: Store, discovery: Discovery, tunnel_at: Callable[[str], ServedTunnel | None], opened: OpenPorts
     ) -> None:
         self._store, self._discovery, self._tunnel_at, self._opened = store, discovery, tunnel_at, opened
-        self._tunnels: dict[Name, str] = {}  # tunnel ids of open ports
+        self._tunnels: dict[Name, str] = {}  # the tunnel ids for which ports are open
         self._refused: set[Name] = set()
         self._tried_at = 0.0
         self._recorded: dict[Name, tuple[str, str]] = {}  # tunnel id and reason
@@ -41,7 +41,7 @@ class Ports:
         """Record the tunnel for which a port is open, or that it is closed."""
         port, answer = name.name.removeprefix(PORT_PREFIX), self._discovery.catalog.current_answer(name)
         tunnel = self._tunnel_at(port) if answer and not answer.error else None
-        with suppress(OSError):  # the gateway stops waiting anyway
+        with suppress(OSError):  # the gateway waits only for some seconds
             if tunnel:
                 self._tunnels[name] = tunnel.id
                 self._opened.add(port, tunnel.id)
@@ -63,7 +63,7 @@ class Ports:
             self._discovery.send(self._refused)
 
     async def _check(self, name: Name) -> None:
-        """Record Envoy's answer for the port's tunnel. Forget ports that are open or removed."""
+        """Record Envoy's answer for the port's tunnel. Forget the port if it is open or removed."""
         answer = self._discovery.catalog.current_answer(name)
         is_open = answer and await self._record_refusal(name, redact(answer.error, ())) and not answer.error
         if is_open or self._discovery.catalog.version(name) is None:

@@ -15,7 +15,7 @@ def reset(settings: Settings) -> None:
 
 
 async def write_changes(settings: Settings) -> None:
-    """Write the share whenever it changes, until cancelled. Of two Envoys, the larger one counts."""
+    """Write the share whenever it changes, until cancelled. If two Envoys run, write the larger share."""
     sockets, written = settings.list_files(STATS_SOCKET), 0.0
 
     async def write_change() -> None:

@@ -88,7 +88,7 @@ class Rejections:
         return {name: error for errors in found.errors.values() for name, error in errors.items()}
 
     def _report_certificates(self, account: str, errors: Errors) -> None:
-        """Report certificates, each until its record changes: Envoy gets it only once from this process."""
+        """Report rejected certificates, each until its record changes: Envoy gets it only once from this process."""
         for id, error in errors.items():
             if id not in self._certificates:
                 self._certificates[id] = account
@@ -120,12 +120,12 @@ class Rejections:
 
 
 def is_relevant(place: Place) -> bool:
-    """Return whether a change of a record can change what Envoy rejects. Tunnels change often, and cannot."""
+    """Return whether a change of a record can change what Envoy rejects. The frequent changes of tunnels cannot."""
     return kinds.at(place.scope.partition("#")[2]) is not kinds.TUNNELS
 
 
 def redact(sentence: str, own_ids: Iterable[str]) -> str:
-    """Return an error of Envoy without file names, and without ids except an edge's own ones."""
+    """Return an error of Envoy without file names, and without ids except `own_ids`."""
     allowed = frozenset(own_ids)
     text = _LEAD.sub("", " ".join(sentence.split()))
     text = _ID.sub(lambda found: found[0] if found[0] in allowed else "…", _FILE.sub("a file", text))

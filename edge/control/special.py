@@ -29,7 +29,7 @@ from edge.store.records import Store, Unavailable
 _CHECK_PERIOD = 0.5  # seconds
 _RESYNC_PERIOD = 180.0
 _PATIENCE = 10.0  # seconds in which accounts that cannot be read delay the start
-_PROVED = "domain#"  # the scopes of the unique keys of proved domains begin with it
+_PROVED = "domain#"  # the prefix of the scopes of proved domains' unique keys
 _ANSWER_TIMEOUT = 1.0  # seconds to wait for Envoy's answers before a change that depends on them
 _FORM_POLL = 0.01
 
@@ -76,7 +76,7 @@ class SpecialNames:
         self._accounts: dict[str, SpecialAccount] = {}
         self._unread: set[SpecialOwner] = set()  # owners of changed entries
         self._reading: set[SpecialOwner] = set()  # owners of entries in the current read
-        self._waiting: dict[str, set[Place]] = {}  # other changes until then, by account
+        self._waiting: dict[str, set[Place]] = {}  # changes that are handled after that read, by account
         self._resync_at: dict[str, float] = {}  # the monotonic time of an account's next resync
         self._suspects: set[Place] = set()  # missed changes that the next read of the log may still report
         self._checking = PeriodicTask("special_names", self.check, _CHECK_PERIOD)
@@ -156,7 +156,7 @@ class SpecialNames:
             account.wake()
 
     async def wait_until_settled(self, name: str) -> None:
-        """Wait until Envoy's matcher has a name as its records require, at most a second."""
+        """Wait until Envoy's matcher of server names is current for a name, at most a second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 while self._is_reading or any(not it.is_idle for it in self._accounts.values() if it.covers(name)):
@@ -194,7 +194,10 @@ class SpecialNames:
             await asyncio.gather(*(it.stop() for it in self._accounts.values()))
 
     async def check(self) -> None:
-        """Read changed entries, and handle what became due. Failed reads are repeated by the next check."""
+        """Read changed entries, check each account, and resync it if that is due.
+
+        The next check repeats failed reads.
+        """
         if self._unread or self._waiting:
             await self._read_entries()
         now = time.monotonic()
@@ -208,13 +211,13 @@ class SpecialNames:
 
     @property
     def _is_reading(self) -> bool:
-        """Return whether any entries have changed that were not read yet."""
+        """Return whether changed entries, or changes that wait for them, are unread."""
         return bool(self._unread or self._reading or self._waiting)
 
     def _change(self, account: SpecialAccount, place: Place) -> None:
-        """Read a changed record again, but only with the changed entries of its account.
+        """Read a changed record again, but not before the changed entries of its account.
 
-        Otherwise a name would be closed for a moment when one tunnel takes it over from another.
+        In the other order, a name would be closed for a moment when one tunnel takes it over from another.
         """
         if self._has_unread(account.account):
             self._waiting.setdefault(account.account, set()).add(place)
@@ -222,11 +225,11 @@ class SpecialNames:
             account.change([place])
 
     def _has_unread(self, account: str) -> bool:
-        """Return whether entries of an account have changed, and were not read with all that changed with them."""
+        """Return whether changed entries of an account, or changes that wait for them, are unread."""
         return account in self._waiting or any(it.account == account for it in self._unread | self._reading)
 
     async def _read_entries(self) -> None:
-        """Read changed entries, and then what else has changed. The next check repeats a failed read."""
+        """Read changed entries, then the records with waiting changes. The next check repeats a failed read."""
         self._reading, self._unread = self._unread, set()
         waiting, self._waiting = self._waiting, {}
         try:
@@ -269,7 +272,7 @@ def _names_at(host: str, names: Iterable[str]) -> Iterable[str]:
 
 
 def _is_proved_by(name: str, domain: str) -> bool:
-    """Return whether the owner of a domain can decide about a special name, or a name below a special wildcard."""
+    """Return whether the proof of a domain can affect a special name, or names below a special wildcard."""
     host, at = name.partition(":")[0], domain.removeprefix(domains.WILDCARD)
     is_above = host.startswith(domains.WILDCARD) and domains.is_below(at, host.removeprefix(domains.WILDCARD))
     return is_above or domains.is_below(host, at)

@@ -80,17 +80,17 @@ class SpecialAccount:
         self.account = account
         self.plans = SpecialPlans()
         self.missed: set[Place] = set()  # records that a resync found changed
-        self.was_tried = False  # whether its names were planned or closed
-        self.is_unavailable = False  # whether the store could not be read for the latest work
+        self.was_tried = False  # whether its first work has ended, with plans or closed names
+        self.is_unavailable = False  # whether the store failed during the latest work
         self._shared = shared
         self._entries: dict[str, SpecialEntry] = {}  # by the id of the edge or tunnel
         self._handled: Mapping[str, SpecialEntry] = {}  # the entries with which the current work began
         self._records: AccountRecords | None = None
         self._read_ids: frozenset[str] = frozenset()  # ids of the edges and tunnels in `_records`
-        self._closed: frozenset[str] = frozenset()  # ids with hosts that are closed until they can be read
-        self._all_hosts: frozenset[str] = frozenset()  # of the account, read if a special name is a wildcard
+        self._closed: frozenset[str] = frozenset()  # ids of unread entries: their hosts are closed
+        self._all_hosts: frozenset[str] = frozenset()  # every host, read only if a special name is a wildcard
         self._clusters: list[Resource] = []
-        self._requirements: Mapping[str, str] = {}  # on the handshakes of HTTP, by host
+        self._requirements: Mapping[str, str] = {}  # requirements on the handshakes of HTTP, by host
         self._work, self._failed = _Work(), _Work()
         self._has_work = self._has_failed = False
         self._expires_at = float("inf")
@@ -107,7 +107,7 @@ class SpecialAccount:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether neither the account nor Envoy has any special names of the account."""
+        """Return whether the account has no special names left, in its entries or in Envoy."""
         return self.is_idle and not self._entries and self.plans == SpecialPlans() and not self._has_failed
 
     @property
@@ -116,7 +116,7 @@ class SpecialAccount:
         return frozenset(name for it in self._entries.values() for name in special_plans.list_names(it))
 
     def covers(self, name: str) -> bool:
-        """Return whether a name is special, or was until the last plans."""
+        """Return whether a name is special, or was in the previous plans."""
         hosts = self.hosts | self._requirements.keys()
         return name in hosts or f"{WILDCARD}{name.partition('.')[2]}" in hosts
 
@@ -152,7 +152,7 @@ class SpecialAccount:
             self.wake()
 
     def wake(self) -> None:
-        """Start to do the work, and plan again."""
+        """Start the task that does the pending work and plans again."""
         self._has_work = True
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -191,7 +191,7 @@ class SpecialAccount:
         return True
 
     async def _close_unread(self) -> None:
-        """Close the hosts that were not read since the start: without parts, their visitors would get 421."""
+        """Close the hosts that could not be read since the start: without resources, their visitors would get 421."""
         if self._list_closed() != self.plans.closed:
             try:
                 await self._publish()
@@ -202,9 +202,9 @@ class SpecialAccount:
         return special_plans.list_hosts(it for id, it in self._handled.items() if id in self._closed)
 
     async def _read(self, work: _Work) -> None:
-        """Read what changed, and all records of new entries. Without entries, forget all."""
+        """Read changed records, and all records of new entries. Without entries, forget all records."""
         shared, ids = self._shared, frozenset(self._handled)
-        is_kept = self._read_ids <= ids  # otherwise drop the records that only removed entries use
+        is_kept = self._read_ids <= ids  # if not, read all again, without records of removed entries
         known, had = (self._records, self._read_ids) if is_kept else (None, frozenset[str]())
         try:
             if known and work.changed:
@@ -212,7 +212,7 @@ class SpecialAccount:
             if known and work.is_resync:
                 known = await self._resync(known)
         except Undecodable:
-            known, had = None, frozenset()  # to find the entries that use the malformed record
+            known, had = None, frozenset()  # read all again, to find the entries with the malformed record
         known, more = await self._read_entries(sorted(ids - had), known)
         if any(it.startswith(WILDCARD) for it in special_plans.list_hosts(self._handled.values())):
             self._all_hosts = await shared.run(shared.list_hosts, self.account)
@@ -237,7 +237,7 @@ class SpecialAccount:
         return known, first | second
 
     async def _resync(self, known: AccountRecords) -> AccountRecords:
-        """Read all records again and return them. Differences that the log did not report yet are added to `missed`."""
+        """Read all records again and return them. Add differences that the log has not reported yet to `missed`."""
         lapsed = self._find_lapsed()
         found: AccountRecords = await self._shared.run(self._shared.reader.resync, known)
         both = known.versions.keys() & found.versions.keys()

@@ -1,4 +1,4 @@
-"""The reports that this host writes about edges: a report exists while Envoy rejects something of the edge.
+"""The reports that this host writes about edges: a report exists while Envoy rejects a part of the edge.
 
 Changes in quick succession are written together. One account's writes do not delay those of others.
 """
@@ -47,10 +47,10 @@ class Statuses:
         self._on_found = on_found
         self._store, self._host, self._has_envoy, self._operator_names = store, host, has_envoy, operator_names
         self._written: dict[str, tuple[str, Report]] = {}  # account and report by edge
-        self._not_before: dict[str, float] = {}  # the next permitted write of an edge
-        self._pending: dict[str, tuple[str, Report | None]] = {}  # the next write of an edge: account and report
+        self._not_before: dict[str, float] = {}  # the monotonic time of the next permitted write, by edge
+        self._pending: dict[str, tuple[str, Report | None]] = {}  # account and report of the next write, by edge
         self._writing: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        # Separate threads, so that slow writes delay nothing else; one more for the removal of other hosts.
+        # Separate threads, so that slow writes delay nothing else. One of them removes lapsed hosts.
         self._threads = ThreadPoolExecutor(_MAX_WRITES + 1, "statuses")
         self._announcer = ThreadPoolExecutor(1, "announcing")  # one thread keeps the order: the withdrawal comes last
         self._is_announced = False

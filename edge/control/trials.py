@@ -33,11 +33,11 @@ _POLL, _PAUSE = 0.2, 2.0  # seconds: between checks; until a trial without a res
 _TRIES = 5
 _REPEAT = 600.0  # seconds until an edge with errors is tried again
 _TIMEOUT = 5.0  # seconds for a connection, and until the new revision is loaded
-_MAX_NAMES = 4  # of an edge
+_MAX_NAMES = 4  # names of an edge to which a trial connects
 _MAX_TRIALS, _MAX_TRIALS_OF_ACCOUNT = 8, 2  # concurrent trials
 _HOSTS_PERIOD = 1.0  # seconds between two reads of the live hosts
-_LABEL = "edge-trial"  # below a wildcard
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by EDGE_HOST  # noqa: S104 (connects)
+_LABEL = "edge-trial"  # replaces the "*" of a wildcard
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # the address to connect to, by EDGE_HOST  # noqa: S104 (connects)
 
 _Key = tuple[str, str]  # the account and the id of an edge
 
@@ -70,7 +70,7 @@ class Trials:
         self._live_hosts_at = float("-inf")
 
     def apply(self, places: Iterable[Place]) -> None:
-        """Try changed edges, and the edges with errors of changed accounts."""
+        """Schedule trials of changed edges, and of edges with errors if a record of their account has changed."""
         now, owners = time.monotonic(), set[str]()
         for place in filter(rejections.is_relevant, places):
             account, _, path = place.scope.partition("#")
@@ -127,7 +127,7 @@ class Trials:
             self._due.setdefault(key, (time.monotonic() + _REPEAT, 0))
 
     async def _try(self, account: str, edge: str) -> bool:
-        """Try an edge and store the result. Return False if there is none."""
+        """Try an edge and store the result. Return False if there is no result yet."""
         host = self._host
         self._refused.pop((account, edge), None)
         records = await asyncio.to_thread(host.reader.read_items, account, [edge], None)
@@ -159,7 +159,10 @@ def choose_host(hosts: Iterable[str], edge: str) -> str:
 
 
 def choose_names(plan: Plan) -> list[str]:
-    """Return some names of an edge that finish handshakes on this host, none if IP policies can refuse this host."""
+    """Return some names of an edge that finish handshakes on this host.
+
+    Return none if IP policies can refuse this host.
+    """
     if plan.is_stream and plan.refusals:
         return []
     found = [it.name for it in plan.hosts if it.answers and it.certificate and not port_of(it.name)]
@@ -172,7 +175,7 @@ async def _connects(name: str, settings: Settings) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     address = _LOOPBACK.get(settings.host, settings.host)
     source = (proxies.choose_trial_source(settings), 0) if settings.proxy_protocol_from else None
-    with suppress(OSError):  # TimeoutError is one
+    with suppress(OSError):  # includes TimeoutError
         async with asyncio.timeout(_TIMEOUT):
             _, writer = await asyncio.open_connection(address, settings.edge_port, local_addr=source)
             try:

@@ -32,7 +32,7 @@ class _Steps:
 
 
 class AccountNames:
-    """The names of one account. A single task changes them, so that no plan overtakes a later one."""
+    """The names of one account. A single task changes them, so that an earlier plan never replaces a later one."""
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.account = account
@@ -155,14 +155,14 @@ class AccountNames:
             self._plans.unread |= used  # until they can be read, no further name of the account is loaded
             if isinstance(error, Unavailable) and not isinstance(error, Undecodable):
                 return
-            if not isinstance(error, OSError | RuntimeError | MemoryError):  # not about records
+            if not isinstance(error, OSError | RuntimeError | MemoryError):  # these are not about records
                 await self._plans.refuse_unreadable(used)
             raise
         self._plans.unread -= used
         await self._plans.replace(records)
 
     async def _load(self, name: str) -> None:
-        """Load a wanted name. If its account changes meanwhile, read the changes before refusing it."""
+        """Load a wanted name. If records of its account change meanwhile, read the changes before refusing the name."""
         try:
             outcome = await self._try_load(name)
         except Unavailable as error:

@@ -34,10 +34,10 @@ class AccountPlans:
 
     def __init__(self, account: str, shared: Loading) -> None:
         self.records = AccountRecords(account, frozenset())
-        self._records_by_name: dict[str, AccountRecords] = {}  # a cache: only for the last name
+        self._records_by_name: dict[str, AccountRecords] = {}  # a cache, only of the latest name
         self.used: dict[str, frozenset[Place]] = {}  # the places that each loaded name uses
         self.expires_at = float("inf")  # the Unix time of the next lease or certificate that begins or ends
-        self.has_unread_keys = False  # the key of a loaded name's new certificate could not be read
+        self.has_unread_keys = False  # whether the key of a loaded name's new certificate could not be read
         self._account = account
         self._shared, self._loaded, self._sender = shared, shared.loaded, shared.sender
         self._plans: dict[str, NamePlan] = {}
@@ -60,7 +60,7 @@ class AccountPlans:
         return self._pairs.get(plan.certificate if plan else "")
 
     async def replace(self, records: AccountRecords, pairs: Mapping[str, KeyPair] = _NO_PAIRS) -> None:
-        """Replace the records and add key pairs. Update the names that use a changed record, but not an unread one."""
+        """Replace the records and add key pairs. Update names that use a changed record, but no unread one."""
         before, self.records, self._records_by_name = self.records, records, {}
         self._shared.gateway_users.put(self._account, gateway_users.list_gateways(records))
         self.expires_at = records.find_next_expiry(time.time())
@@ -147,7 +147,7 @@ class AccountPlans:
             self._report(plan, NameErrors(refusal))
 
     async def _withdraw(self, plans: Collection[NamePlan]) -> None:
-        """Withdraw names. Their changes are still followed, because of their open connections."""
+        """Withdraw names. Changes of their records are still handled, because of open connections."""
         known = [it.name for it in plans if it.name in self._plans]
         self.used |= {name: frozenset(self._records_of(name).versions) for name in known}
         gone = [it for it in plans if self._is_served(it.name)]
@@ -186,14 +186,14 @@ class AccountPlans:
             return NamePlan(name, self._account, refusal=_FAILED)
 
     def _records_of(self, name: str) -> AccountRecords:
-        """Return only the records that a name uses. The last ones are remembered, since a load needs them often."""
+        """Return only the records that a name uses, cached for the latest name, because a load needs them often."""
         if name not in self._records_by_name:
             found = self.records if self.records.names == {name} else self._shared.reader.keep(self.records, [name])
             self._records_by_name = {name: replace(found, rejected=self._rejected)}
         return self._records_by_name[name]
 
     async def _send(self, plan: NamePlan) -> Rejection | None:
-        """Send a plan, or the next one that Envoy may accept. Return why Envoy rejected the last one."""
+        """Send a plan. If Envoy rejects it, try others. Return the last rejection, or None after an acceptance."""
         rejection, of_routes = None, ""
         for _ in range(_MAX_PLANS):
             if (rejection := await self._send_once(plan)) is None:

@@ -7,7 +7,7 @@ from chalicelib.model.serving.account_records import AccountRecords
 
 
 class GatewayUsers:
-    """The accounts with loaded names whose records name a gateway, by gateway."""
+    """For each gateway, the accounts that use it for loaded names."""
 
     def __init__(self) -> None:
         self._users: defaultdict[str, set[str]] = defaultdict(set)

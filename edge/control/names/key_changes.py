@@ -7,7 +7,7 @@ from chalicelib.model.names import base_names
 from chalicelib.model.names.reservations import PROVED_DOMAIN
 from edge.plan import cold_reads
 
-# The scopes of keys begin with these.
+# Prefixes of the scopes of unique keys.
 BASE_NAME, PROVED = f"{base_names.KIND}#", f"{PROVED_DOMAIN}#"
 
 

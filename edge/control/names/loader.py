@@ -1,7 +1,7 @@
 """Loads the names that Envoy requests, keeps them current, and unloads them.
 
-A name that is being loaded is not loaded twice. Reads of cold names, which are not loaded, have a budget. Names that
-are not served get an answer without a plan: the page of unknown names below TUNNEL_DOMAIN, or a refused handshake.
+A name is loaded only once at a time. Reads of cold names, which are not loaded, have a budget. Names that are not
+served get an answer without a plan: the page of unknown names below TUNNEL_DOMAIN, or a refused handshake.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from edge.store.records import Unavailable, Undecodable
 _SWEEP, _PARTS = 0.5, 4  # seconds between sweeps; each sweep checks one of these parts of the accounts
 _RESYNC_PERIOD = 180.0  # seconds between two reads of all records of an account
 _MAX_PENDING, _MAX_SEARCHES = 2000, 64  # names that are being loaded; names that are searched at the same time
-_MAX_RESTORING = 32  # of these searches, those for names that Envoy already has
+_MAX_RESTORING = 32  # the most of these searches for names that Envoy already has
 
 
 class Loader:
@@ -91,7 +91,7 @@ class Loader:
 
     @property
     def is_restored(self) -> bool:
-        """Return whether all names are loaded that Envoy had before."""
+        """Return whether all names that Envoy had before are loaded."""
         return not self._restored
 
     def request(self, names: Iterable[str]) -> None:
@@ -157,7 +157,7 @@ class Loader:
     def _refusal(self, name: str, *, has_capitals: bool = False) -> str:
         """Return why a name is refused without a read, or ""."""
         is_followed = self._is_followed(name)
-        if is_followed and not has_capitals:  # visitors can spell a name in many ways, so that has a budget
+        if is_followed and not has_capitals:  # a name has many spellings with capitals, so these have a budget
             return ""
         if not is_followed and (refusal := self._cold_refusal(name)):
             return refusal

@@ -1,4 +1,4 @@
-"""The interfaces that load names: reading records, building resources, sending them to Envoy."""
+"""The interfaces for loading names: reading records, building resources, sending them to Envoy."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field

@@ -31,18 +31,21 @@ _MAX_RESOLVED = 1_000  # hosts in `_resolved`
 
 
 class NameResolver:
-    """Reads the records of names; nothing else does. `locate` adds the path of its socket to a gateway on this host."""
+    """Reads the records of names, for all parts of control.
+
+    `locate` adds the path of its socket to a gateway on this host.
+    """
 
     def __init__(self, tunnel_domain: str, locate: Callable[[Gateway], Gateway] = lambda it: it) -> None:
         self._tunnel_domain, self._locate = tunnel_domain, locate
         self.gateways: Sequence[Gateway] = ()  # all gateways that the last refresh read
         self._gateways: dict[Place, Found] = {}  # the live gateways among them
-        self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys of `find_account`, for `read`
+        self._resolved: dict[str, Mapping[Place, Found]] = {}  # by host: keys that `find_account` has read, for `read`
         self._threads = ThreadPoolExecutor(_MAX_READS, "lists")
 
     @raises_unavailable
     def find_account(self, host: str) -> str:
-        """Return the account that owns a host, or "". One call, none if no account can own it."""
+        """Return the account that owns a host, or "". Makes one call, or none if no account can own the host."""
         places = self._owner_places(host)
         if not places:
             return ""
@@ -73,8 +76,8 @@ class NameResolver:
 
         Reads only these places, and records that they name for the first time.
 
-        `used` are the places that each of the records' names uses, as far as they are known. The places of gateways
-        read nothing: call `refresh_gateways` before.
+        `used` has the places that each name of the records uses, if known. Gateways are not read: call
+        `refresh_gateways` before.
         """
         changed, account = frozenset(places), records.account
         fresh = account_reads.read_items(account_changes.list_changed_items(account, changed, records.found))
@@ -120,17 +123,17 @@ class NameResolver:
         return name_keys.list_owner_places(host, self._tunnel_domain) if is_normal else []
 
     def _with_gateways(self, found: Mapping[Place, Found]) -> dict[Place, Found]:
-        """Return values with the gateways of the last refresh."""
+        """Return the found values, with the gateways of the last refresh."""
         used = (place for place in found if place.scope == gateways.GATEWAYS)
         return {**found, **{place: self._gateways.get(place, Found()) for place in used}}
 
     def _update(
         self, before: AccountRecords, found: Mapping[Place, Found], used: Mapping[str, Set[Place]]
     ) -> AccountRecords:
-        """Return the records with other values. Only names that use a value that differs are walked again."""
+        """Return the records with new values. Only the places of names with a different value are listed again."""
         both = ((place, it, found.get(place)) for place, it in before.found.items())
         different = {place for place, it, new in both if new is not it and new != it}
-        known = frozenset(found)  # compared with other sets, it hashes no place again
+        known = frozenset(found)  # comparing it with sets does not hash places again
         others = {name for name, places in used.items() if different.isdisjoint(places) and places <= known}
         same = others & before.wanted.hosts
         changed = replace(before.wanted, hosts=before.wanted.hosts - same)

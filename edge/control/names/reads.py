@@ -25,7 +25,7 @@ class StoreReads:
     def __init__(self, count: int = 32) -> None:
         self._for_visitors = ThreadPoolExecutor(count, "cold")
         self._of_changes = ThreadPoolExecutor(count, "changes")
-        self._waiting: dict[asyncio.Future[Any], float] = {}  # reads for visitors, with their start
+        self._waiting: dict[asyncio.Future[Any], float] = {}  # the start of each read for a visitor
         self._check: asyncio.TimerHandle | None = None
         self._answered_at = time.monotonic()
         self.is_away = False

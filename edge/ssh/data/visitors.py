@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from edge.ssh.auth.networks import get_source
 
-_ADDRESS = b"\r\nx-forwarded-for: "  # written by Envoy, which drops a header of the client
+_ADDRESS = b"\r\nx-forwarded-for: "  # Envoy sets it, and drops the value that a client sends
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n")
 _CHUNKED = b"\r\ntransfer-encoding: chunked\r\n"
 _EXPECTING = re.compile(rb"\r\nexpect: 100-continue\r\n", re.IGNORECASE)

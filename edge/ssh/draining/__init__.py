@@ -1,1 +1,1 @@
-"""The drain of a gateway: its clients and held connections move to other gateways."""
+"""The drain of a gateway: its clients, and connections that wait for them, move to other gateways."""

@@ -16,7 +16,7 @@ from edge.ssh.tunnels import Tunnels
 from edge.store.records import Store
 
 _SETTLE = 1.0  # seconds in which edge hosts begin to use a new port of the link
-_LEAVE_TIME = 5.0  # seconds until the record ends, in which edge hosts stop using it
+_LEAVE_TIME = 5.0  # seconds for edge hosts to stop using the gateway, before its record is removed
 _MIN_RATE = 100.0  # disconnected clients per second
 _POLL = 0.1  # seconds between two counts of connections
 
@@ -34,7 +34,7 @@ class DrainedGateway(Protocol):
         """Return the connections of clients."""
 
     async def announce_drain(self, port: int) -> None:
-        """Store that the gateway drains, and the port of its link."""
+        """Record in the store that the gateway drains, with the port of its link."""
 
 
 class Drain:
@@ -45,7 +45,7 @@ class Drain:
         self._handover = Handover(gateway.store, authority, self._limits.max_channels_per_tunnel)
 
     async def run(self) -> None:
-        """Drain. Clients can no longer connect."""
+        """Drain the gateway, which no longer accepts clients."""
         log.event("drain_began", tunnels=len(self._gateway.tunnels))
         for session in list(self._gateway.sessions):
             session.announce_drain()
@@ -66,11 +66,11 @@ class Drain:
         return {"handed_over": self._handover.passed, "handover_failed": self._handover.failed}
 
     def _find(self, id: str) -> Acceptor | None:
-        """Return an online tunnel, or a released one, of which connections are held."""
+        """Return an online tunnel, or the HeldTunnel of a released one, or None."""
         return self._gateway.tunnels.find_online(id) or self._handover.find(id)
 
     def _hold(self, id: str) -> Acceptor | None:
-        """Return a tunnel of which connections are held."""
+        """Return the HeldTunnel of a tunnel, which holds new connections, or None."""
         self._handover.add(self._gateway.tunnels.online)
         return self._handover.find(id)
 

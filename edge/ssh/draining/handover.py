@@ -16,13 +16,13 @@ from edge.ssh.online_tunnel import OnlineTunnel
 from edge.store.changes import Follower
 from edge.store.records import Store, Successor, Unavailable
 
-_POLL = 0.2  # seconds between two readings of the log
+_POLL = 0.2  # seconds between two reads of the log
 _PAUSE = 0.5  # seconds until a connection to a successor is tried again
-_CLOCKS_DIFFER = 5.0  # seconds
+_CLOCKS_DIFFER = 5.0  # the most seconds between the clocks of two hosts
 
 
 class HeldTunnel:
-    """A tunnel of which connections are held, at most `limit` at a time."""
+    """A tunnel that holds new connections until it has a successor, at most `limit` at a time."""
 
     def __init__(self, tunnel: OnlineTunnel, handover: "Handover", limit: int) -> None:
         self.tunnel, self._handover, self._limit = tunnel, handover, limit
@@ -40,7 +40,10 @@ class HeldTunnel:
         return held
 
     def is_succeeded_by(self, other: Successor, since: float) -> bool:
-        """Return whether another tunnel serves the name, or the labels for the same credential since a Unix time."""
+        """Return whether another tunnel of the account replaces this one on another gateway.
+
+        It has the same name, or the same labels and credential, and was opened after the Unix time `since`.
+        """
         own, opening = self.tunnel.record, self.tunnel.opening
         if other.tunnel.id == own.id or other.tunnel.account != own.account or other.tunnel.gateway == own.gateway:
             return False
@@ -78,12 +81,12 @@ class Handover:
         return not self.held and all(it.successor for it in self._tunnels.values())
 
     def add(self, online: Iterable[OnlineTunnel]) -> None:
-        """Hold the connections of tunnels from now on."""
+        """Hold new connections of tunnels from now on."""
         for tunnel in online:
             self._tunnels.setdefault(tunnel.id.lower(), HeldTunnel(tunnel, self, self._limit))
 
     def find(self, id: str) -> HeldTunnel | None:
-        """Return a tunnel by its id, or None. Ignores case, because TLS server names do."""
+        """Return a held tunnel by its id, or None. Ignores case, as TLS server names do."""
         return self._tunnels.get(id.lower())
 
     def find_unsucceeded(self) -> list[OnlineTunnel]:
@@ -91,7 +94,7 @@ class Handover:
         return [it.tunnel for it in self._tunnels.values() if it.successor is None]
 
     async def follow(self) -> None:
-        """Find successors by the log, and pass connections to them, until cancelled."""
+        """Follow the log to find successors, and pass connections to them, until cancelled."""
         while True:
             with suppress(Unavailable):
                 await self._read()
@@ -112,7 +115,7 @@ class Handover:
             held.close()
 
     async def _read(self) -> None:
-        """Read the tunnels that the log names in the accounts of tunnels without a successor. Raises Unavailable."""
+        """Read changed tunnels in the accounts of tunnels that have no successor yet. Raises Unavailable."""
         changes = await asyncio.to_thread(self._follower.read, time.time())
         scopes = {tunnels.scope(it.record.account) for it in self.find_unsucceeded()}
         own = {it.tunnel.id for it in self._tunnels.values()}

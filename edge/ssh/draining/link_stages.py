@@ -26,10 +26,11 @@ class _Stage:
 
 
 class LinkStages:
-    """The stages of a gateway's link. Each has a port; the Unix socket for Envoy on this host belongs to the last.
+    """The stages of a gateway's link. Each has a port. The Unix socket for Envoy on this host belongs to the latest.
 
-    Envoy requests a new address for HTTP, because it keeps connections. Each connection of bytes is a new one, so the
-    time of its beginning decides its stage: by which port it is counted, and whether it is held.
+    For HTTP, Envoy reuses connections, and leaves them only for a new address. For TCP and TLS, it opens a connection
+    for each visitor. A connection belongs to the stage that is the latest when it opens. This decides with which port
+    it is counted, and whether it is held.
     """
 
     def __init__(self, settings: Settings, authority: Authority, gateway: str) -> None:
@@ -69,7 +70,7 @@ class LinkStages:
             (protocol if isinstance(protocol, TlsTransport) else transport).close()
 
     def _accept(self, transport: asyncio.Transport) -> Find:
-        """Add a connection at the Unix socket to the last stage. Return what finds its tunnel."""
+        """Add a connection at the Unix socket to the latest stage. Return the stage's `find`."""
         stage = self._stages[-1]
         stage.connections.add(transport)
         return stage.find

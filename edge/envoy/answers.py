@@ -1,4 +1,4 @@
-"""Envoy's internal listener of an HTTP response. All routes share it, so its body is stored once. Pure."""
+"""Envoy's internal listener of a fixed HTTP response. All routes share it, so its body is stored once. Pure."""
 
 from functools import cache
 

@@ -23,7 +23,7 @@ _MANY, _MAX_RETRIES = 1_000_000, 100
 _TO_LISTENER = parts.assignment("", v3.Address(envoy_internal_address=v3.EnvoyInternalAddress()))
 _RAW = v3.TransportSocket(name="envoy.transport_sockets.raw_buffer", typed_config=parts.pack(v3.RawBuffer()))
 _PUBLIC = v3.ProxyProtocolConfig(version=v3.ProxyProtocolConfig.V2)
-_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only. Envoy requires a value, although the type says all
+_PRIVATE = v3.ProxyProtocolConfig(  # for the gateway only. The type is enough, but Envoy requires a value
     version=v3.ProxyProtocolConfig.V2, added_tlvs=[v3.TlvEntry(type=proxy_protocol.PRIVATE, value=b"\0")]
 )
 _NAMING_TUNNEL = v3.ProxyProtocolConfig(
@@ -37,7 +37,7 @@ _NAMING_TUNNEL = v3.ProxyProtocolConfig(
 
 
 class _Sockets(NamedTuple):
-    """TLS to gateways: without the visitor's address, with it for the gateway only, and for tunnels too."""
+    """TLS to gateways: without the visitor's address, with the address for the gateway only, or also for tunnels."""
 
     plain: v3.TransportSocket
     private: v3.TransportSocket
@@ -96,14 +96,14 @@ def build_gateway_clusters(gateway: Gateway, link_authority: str, settings: Sett
 
 @lru_cache(256)
 def build_proxied_gateway_clusters(gateway: Gateway, link_authority: str, settings: Settings) -> Sequence[Resource]:
-    """Return the same clusters, with the PROXY protocol for the tunnels."""
+    """Return the HTTP clusters of a gateway that send its tunnels a PROXY protocol header."""
     return _proxied_http_clusters(proxied_name(gateway.id), *_to_gateway(gateway, link_authority, settings))
 
 
 def build_bytes_cluster(gateway: Gateway, link_authority: str, settings: Settings) -> Resource:
     """Return the cluster of a gateway for byte connections.
 
-    On this host there is no TLS, and a PROXY protocol header names the tunnel.
+    Connections to a gateway on this host have no TLS, and a PROXY protocol header names the tunnel.
     """
     if not gateway.socket:
         cluster, sockets = _to_gateway(gateway, link_authority, settings)
@@ -125,7 +125,7 @@ def build_group_clusters(backend: str, members: Members, link_authority: str, se
 def build_proxied_group_clusters(
     backend: str, members: Members, link_authority: str, settings: Settings
 ) -> list[Resource]:
-    """Return the same clusters, with the PROXY protocol for the tunnels."""
+    """Return the clusters of a tunnel group that send its tunnels a PROXY protocol header."""
     return _proxied_http_clusters(proxied_name(group_name(backend)), *_to_group(members, link_authority, settings))
 
 
@@ -176,7 +176,7 @@ def _http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Re
 
 
 def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) -> list[Resource]:
-    """Return the same, where tunnels get the address too."""
+    """Return the same clusters, which also send tunnels the visitor's address."""
     return [
         _encode(cluster, name, sockets.public, upstream_http.VISITOR_HTTP1),
         _encode(cluster, http2_name(name), sockets.public, upstream_http.VISITOR_HTTP2),
@@ -186,7 +186,7 @@ def _proxied_http_clusters(name: str, cluster: v3.Cluster, sockets: _Sockets) ->
 def _encode(
     cluster: v3.Cluster, name: str, socket: v3.TransportSocket | None = None, options: v3.Any | None = None
 ) -> Resource:
-    """Set what differs between clusters to one upstream, and encode it."""
+    """Set the fields that differ between the clusters of one upstream. Return the encoded cluster."""
     cluster.name = cluster.load_assignment.cluster_name = name
     if socket:
         cluster.transport_socket.CopyFrom(socket)
@@ -265,7 +265,7 @@ def _gateway_sockets(gateway: str, link_authority: str) -> _Sockets:
 
 @lru_cache(1024)
 def _group_sockets(gateways: frozenset[str], link_authority: str) -> _Sockets:
-    """Return mutual TLS to gateways of tunnels, without any gateway to a name that none has."""
+    """Return mutual TLS to gateways of tunnels. Without gateways, it accepts only a name that no gateway has."""
     tls = _mutual_tls(sorted(gateways) or ["none"], link_authority)
     return _sockets(v3.UpstreamTlsContext(common_tls_context=tls, auto_host_sni=True))
 

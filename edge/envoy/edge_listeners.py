@@ -18,7 +18,8 @@ def build_upstream_listener(plan: Plan, settings: Settings) -> Resource:
 def build_on_demand_listener(plan: Plan, settings: Settings) -> Resource:
     """Return the listener of an edge with mutual TLS or OAuth, or of a TLS edge. It requests certificates on demand.
 
-    It differs for each set of requirements on handshakes, so an earlier one stays until the new one is accepted.
+    Its name differs for each set of requirements on handshakes: an earlier listener stays until Envoy accepts the new
+    one.
     """
     name, version = on_demand_listener_name(plan), tls_contexts.version_of(plan)
     if plan.is_stream:

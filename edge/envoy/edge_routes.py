@@ -91,7 +91,7 @@ def _deep_host_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
 
 
 def _challenge_refusals(names: Sequence[str]) -> Iterator[v3.Route]:
-    """Yield the response to challenges of certificate authorities for some hosts."""
+    """Yield the route that refuses challenges of certificate authorities for some hosts."""
     if names:
         yield routes.build_challenge_refusal(v3.HeaderMatcher(name=":authority", string_match=_any_host(names)))
 
@@ -123,7 +123,7 @@ def _add_routes(host: v3.VirtualHost, plan: Plan, target: RouteTarget) -> None:
 
 
 def _template(route: ServedRoute) -> v3.Route:
-    """Return what Envoy's routes for a route of the edge share."""
+    """Return the fields that Envoy's routes for one route of the edge share."""
     template = v3.Route()
     if route.match_type == "exact_path":
         template.match.path = route.match

@@ -11,7 +11,7 @@ from edge.process.settings import Settings
 
 NAME = "envoy.filters.network.http_connection_manager"
 SERVER_NAME_KEY = "envoy.network.upstream_server_name"  # the filter state with the server name for the upstream
-# Envoy would obey x-envoy-… headers from internal addresses, which are private ones by default.
+# By default, Envoy obeys x-envoy-… headers from private addresses, which it calls internal.
 _NO_INTERNAL_ADDRESSES = v3.HttpConnectionManager.InternalAddressConfig(
     cidr_ranges=[v3.CidrRange(address_prefix="255.255.255.255", prefix_len=parts.number(32))]
 )
@@ -27,7 +27,7 @@ ROUTER = v3.HttpFilter(
     name="envoy.filters.http.router",
     typed_config=parts.pack(v3.Router(suppress_envoy_headers=True, dynamic_stats=v3.BoolValue(value=False))),
 )
-# Uses the tunnel's id as the upstream's server name. Envoy pools upstream connections by it.
+# Uses the tunnel's id as the upstream's server name. Envoy pools upstream connections by this name.
 UPSTREAM_NAME = v3.HttpFilter(
     name="envoy.filters.http.set_filter_state",
     typed_config=parts.pack(
@@ -47,7 +47,7 @@ UPSTREAM_NAME = v3.HttpFilter(
 
 
 def build_manager(settings: Settings, *filters: v3.HttpFilter) -> v3.HttpConnectionManager:
-    """Return what the HTTP managers of all public connections share."""
+    """Return an HTTP manager with the fields that those of all public connections share."""
     limits = settings.limits
     return v3.HttpConnectionManager(
         use_remote_address=v3.BoolValue(value=True),

@@ -30,7 +30,7 @@ _INTERNAL = v3.Listener(
 
 
 def build_public_listener(name: str, port: int, settings: Settings) -> v3.Listener:
-    """Return what both public listeners share. A connection without data waits in the system."""
+    """Return a listener with the fields that both public ones share. Connections without data wait in the kernel."""
     limits = settings.limits
     deferred = v3.SocketOption(
         level=socket.IPPROTO_TCP,
@@ -101,7 +101,10 @@ def build_tunnel_port_listener(
 
 
 def build_tunnel_listener(tunnel: ServedTunnel, settings: Settings, refusals: tuple[Condition, ...] = ()) -> Resource:
-    """Return the internal listener of a tunnel with TLS upstream, which refuses visitors in the same way."""
+    """Return the internal listener of a tunnel with TLS upstream.
+
+    Conditions in `refusals` refuse visitors by address.
+    """
     chain = v3.FilterChain(filters=stream_filters.build_tunnel_filters(tunnel, settings))
     return build_stream_listener(tunnel_name(tunnel.id), chain, policy_matchers.build_address_matcher(refusals))
 
@@ -127,7 +130,7 @@ def build_named_listener(name: str, chain: v3.FilterChain) -> Resource:
 def build_stream_listener(name: str, chain: v3.FilterChain, matcher: v3.Matcher = blocking.MATCHER) -> Resource:
     """Return an internal listener for byte connections, which refuses blocked networks.
 
-    `matcher` chooses the chain of the others.
+    `matcher` chooses the filter chain of other connections.
     """
     listener = parts.copy(_INTERNAL)
     listener.name, chain.name = name, blocking.CHAIN

@@ -20,13 +20,13 @@ _CHALLENGE = r".*'acme-tls/1'.*"  # TLS-ALPN-01 (RFC 8737), in the quoted list o
 
 @lru_cache(1024)
 def choose(chain: str) -> OnMatch:
-    """Return the action that chooses a filter chain. Envoy closes the connection if it does not exist."""
+    """Return the action that chooses a filter chain. If the chain does not exist, Envoy closes the connection."""
     return OnMatch(action=v3.XdsExtensionConfig(name="chain", typed_config=parts.pack(v3.StringValue(value=chain))))
 
 
 @lru_cache(1024)
 def refuse_challenges(chain: str) -> OnMatch:
-    """Return the same, but refuse handshakes that offer a challenge's protocol."""
+    """Return the action that chooses a filter chain, but refuses handshakes for TLS-ALPN-01 challenges."""
     return OnMatch(matcher=match(_has(_PROTOCOLS, _CHALLENGE), choose(REFUSED), otherwise=choose(chain)))
 
 
@@ -54,7 +54,7 @@ def comes_from(networks: Iterable[str], name: str) -> Predicate:
 
 
 def is_sent_by(networks: Iterable[str], name: str) -> Predicate:
-    """Return the same condition for the address of the connection itself, which can be a proxy's."""
+    """Return the condition that the connection's own address, which can be a proxy's, is in one of the networks."""
     return _address_in(networks, name, v3.DirectSourceIPInput())
 
 

@@ -1,4 +1,4 @@
-"""Small messages that others contain. Pure."""
+"""Small messages of Envoy's API that other messages contain. Pure."""
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ STREAM_WINDOW, CONNECTION_WINDOW = v3.UInt32Value(value=1 << 20), v3.UInt32Value
 _MAX_SERVER_NAME = 255  # bytes
 ADS = v3.ConfigSource(
     ads=v3.AggregatedConfigSource(), resource_api_version=v3.ApiVersion.V3
-)  # of resources referenced by name
+)  # the source of resources that are referenced by name
 
 
 def copy(template: M) -> M:
@@ -43,27 +43,27 @@ def seconds(value: float) -> v3.Duration:
 
 
 def number(value: int) -> v3.UInt32Value:
-    """Return a number for a field in which 0 differs from none."""
+    """Return a number for a field in which 0 differs from an unset value."""
     return v3.UInt32Value(value=value)
 
 
 def text(value: str) -> v3.DataSource:
-    """Return a source of data that is this text."""
+    """Return a text as a source of data."""
     return v3.DataSource(inline_string=value)
 
 
 def format_string(value: str) -> v3.SubstitutionFormatString:
-    """Return a text in which Envoy replaces commands."""
+    """Return a text in which Envoy replaces commands, such as %DURATION%."""
     return v3.SubstitutionFormatString(text_format_source=text(value))
 
 
 def regex(expression: str) -> v3.StringMatcher:
-    """Return a matcher of whole texts."""
+    """Return a matcher of texts that match an expression from start to end."""
     return v3.StringMatcher(safe_regex=v3.RegexMatcher(regex=expression))
 
 
 def set_header(name: str, value: str) -> v3.HeaderValueOption:
-    """Return the addition of a header that replaces an earlier value."""
+    """Return a header to set. It replaces existing values."""
     return v3.HeaderValueOption(
         header=v3.HeaderValue(key=name, value=value), append_action=v3.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     )
@@ -71,7 +71,7 @@ def set_header(name: str, value: str) -> v3.HeaderValueOption:
 
 @lru_cache(256)
 def respond(page: str) -> v3.DirectResponseAction:
-    """Return the response with a page, which begins with its status."""
+    """Return the response with a page. The text of the page begins with the status."""
     return v3.DirectResponseAction(status=int(page[:3]), body=text(page))
 
 
@@ -83,7 +83,7 @@ def set_metadata(metadata: v3.Metadata, **values: str) -> None:
 
 
 def struct(**values: str | bool) -> v3.Struct:
-    """Return an object of texts and truth values."""
+    """Return an object of strings and booleans."""
     return v3.Struct(fields={name: _value(value) for name, value in values.items()})
 
 
@@ -112,7 +112,7 @@ def address(host: str, port: int) -> v3.Address:
 
 
 def assignment(cluster: str, address: v3.Address) -> v3.ClusterLoadAssignment:
-    """Return the only address of a cluster."""
+    """Return the endpoints of a cluster that has only one address."""
     endpoint = v3.LbEndpoint(endpoint=v3.Endpoint(address=address))
     return v3.ClusterLoadAssignment(cluster_name=cluster, endpoints=[v3.LocalityLbEndpoints(lb_endpoints=[endpoint])])
 
@@ -165,7 +165,7 @@ def add_endpoints(
 
 
 def _endpoints(members: Sequence[tuple[ServedTunnel, Gateway]]) -> Iterator[v3.LbEndpoint]:
-    """Yield the same message for each tunnel. A list of messages copies it."""
+    """Yield the endpoint of each tunnel. It is the same message each time, so the caller must copy it."""
     message = v3.LbEndpoint()
     endpoint, address = message.endpoint, message.endpoint.address.socket_address
     for tunnel, gateway in members:

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from edge.envoy import v3
 
-Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None: removed
-NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name, so that visitors cannot reach others
+Changes: TypeAlias = "Mapping[Key, Resource | None]"  # None for a removed resource
+NAME_PREFIX = "name/"  # of clusters that Envoy selects by a visitor's server name: visitors reach no other clusters
 PORT_PREFIX = "port/"  # of listeners on TCP ports, which visitors reach directly
 BLOCKED_PART = "blocked"  # the part of a listener that refuses blocked networks
 Kind = Literal["cluster", "extension", "listener", "routes", "scope", "secret"]
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource or a part of one, encoded. Envoy joins the parts, each a message with only some fields.
+    """An encoded resource or part. A part is a message with only some fields, and Envoy receives the parts joined.
 
     `is_emptied` marks a cluster that loses its last endpoint: it is sent after the routes to other clusters.
     """
@@ -58,7 +58,7 @@ def encode_part(key: Key, message: Message) -> Resource:
 
 
 def split_stages(changes: Changes) -> tuple[Changes, Changes, Changes]:
-    """Split changes into three steps: additions, then what sends visitors to them, then removals.
+    """Split changes into three steps: additions, then resources that send visitors to the added ones, then removals.
 
     Parts that refuse visitors come first and leave last.
     """
@@ -81,5 +81,5 @@ def _brings_visitors(key: Key) -> bool:
 
 
 def _is_whole_or_refuses(part: str) -> bool:
-    """Return whether a part is a whole resource, or refuses visitors. It comes before visitors, and leaves last."""
+    """Return whether a part is a whole resource, or refuses visitors. It is added first and removed last."""
     return part in ("", BLOCKED_PART)

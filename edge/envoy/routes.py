@@ -18,8 +18,8 @@ _SITE = v3.VirtualHost(
     ],
     retry_policy=v3.RetryPolicy(retry_on="reset-before-request", num_retries=parts.number(1)),
 )
-REDIRECTING = "http"  # routes of the plain HTTP port
-CHALLENGE_CLUSTER = "challenges"  # control, which answers challenges
+REDIRECTING = "http"  # the name of the routes of the plain HTTP port
+CHALLENGE_CLUSTER = "challenges"  # the cluster of control, which answers challenges
 
 
 def build_all_redirects(settings: Settings) -> Resource:

@@ -10,13 +10,13 @@ from edge.envoy.filters import access_log, blocking
 from edge.envoy.http_manager import SERVER_NAME_KEY
 from edge.process.settings import Settings
 
-_ATTEMPTS = 3  # at different tunnels of a group
+_ATTEMPTS = 3  # attempts to connect, to different tunnels of a group
 _EARLY = 16 << 10  # bytes that may arrive before the upstream is connected
 _CLOSED = "closed"  # a cluster that never exists, so that Envoy closes its connections
-_AFTER_HANDSHAKE = v3.TcpProxy(  # or a tunnel would see clients that fail the handshake
+_AFTER_HANDSHAKE = v3.TcpProxy(  # so that tunnels do not see clients that fail the handshake
     upstream_connect_mode=v3.ON_DOWNSTREAM_TLS_HANDSHAKE, max_early_data_bytes=parts.number(_EARLY)
 )
-_SERVER_NAME = v3.NetworkFilterState(  # with the tunnel's id as values
+_SERVER_NAME = v3.NetworkFilterState(  # a template: `_server_name` sets the values to the tunnel's id
     on_new_connection=[
         v3.FilterStateValue(object_key=SERVER_NAME_KEY, format_string=parts.format_string("")),
         v3.FilterStateValue(
@@ -60,7 +60,7 @@ def build_connection_limit(name: str, most: int) -> v3.Filter:
 
 
 def _server_name(tunnel: str) -> v3.Filter:
-    """Return the filter that passes the tunnel's id as server name, and to a gateway on this host."""
+    """Return the filter that sets the tunnel's id as server name, and for the PROXY protocol on this host."""
     state = parts.copy(_SERVER_NAME)
     for value in state.on_new_connection:
         value.format_string.text_format_source.inline_string = tunnel
@@ -73,7 +73,7 @@ def build_filter_state(state: v3.NetworkFilterState) -> v3.Filter:
 
 
 def _set_upstreams(proxy: v3.TcpProxy, plan: Plan) -> None:
-    """Set the clusters of an edge. Connections for HTTP responses are closed."""
+    """Set the clusters of an edge. Connections to backends that are fixed HTTP responses are closed."""
     name, closing = clusters.stream_name(plan), sum(weight for _, weight in plan.destinations.responses)
     if not closing:
         proxy.cluster = name

@@ -1,4 +1,4 @@
-"""Decides which cold names are read, and remembers answers to names that are not loaded.
+"""Decides which cold names are read, and remembers the answers for names that are not loaded.
 
 Pure; times are of a monotonic clock.
 """
@@ -16,7 +16,7 @@ Exceeded = Literal["", "host", "domain"]  # the budget that a read exceeds
 _KEYS = 4  # candidate keys of a host that count as one read
 _SHARE = 10  # one domain gets a tenth of the budget
 _PAGE_TIME, _NEGATIVE_TIME = 10.0, 5.0  # seconds
-_MAX_LOADED_AGAIN = 4  # visited names of a base name that one read of the log loads
+_MAX_LOADED_AGAIN = 4  # visited names of a base name that are loaded after one read of the log
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Bucket:
 
 
 class ReadBudget:
-    """The reads of cold names per second, of all names and of each registrable domain or base name."""
+    """Limits the reads of cold names per second: of all names, and of each registrable domain or base name."""
 
     def __init__(self, per_second: int, tunnel_domain: str, now: float) -> None:
         self._tunnel_domain = tunnel_domain
@@ -64,7 +64,7 @@ class ReadBudget:
         return domains.registrable(name)
 
     def _cost(self, name: str) -> int:
-        """Return how often a name counts.
+        """Return as how many reads a name counts.
 
         More labels cost more, because each parent can be the domain that proves the name.
         """
@@ -75,12 +75,12 @@ class ReadBudget:
 class Answers:
     """Names that are answered without a plan for `lifetime` seconds.
 
-    They have an account or "". The oldest comes first.
+    Each has an account, or "" if none is known. They are in order, the oldest first.
     """
 
     def __init__(self, lifetime: float, most: int) -> None:
         self._lifetime, self._most = lifetime, most
-        self._names: dict[str, tuple[str, float]] = {}  # account and end
+        self._names: dict[str, tuple[str, float]] = {}  # account and time of expiry
 
     def __len__(self) -> int:
         return len(self._names)
@@ -173,5 +173,5 @@ def is_host(name: str) -> bool:
 
 
 def is_proved_by(name: str, domain: str) -> bool:
-    """Return whether a reserved domain may decide about a name: the name itself, or one above it."""
+    """Return whether a reserved domain can decide about a name: it is the name, or above it."""
     return domains.is_below(name, domain.removeprefix(domains.WILDCARD))

@@ -35,8 +35,8 @@ class Bounds:
 class LoadedName:
     """A loaded name. `wildcard` is the edge's host that matches it, "" if the edge or tunnel has the name itself.
 
-    `secret_removed_at` is None while Envoy has the secret. A withdrawn name has neither secret nor scope, but is still
-    followed: connections that are open are served again when the name is.
+    `secret_removed_at` is None while Envoy has the secret. A withdrawn name has neither secret nor scope. Changes of
+    its records are still read, because open connections are served again when the name is.
     """
 
     name: str
@@ -82,7 +82,7 @@ class LoadedNames:
         return self._with_secret.get(name) or self._without_secret.get(name)
 
     def make_room(self, wanted: LoadedName) -> Room:
-        """Return the room for a new or changed name. A new name is refused only by the host's bound."""
+        """Return the room for a new or changed name. The host's bound refuses only new names."""
         bounds, before = self._bounds, self.find(wanted.name)
         if wanted.kib > bounds.account_kib:
             return Room(refusal="account")
@@ -93,7 +93,7 @@ class LoadedNames:
         return Room(tuple(unloaded))
 
     def put(self, loaded: LoadedName) -> None:
-        """Add or replace a name. It counts as requested at its time of request."""
+        """Add or replace a name, without a change of its `requested_at`."""
         self.remove(loaded.name)
         self._by_account[loaded.account][loaded.name] = loaded
         self._account_kib[loaded.account] += loaded.kib
@@ -135,8 +135,8 @@ class LoadedNames:
     def list_unused(self, now: float) -> list[LoadedName]:
         """Return the names without a request for two periods that can have no open connection.
 
-        Under pressure, names that can have open connections follow, oldest first, until the pressure ends. Such a
-        connection then gets 404.
+        Under pressure, names that can have open connections follow, oldest first, until the pressure ends. Open
+        connections then get 404.
         """
         unused_since = now - 2 * self._bounds.period
         unrequested = takewhile(lambda it: it.requested_at <= unused_since, self._without_secret.values())
@@ -157,7 +157,7 @@ class LoadedNames:
     def _list_unloaded(self, wanted: LoadedName) -> Iterator[LoadedName]:
         """Yield the names of the same wildcard or account that must be unloaded.
 
-        First come scopes without a secret, oldest first, then the names with the oldest request.
+        Names without a secret come first, the earliest removal first. Then come the names with the oldest request.
         """
         every = self._by_account.get(wanted.account, {})
         known = every.get(wanted.name)
@@ -176,6 +176,6 @@ class LoadedNames:
 
 
 def _age(loaded: LoadedName) -> tuple[bool, float]:
-    """Return the sort key of names that make room."""
+    """Return the sort key for unloading: names without a secret first, then by the time of the request."""
     removed_at = loaded.secret_removed_at
     return removed_at is None, loaded.requested_at if removed_at is None else removed_at

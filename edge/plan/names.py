@@ -27,13 +27,13 @@ _NO_CERTIFICATE = "No TLS certificate of the account covers the tunnel's name."
 class NamePlan:
     """The certificate of a name, and its tunnel or edge.
 
-    `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Either
-    `site` (a tunnel) or `edge` answers, or `refusal` says why not, and `refused_by` is the edge that has the name. A
-    special name needs its own chain or listener. A closed name belongs to an edge that refuses its handshakes. Other
-    names without certificate are unknown.
+    `certificate` is the id of a certificate or OPERATOR, or "" if the name is not served or TLS ends upstream. Requests
+    go to the tunnel of `site` or to `edge`. If neither is set, `refusal` says why, and `refused_by` is the edge that
+    has the name. A special name needs its own filter chain or listener. A closed name belongs to an edge that refuses
+    its handshakes. Other names without a certificate are unknown.
 
-    `hosts` are the Host headers that a connection of the name may use: the name, and those of the edge's hosts without
-    wildcard that answer with the same certificate.
+    `hosts` are the Host headers that are accepted on connections of the name: the name, and hosts of the edge without a
+    wildcard that use the same certificate.
     """
 
     name: str
@@ -65,7 +65,10 @@ class NamePlan:
 
 @dataclass(frozen=True)
 class PortPlan:
-    """The tunnel or edge of a TCP port, or neither. Each condition of `refusals` refuses visitors of the tunnel."""
+    """The tunnel or edge of a TCP port, or neither.
+
+    Visitors of the tunnel that meet a condition of `refusals` are refused.
+    """
 
     port: str
     account: str
@@ -75,7 +78,7 @@ class PortPlan:
 
 
 def plan_name(name: str, records: AccountRecords, now: datetime, service: Service) -> NamePlan:
-    """Return the plan of a name at a time.
+    """Return the plan of a name at the time `now`.
 
     A host of an edge precedes a tunnel, and a tunnel precedes a wildcard of an edge.
     """
@@ -89,7 +92,7 @@ def plan_names(names: Iterable[str], records: AccountRecords, now: datetime, ser
 
 
 def plan_edge(id: str, records: AccountRecords, now: datetime, service: Service) -> Plan | None:
-    """Return the plan of an edge at a time, or None if its account is switched off or it does not exist."""
+    """Return the plan of an edge at the time `now`, or None if it does not exist or its account is switched off."""
     planner = _Planner(records, now, service)
     edge = planner.view.edges.get(id)
     return planner.plan_edge(edge) if edge else None
@@ -106,7 +109,7 @@ def plan_port(port: str, records: AccountRecords, now: datetime, service: Servic
 
 
 def is_special_edge(edge: ServedEdge) -> bool:
-    """Return whether an edge's names are special: mutual TLS, OAuth, another TLS version, or bytes are forwarded."""
+    """Return whether an edge's names are special, because of mutual TLS, OAuth, a TLS version, or forwarded bytes."""
     termination = edge.modules.get(tls_termination.MODULE)
     has_other_version = termination is not None and termination.min_version not in _DEFAULT_VERSIONS
     has_own_manager = bool(edge.modules.get(mutual_tls.MODULE)) or edge_plans.requires_sign_in(edge)
@@ -114,7 +117,7 @@ def is_special_edge(edge: ServedEdge) -> bool:
 
 
 class _Planner:
-    """The plans of an account's names at a time."""
+    """The plans of an account's names at the time `now`."""
 
     def __init__(self, records: AccountRecords, now: datetime, service: Service) -> None:
         self.view = AccountView(records, service)

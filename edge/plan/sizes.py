@@ -21,7 +21,7 @@ from chalicelib.model.serving.streams import is_group
 from chalicelib.model.tunnels import online_tunnels
 from edge.plan.names import NamePlan
 
-# Measured sizes in Envoy. The names with LETTERS are bytes of memory for each byte of a text.
+# Sizes measured in Envoy. Constants with LETTERS in their name are bytes of memory for each byte of a text.
 WITHDRAWN_KIB = 1  # a name that is not served, but still followed for changes
 _NAME_KIB, _TUNNEL_KIB, _ROUTE_KIB = 37.0, 6.0, 7.0  # a certificate with its 404 page; a tunnel; a route
 _LETTERS_OF_CHAIN = 6.5  # a chain longer than _CHAIN_KIB, as text and parsed
@@ -56,13 +56,13 @@ def find_wildcard(plan: NamePlan) -> str:
 
 
 def _estimate_chain(certificate: str, records: AccountRecords) -> float:
-    """Return what a long chain takes more than a usual one."""
+    """Return the additional KiB of a chain that is longer than usual."""
     found = records.certificates.get(certificate)
     return _LETTERS_OF_CHAIN * max(0.0, len(found.chain) / 1024 - _CHAIN_KIB) if found else 0.0
 
 
 def _estimate_route(target: RouteTarget) -> float:
-    """Return what a route takes. Each form of request that it accepts is an entry with all its backends."""
+    """Return the KiB of a route. Each form of request that it accepts takes an entry with all its backends."""
     rules, count = target.route.modules.get(user_agent_filter.MODULE), len(target.online)
     modules = _memory_of_modules(target)
     passing = 1 + len(user_agents.build_expressions(rules.allow)) if rules else 1

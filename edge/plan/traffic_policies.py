@@ -1,7 +1,7 @@
 """Traffic policies by network: which clients may connect to a port. Pure.
 
-A policy tests nothing of a client but its address. Networks are nested or disjoint, so the smallest network of a policy
-that contains an address decides about it. The result is a list of networks, however deep the expressions are.
+Of a client, a policy tests only the address. Networks are nested or disjoint, so the smallest network of a policy that
+contains an address decides about it. The result is a list of networks, however deep the expressions are.
 """
 
 import operator
@@ -60,7 +60,7 @@ def decide(rejected: Condition, port: int, region: str) -> list[Verdict]:
 
 
 class _Networks:
-    """Sorted networks, as sets that are integers: bit n stands for the n-th network, without the smaller ones in it."""
+    """Sets of sorted networks, as integers. Bit n means the n-th network without the smaller networks in it."""
 
     def __init__(self, networks: Sequence[Network], port: int, region: str) -> None:
         self._networks, self._port, self._region = networks, port, region
@@ -86,7 +86,7 @@ class _Networks:
                 return reduce(operator.or_, map(self.find, conditions), 0)
 
     def _find_within(self, network: Network) -> int:
-        """Return a network and those in it, which follow it directly."""
+        """Return a network and the networks in it, which follow it in the order."""
         first = bisect_right(self._keys, _sort_key(network)) - 1
         end = bisect_right(self._keys, (network.version, int(network.broadcast_address), network.max_prefixlen))
         return (1 << end) - (1 << first)

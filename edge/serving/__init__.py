@@ -1,1 +1,1 @@
-"""From the plan to the resources that change."""
+"""Builds resources from plans, and sends those that change."""

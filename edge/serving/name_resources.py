@@ -1,4 +1,4 @@
-"""From the plan of a name to its resources. Pure."""
+"""Builds the resources of a name from its plan. Pure."""
 
 from edge.envoy import listeners
 from edge.envoy.names import scopes
@@ -12,7 +12,10 @@ from edge.serving.order import NameResources
 def build_name_resources(
     plan: NamePlan, pair: KeyPair | None, backends: Backends, link_authority: str, settings: Settings
 ) -> NameResources:
-    """Return the resources of a name. `pair` is the certificate of the plan with its key, None for no secret."""
+    """Return the resources of a name.
+
+    `pair` is the plan's certificate with its key, or None to leave out the secret.
+    """
     return NameResources(
         plan.name,
         scopes.build_clusters(plan, backends, link_authority, settings),

@@ -17,10 +17,10 @@ _RETENTION = 60.0  # seconds in which a replaced scope answers 421
 
 @dataclass(frozen=True)
 class NameResources:
-    """What Envoy needs for one name. `clusters` may be shared by several names, and include their listeners.
+    """The resources of one name. Several names can share `clusters`, which include internal listeners.
 
     There is no scope if the name's connections are forwarded as bytes, or if only the page for unknown names answers.
-    Without a secret, the one that Envoy has stays.
+    Without a secret, Envoy keeps its current one.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Rejection:
 class Sender:
     """Sends loaded names to Envoy, and removes them. A cluster stays while a name uses it.
 
-    A later call about a name ends an earlier one that still waits for Envoy. If a name becomes normal, its former scope
-    is closed after `wait_for_matcher`, so that visitors find one of the two.
+    A later call about a name ends an earlier one that still waits for Envoy. If a special name becomes normal, its
+    former scope is closed only after `wait_for_matcher`, so that visitors always find one of the two scopes.
     """
 
     def __init__(self, discovery: Discovery, wait_for_matcher: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -57,7 +57,7 @@ class Sender:
         After an error, Envoy keeps what it accepted before. Visitors of a new name still wait, so the caller must send
         it with another certificate, refuse it or withdraw it.
         """
-        call = self._sending[resources.name] = replace(resources)  # a different object for each call
+        call = self._sending[resources.name] = replace(resources)  # a copy, which identifies this call
         try:
             return await self._send(call)
         finally:
@@ -77,7 +77,7 @@ class Sender:
         self._discovery.refuse(refused)
 
     async def withdraw(self, names: Iterable[str]) -> None:
-        """Remove secrets and scopes of names in one turn, then clusters that no name uses."""
+        """Remove secrets and scopes of names together, then clusters that no name uses."""
         gone = [*names]
         for name in gone:
             self._sending.pop(name, None)
@@ -98,7 +98,7 @@ class Sender:
         await self.withdraw(names)
 
     async def hold(self, owner: str, clusters: Iterable[Resource]) -> None:
-        """Send clusters that something else than a loaded name uses, instead of its earlier ones."""
+        """Send the clusters of an owner that is not a loaded name. They replace its earlier clusters."""
         made = {it.key: it for it in clusters}
         self._counts.add(owner, made)
         await self._apply(made)

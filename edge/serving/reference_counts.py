@@ -20,7 +20,7 @@ class ReferenceCounts:
         self._counts.update(self._keys[owner] - before)
 
     def reduce(self, owner: str, keys: Iterable[Key] = ()) -> list[Key]:
-        """Reduce the resources of an owner to some. Return those without any owner."""
+        """Reduce the resources of an owner to `keys`. Return the resources that have no owner now."""
         before, after = self._keys.pop(owner, frozenset()), frozenset(keys)
         if after:
             self._keys[owner] = after

@@ -33,7 +33,7 @@ class SpecialPlans:
 
     @property
     def byte_tunnels(self) -> list[ServedTunnel]:
-        """Return the tunnels that get connections as bytes, not by a group."""
+        """Return the tunnels that receive TLS or TCP connections directly, not through a tunnel group."""
         passed = (it.site.tunnel for it in self.tunnels if it.site)
         return [*passed, *(it.tunnel for it in self.ports if it.tunnel)]
 

@@ -17,7 +17,7 @@ from edge.serving.special_plans import SpecialPlans
 class SpecialServing:
     """The resources of all special names of an edge host. `link_authority` is the CA certificate of gateways, PEM.
 
-    While a name passes to another account, both can have a resource of it. The last update counts.
+    While a name passes from one account to another, both can have a resource for it. The latest update is used.
     """
 
     def __init__(self, settings: Settings, link_authority: str) -> None:
@@ -25,7 +25,7 @@ class SpecialServing:
         self._resources, self._shields = _AccountResources(), _AccountResources()
         self._published: dict[Key, Resource] = {}
         self._listeners = blocking.BlockedListeners()
-        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens; a change requires new updates
+        self.public_keys: Sequence[Mapping[str, str]] = ()  # of session tokens. A change requires new updates
 
     def update(self, plans: SpecialPlans, view: AccountView) -> Changes:
         """Replace the plans of an account. Return the changed resources."""
@@ -66,7 +66,7 @@ class SpecialServing:
                 yield edge_listeners.build_edge_port_listener(port.edge, port.port, self._settings)
             elif port.tunnel:
                 yield listeners.build_tunnel_port_listener(port.tunnel, port.port, self._settings, port.refusals)
-        for host in sorted(plans.closed):  # without the cluster to which this chain leads
+        for host in sorted(plans.closed):  # their connections fail, since the chain finds no cluster
             yield self._build_part(host, https_listener.INTERNAL, refuses_challenges=False)
 
     def _build_edge(self, plan: Plan, view: AccountView) -> Iterator[Resource]:
@@ -112,14 +112,14 @@ class SpecialServing:
 
 
 class _AccountResources:
-    """Resources by account. If several accounts have one with the same key, that of the last put counts."""
+    """Resources by account. Of several resources with the same key, the one that was put last is used."""
 
     def __init__(self) -> None:
         self._found: dict[Key, dict[str, Resource]] = {}
         self._keys: dict[str, frozenset[Key]] = {}
 
     def put(self, account: str, resources: Iterable[Resource]) -> frozenset[Key]:
-        """Replace the resources of an account. Return the keys of the former and the new ones."""
+        """Replace the resources of an account. Return the keys of the former and the new resources."""
         before, new = self._keys.pop(account, frozenset[Key]()), {it.key: it for it in resources}
         for key in before:
             del self._found[key][account]

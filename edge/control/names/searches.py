@@ -26,13 +26,13 @@ class Found:
 
 
 class Searches:
-    """Searches in threads. `is_loaded` returns whether an account is loaded, so that its records are not read here."""
+    """Searches in threads. `is_loaded` returns whether an account's records are loaded, and need no read."""
 
     def __init__(
         self, reader: AccountReader, reads: StoreReads, tunnel_domain: str, is_loaded: Callable[[str], bool]
     ) -> None:
         self._reader, self._reads, self._domain, self._is_loaded = reader, reads, tunnel_domain, is_loaded
-        self._changed: dict[str, set[Place]] = {}  # by name: what changed during its search
+        self._changed: dict[str, set[Place]] = {}  # by name: the places that changed during its search
         self._claims: dict[str, str] = {}  # by account: the name whose search reads the account's records
 
     async def find(self, name: str) -> Found:
@@ -55,7 +55,7 @@ class Searches:
             changed.update(places)
 
     def _read(self, name: str) -> Found:
-        """Find a name in a thread. Its key pair is read, too, so that no other thread has to."""
+        """Find the account of a name, in a thread. The key pair is read in the same thread."""
         account = self._reader.find_account(name)
         if not account or self._is_loaded(account) or self._claims.setdefault(account, name) != name:
             return Found(account)

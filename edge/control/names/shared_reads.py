@@ -1,4 +1,4 @@
-"""Reads that requests at the same time share, so that many requests for one name cause few reads."""
+"""Reads that concurrent requests share, so that many requests for one name cause few reads."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,18 +9,18 @@ T = TypeVar("T")
 
 
 class SharedReads(Generic[K, T]):
-    """Reads by key, one at a time for each key. No request gets a read that began before the request."""
+    """Reads by key, one at a time for each key. A request never gets the result of a read that began earlier."""
 
     def __init__(self, read: Callable[[K], Awaitable[T]]) -> None:
         self._read = read
         self._running: dict[K, asyncio.Task[T]] = {}
-        self._waiting: dict[K, asyncio.Task[T]] = {}  # until the running one has ended
+        self._waiting: dict[K, asyncio.Task[T]] = {}  # reads that begin after the running one
 
     async def get(self, key: K) -> T:
-        """Return the result of a read that begins now or later. Raises what it raises."""
+        """Return the result of a read that begins after this call. Raises the errors of the read."""
         if key not in self._waiting:
             self._waiting[key] = asyncio.create_task(self._run(key))
-        return await asyncio.shield(self._waiting[key])  # others may wait for it
+        return await asyncio.shield(self._waiting[key])  # other requests may wait for this task
 
     async def _run(self, key: K) -> T:
         if running := self._running.get(key):

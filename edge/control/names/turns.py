@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Turns:
-    """The names that wait for their turn, first come first served. A task for each would take 10 KiB."""
+    """The names that wait for their turn, first come first served. They have no tasks, which would take 10 KiB each."""
 
     def __init__(self, work: Callable[[str], Awaitable[None]], most: int) -> None:
         self._work, self._most = work, most

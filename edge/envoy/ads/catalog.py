@@ -67,16 +67,16 @@ class Answer:
 
 
 class Catalog:
-    """All resources, and the last answer to each of every Envoy, which is a stream.
+    """All resources, and the latest answer about each by each stream. Each Envoy has one stream.
 
     `key` is secret, or accounts could choose names with digests that cancel each other out.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self.is_complete = True  # until then, what only Envoy has is not removed
-        self.has_all_listeners = True  # until then, no listener is sent
-        self._answers: dict[Hashable, dict[Name, Answer]] = {}  # by stream; of the last one if none is left
+        self.is_complete = True  # while false, resources that only Envoy has are not removed
+        self.has_all_listeners = True  # while false, no listener is sent
+        self._answers: dict[Hashable, dict[Name, Answer]] = {}  # by stream, or None for the last one that ended
         self._parts: dict[Name, Parts] = {}
 
     def apply(self, changes: Changes) -> list[Name]:
@@ -86,7 +86,7 @@ class Catalog:
             parts = self._parts.setdefault(Name(key.kind, key.name), Parts())
             if resource is None:
                 parts.drop(key.part)
-            elif parts.encoding(key.part) != resource.encoded:  # names often share a cluster
+            elif parts.encoding(key.part) != resource.encoded:  # often the same, because names share clusters
                 parts.put(key.part, self._sign(resource.encoded))
         for name in before:
             self._drop_if_partial(name)
@@ -120,11 +120,14 @@ class Catalog:
         return [name for name in self._parts if name.kind == kind]
 
     def begin_stream(self, stream: Hashable) -> None:
-        """Add a stream. If there was none, it begins with the answers of the last one, which can be the same Envoy."""
+        """Add a stream.
+
+        If it is the only one, it begins with the answers of the previous one, which can be the same Envoy.
+        """
         self._answers[stream] = self._answers.pop(None, {})
 
     def end_stream(self, stream: Hashable) -> set[Name]:
-        """Forget the answers of a stream, unless it is the last. Return what it rejected and others can accept."""
+        """Forget the answers of a stream, unless no other is left. Return what it rejected and others can accept."""
         answers = self._answers.pop(stream)
         if not self._answers:
             self._answers[None] = answers
@@ -138,7 +141,7 @@ class Catalog:
         return is_new
 
     def current_answer(self, name: Name) -> Answer | None:
-        """Return the answer to the current version of a resource: an error if any Envoy has one, or None."""
+        """Return the answer about the current version of a resource, or None. Errors precede other answers."""
         version = self.version(name)
         current = [it for of in self._answers.values() if (it := of.get(name)) and it.version == version]
         return next((it for it in current if it.error), current[0] if current else None)

@@ -1,8 +1,8 @@
 """The protocol of one delta discovery stream of Envoy, without I/O.
 
 If Envoy rejects several resources together, halves are sent until the bad one is known. Scopes are sent one by one,
-since Envoy rejects good ones with a bad one. If the operator's first certificate is rejected, it is answered with a
-removal, or visitors would wait for it. `Sender` answers for the certificates of names.
+since Envoy rejects good ones with a bad one. If Envoy rejects the operator's first certificate, a removal follows, so
+that visitors do not wait for it. `Sender` does the same for the certificates of names.
 """
 
 from collections import Counter, deque
@@ -25,12 +25,12 @@ _ORDER: tuple[Kind, ...] = (
     "routes",
     "scope",
 )  # referenced resources come before those that reference them
-_MAX_SCOPES = 100  # of the first responses to a new Envoy
+_MAX_SCOPES = 100  # in each of the first responses to a new Envoy
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Secrets that Envoy requests, and the resources with which it connected.
+    """Secrets that Envoy requests, and the resources that it had when it connected.
 
     `requested` are secrets that Envoy does not have: server names as visitors spell them, in any case, or reserved
     names. Those in the catalog are answered automatically.
@@ -169,7 +169,7 @@ class Stream:
             self._demand = Demand(requested, self._demand.held)
 
     def _subscribe_first(self, kind: Kind, request: DeltaDiscoveryRequest) -> _Subscription:
-        """Start a subscription. What Envoy has and the catalog does not know yet is removed later."""
+        """Start a subscription. Resources that Envoy has and the catalog lacks are removed later."""
         names, versions = [*request.resource_names_subscribe], dict(request.initial_resource_versions)
         has_all = not names or "*" in names
         known = self._subscriptions[kind] = _Subscription(versions, has_all, {*names}, {*versions})
@@ -178,7 +178,7 @@ class Stream:
         return known
 
     def _append_different(self, kind: Kind) -> None:
-        """Queue the first response of a kind: all that Envoy wants or has, and of which it has another version."""
+        """Queue the first response of a kind: resources that Envoy wants or has, if the catalog has another version."""
         known = self._subscriptions[kind]
         in_catalog = (it.name for it in self._catalog.names(kind) if known.wants_all)
         different = [it for it in {*known.names, *known.versions, *in_catalog} if self._differs(kind, it)]
@@ -193,7 +193,7 @@ class Stream:
         return [(Name(kind, name), Answer(it, "")) for name, it in versions.items() if not self._differs(kind, name)]
 
     def _differs(self, kind: Kind, name: str) -> bool:
-        """Return whether Envoy has another version than the catalog."""
+        """Return whether Envoy and the catalog have different versions."""
         return self._subscriptions[kind].versions.get(name) != self._catalog.version(Name(kind, name))
 
     def _exists(self, secret: str) -> bool:

@@ -1,6 +1,6 @@
 """Envoy's discovery: delta ADS over a Unix socket that only control and Envoy can open.
 
-Private keys are sent over it too, and are in no file.
+Private keys are sent over this socket too, and are never in a file.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
     def __init__(self, key: bytes, on_demand: Callable[[Demand], None] = lambda _: None) -> None:
         self.catalog = Catalog(key)
         self.on_demand = on_demand
-        self._streams: dict[Stream, asyncio.Event] = {}  # with the event of new responses
+        self._streams: dict[Stream, asyncio.Event] = {}  # with the event that wakes its sender
         self._answered: set[Name] = set()
         self._settling: dict[Name, asyncio.Event] = {}
         self.connected_at = 0.0  # monotonic time of the last connection

@@ -16,7 +16,7 @@ from edge.envoy.resources import BLOCKED_PART, Changes, Key, Resource, encode, e
 
 _NAME, _CONNECTIONS = "blocked", "blocked/bytes"
 CHAIN = "bytes"  # the filter chain of each listener for byte connections
-MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))  # of such a listener; the blocked part extends it
+MATCHER = v3.Matcher(on_no_match=matchers.choose(CHAIN))  # of these listeners. The blocked part extends it
 _MOST_LETTERS = 1500  # of one expression: up to six RE2 instructions a letter, and Envoy accepts 10,000
 
 

@@ -18,7 +18,7 @@ RECORDER = v3.HttpFilter(
 
 
 def set_host_config(host: v3.VirtualHost, names: Iterable[str]) -> None:
-    """Preserve the named headers that are claims for a virtual host."""
+    """Preserve those of the named headers that are claims, for a virtual host."""
     found = [name for name in names if re.fullmatch(claims.REGEX, name) and not re.fullmatch(claims.OWN_REGEX, name)]
     if found:
         mutations = v3.Mutations(request_mutations=map(_restore, found))

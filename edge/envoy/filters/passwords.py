@@ -84,7 +84,7 @@ def require_route(route: v3.Route, rule: BasicAuthRule, plan: Plan, target: Rout
 def require(route: v3.Route | v3.VirtualHost, facts: Mapping[str, str], rule: BasicAuthRule) -> None:
     """Let only requests with a password pass to upstreams, which do not receive it.
 
-    `facts` name the account, the edge and the holder of the module.
+    `facts` name the account, the edge, and as `holder` the route or reservation that has the passwords.
     """
     route.typed_per_filter_config[_ASK].CopyFrom(parts.check_settings(**facts, passwords=rule.digest))
     script = v3.LuaPerRoute(filter_context=parts.struct(holder=f"{facts['holder']} {rule.digest}"))

@@ -16,7 +16,7 @@ def choose_trial_source(settings: Settings) -> str:
 
 
 def build_filters(settings: Settings) -> list[v3.ListenerFilter]:
-    """Return the filters that read the visitor's address, none without proxies."""
+    """Return the filters that read the visitor's address from a proxy, or [] without proxies."""
     return [PROXY_PROTOCOL] if settings.proxy_protocol_from else []
 
 
@@ -27,7 +27,7 @@ def build_match(settings: Settings) -> v3.FilterChainMatch | None:
 
 
 def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.Matcher:
-    """Return a matcher that refuses connections from other addresses.
+    """Return a matcher that refuses connections that do not come from a proxy.
 
     `others` are networks whose connections are accepted in addition to those of the proxies.
     """
@@ -38,5 +38,5 @@ def guard_matcher(matcher: v3.Matcher, settings: Settings, *others: str) -> v3.M
 
 
 def guard_part(matcher: v3.Matcher, settings: Settings) -> v3.Matcher:
-    """Return a part of a matcher, nested as `guard_matcher` does."""
+    """Return a part of a matcher, nested like the results of `guard_matcher`."""
     return v3.Matcher(on_no_match=OnMatch(matcher=matcher)) if settings.proxy_protocol_from else matcher
